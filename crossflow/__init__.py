@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from crossopt.crossflow.kernels.distributed_product import LinkLoads, Mesh, link_loads
     from crossopt.crossflow.kernels.kernel_plan import KernelPlan
     from crossopt.crossflow.parameters import parameters, step_flops
-    from crossopt.crossflow.plan import Plan, Plans, table
-    from crossopt.crossflow.plan_rules import broken_rules
+    from crossopt.crossflow.plan import Plan, Plans, broken_rules, table
     from crossopt.crossflow.technology import Parts, Technology, scale_logic, scale_network
     from crossopt.crossflow.transformer import price
     from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload
@@ -44,7 +43,7 @@ _WHERE = {
     "Technology": "technology",
     "Transformer": "workload",
     "Workload": "workload",
-    "broken_rules": "plan_rules",
+    "broken_rules": "plan",
     "evaluate": "evaluate",
     "generate": "generator",
     "link_loads": "kernels.distributed_product",

@@ -1,18 +1,6 @@
-"""Collectives over several axes of a torus at once: the data are cut into parts, and each part visits the axes in another order.
+"""How a group lies on the levels of a network, and how long its collectives take, on one axis of a torus or on several at once."""
 
-With D axes there are D parts, and part r begins with axis r, goes on with axis r + 1 and so on around. In each of D stages every axis has
-one part, and the stage ends with the last of them, so that no link has two parts at any time:
-
-    time = sum over stages of max over parts of  (starts setup + steps latency) of the axis + its bytes of the part / bandwidth
-
-With S bytes part r has S / D over the ranks along the axes that it has passed, of which an axis takes (m - 1) / m. So with D axes alike a
-large gather is D times as fast as along one after the other (Austin et al. 2025, How to Scale Your Model, "Sharded matrices": an all-gather
-over several axes has the links of all; Kumar and Jouppi 2020, arXiv:2011.03605). Small ones gain nothing, as every part makes all steps.
-Which axes share is chosen by what is fastest: sums, maxima and a minimum of monotone times are monotone. Only levels of links do so, rings
-and full connections that lie next to each other, and groups that lie evenly on them; switches and rails are gone along as they lie.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import combinations
@@ -22,9 +10,73 @@ from typing import Final, Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Real, Whole
-from crossopt.crossflow.exchanges.spread import Spread, gaps_of, reaches_of
 from crossopt.crossflow.hardware import Link
 from crossopt.crossflow.records import dataclass
+
+# Placement of a group on the levels of a network: ranks along each level, units spanned, and links between neighbours.
+#
+# Ranks that lie next to each other reach over as many units as there are of them; those with c other ranks between each two over c + 1
+# times as many. Where ranks that are one group up to a level do not fill its units evenly nothing is claimed: they reach over all of it.
+# Neighbours of which no pair is told apart on a level are no links apart there, and where the whole group does not lie evenly, any number
+# (infinity).
+
+
+class Spread(tuple[Real, ...]):
+    """Ranks along each level, innermost first, with the units spanned and the links between neighbours."""
+
+    reaches: tuple[Real, ...]
+    gaps: tuple[Real, ...]
+
+    def __new__(cls, counts: Iterable[Real], reaches: Iterable[Real], gaps: Iterable[Real]) -> "Spread":
+        """A `Spread` from one tuple of ranks, made as tuples are, with the other two."""
+        found = super().__new__(cls, counts)
+        found.reaches, found.gaps = tuple(reaches), tuple(gaps)
+        return found
+
+
+def reaches_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
+    """Units of each level that a group spans; all units if its placement is unknown."""
+    return members.reaches if isinstance(members, Spread) else (inf,) * len(members)
+
+
+def gaps_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
+    """Links between neighbours of a group on each level; unknown (infinity) if only the ranks are given."""
+    return members.gaps if isinstance(members, Spread) else tuple(np.where(np.greater(count, 1.0), inf, 0.0) for count in members)
+
+
+def anywhere(spread: Spread) -> Spread:
+    """The spread of the same ranks if any two may be neighbours."""
+    return Spread(spread, spread.reaches, (np.where(np.greater(gap, 0.0), inf, 0.0) for gap in spread.gaps))
+
+
+def each(change: Callable[..., Real], *spreads: Spread) -> Spread:
+    """One spread with all entries of several spreads."""
+    return Spread(*(map(change, *parts) for parts in zip(*((one, one.reaches, one.gaps) for one in spreads), strict=True)))
+
+
+def together(one: Spread, other: Spread) -> Spread:
+    """The product of two spreads: the one that spans more is laid around the other."""
+    counts = (here * there for here, there in zip(one, other, strict=True))
+    return Spread(counts, map(np.maximum, one.reaches, other.reaches), map(np.maximum, one.gaps, other.gaps))
+
+
+def either(choice: Mask, one: Spread, other: Spread) -> Spread:
+    return each(lambda here, there: np.asarray(np.where(choice, here, there), np.float64), one, other)
+
+
+# Collectives over several axes of a torus at once: the data are cut into parts, and each part visits the axes in another order.
+#
+# With D axes there are D parts, and part r begins with axis r, goes on with axis r + 1 and so on around. In each of D stages every axis has
+# one part, and the stage ends with the last of them, so that no link has two parts at any time:
+#
+#     time = sum over stages of max over parts of  (starts setup + steps latency) of the axis + its bytes of the part / bandwidth
+#
+# With S bytes part r has S / D over the ranks along the axes that it has passed, of which an axis takes (m - 1) / m. So with D axes alike a
+# large gather is D times as fast as along one after the other (Austin et al. 2025, How to Scale Your Model, "Sharded matrices": an all-
+# gather over several axes has the links of all; Kumar and Jouppi 2020, arXiv:2011.03605). Small ones gain nothing, as every part makes all
+# steps. Which axes share is chosen by what is fastest: sums, maxima and a minimum of monotone times are monotone. Only levels of links do
+# so, rings and full connections that lie next to each other, and groups that lie evenly on them; switches and rails are gone along as they
+# lie.
 
 Axis = tuple[Real, Real, Real]
 """Seconds for start-up and steps of a level, seconds for its bytes if levels run in sequence, and ranks along it."""

@@ -8,7 +8,7 @@ from crossopt.crossflow.exchanges.hiding import tensor_exchange
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.layer_kernels import PASSES
 from crossopt.crossflow.layer import trained_costs
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
 from crossopt.crossflow.workload import Transformer
 

@@ -11,7 +11,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.kernels.lstm import bill as lstm_bill
 from crossopt.crossflow.plan import Plan
-from crossopt.crossflow.plan_rules import broken_rules as broken_plan_rules
+from crossopt.crossflow.plan import broken_rules as broken_plan_rules
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.transformer import bill as transformer_bill
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer, Workload

@@ -19,7 +19,6 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_gather, exchange_energy, exchange_time, ring_all_reduce
 from crossopt.crossflow.exchanges.context import NONE_AROUND, Around, around_attention
-from crossopt.crossflow.exchanges.experts import launched_in_the_open, permutations, to_experts
 from crossopt.crossflow.exchanges.hiding import (
     exposed_turns,
     gathered_for_weights,
@@ -31,16 +30,6 @@ from crossopt.crossflow.exchanges.hiding import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.layer_kernels import (
-    activations,
-    attention_core,
-    attention_core_backward,
-    cast,
-    element_wise,
-    gathered_share,
-    narrow_norms,
-    wide_norms,
-)
-from crossopt.crossflow.projections import (
     FEED_FORWARD_PRODUCTS,
     OUTPUT,
     QUERIES,
@@ -48,10 +37,21 @@ from crossopt.crossflow.projections import (
     SHARED_PRODUCTS,
     UP_PRODUCTS,
     WIDE,
+    activations,
     adapters,
+    attention_core,
+    attention_core_backward,
+    cast,
+    element_wise,
+    gathered_share,
+    launched_in_the_open,
     named_projections,
+    narrow_norms,
+    permutations,
+    to_experts,
+    wide_norms,
 )
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.recomputation import (
     ATTENTION,
     ATTENTION_NORM,

@@ -6,8 +6,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.collectives import members_on_levels
-from crossopt.crossflow.exchanges.spread import Spread, anywhere, each, either, together
+from crossopt.crossflow.collectives import Spread, anywhere, each, either, members_on_levels, together
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import DIMENSIONS, PLACEMENTS, Plans
 from crossopt.crossflow.records import dataclass

@@ -15,7 +15,17 @@ import numpy as np
 
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.layer_kernels import ElementWise, attention_core, attention_core_backward, cast, element_wise
+from crossopt.crossflow.kernels.layer_kernels import (
+    OUTPUT,
+    QUERIES,
+    WIDE,
+    ElementWise,
+    attention_core,
+    attention_core_backward,
+    cast,
+    element_wise,
+    named_projections,
+)
 from crossopt.crossflow.parameters import (
     attention_parameters,
     embedding_parameters,
@@ -26,8 +36,7 @@ from crossopt.crossflow.parameters import (
     prediction_parameters,
     router_parameters,
 )
-from crossopt.crossflow.projections import OUTPUT, QUERIES, WIDE, named_projections
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.roofline import Cost, backward_costs, product_cost
 from crossopt.crossflow.workload import Transformer, kind_of_layer
 

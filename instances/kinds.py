@@ -28,7 +28,7 @@ class Kind:
     family: str = ""
     """The module that holds its FAMILY; empty where commands of its own answer."""
     shown: str = ""
-    """The module with its `sheet`, or with `text_of`, `page_of` and `digest_of` where it draws all itself; empty for the plain sheet."""
+    """The module with its `sheet`, or that and another function as `module:function`; empty for the plain sheet."""
     commands: str = ""
     """The module with commands of its own, before those that all kinds share."""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -48,17 +48,19 @@ KINDS = {
         "joint designs",
         "crossopt.instances.codesign.question",
         family="crossopt.solvers.codesign.family",
-        shown="crossopt.reports.sheets.codesign.sheet",
+        shown=f"{_SHEETS}.codesign.several",
         commands=f"{_COMMANDS}.codesign",
         also=("form", "pareto", "workload"),
     ),
-    "chain": Kind("chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown=f"{_SHEETS}.stages.chain"),
+    "chain": Kind(
+        "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown=f"{_SHEETS}.stages:chain_sheet"
+    ),
     "piper": Kind(
         "stages with replicas and splits",
         "crossopt.instances.stages.piper",
         ("file",),
         family="crossopt.solvers.stages.piper.family",
-        shown=f"{_SHEETS}.stages.piper",
+        shown=f"{_SHEETS}.stages:piper_sheet",
         options=_same("bandwidth", "devices", "memory", "microbatches", "time_unit", "without"),
     ),
     "pipedream": Kind(
@@ -66,7 +68,7 @@ KINDS = {
         "crossopt.instances.stages.pipedream",
         ("file",),
         family="crossopt.solvers.stages.pipedream.family",
-        shown=f"{_SHEETS}.stages.pipedream",
+        shown=f"{_SHEETS}.stages:pipedream_sheet",
         options=_same("bandwidth", "compatible", "compression", "devices", "memory", "straight"),
     ),
     "placement": Kind(
@@ -82,31 +84,31 @@ KINDS = {
         "bandwidths of a network",
         "crossopt.instances.network.question",
         family="crossopt.solvers.network.family",
-        shown=f"{_SHEETS}.networks.network",
+        shown=f"{_SHEETS}.networks:network_sheet",
     ),
     "collective": Kind(
         "chunks of a collective",
         "crossopt.instances.network.collective",
         family="crossopt.solvers.network.collective.family",
-        shown=f"{_SHEETS}.networks.collective",
+        shown=f"{_SHEETS}.networks:collective_sheet",
     ),
     "synthesis": Kind(
         "sends of a collective over links",
         "crossopt.instances.network.synthesis",
         family="crossopt.solvers.network.synthesis.family",
-        shown=f"{_SHEETS}.networks.synthesis",
+        shown=f"{_SHEETS}.networks:synthesis_sheet",
     ),
     "what-if": Kind(
         "changes of a trace",
         "crossopt.instances.traces.whatif",
         family="crossopt.solvers.traces.whatif.family",
-        shown=f"{_SHEETS}.traces.whatif",
+        shown=f"{_SHEETS}.traces:whatif_sheet",
     ),
     "benchmark": Kind(
         "kernels that stand for a trace",
         "crossopt.instances.traces.benchmark",
         family="crossopt.solvers.traces.benchmark.family",
-        shown=f"{_SHEETS}.traces.benchmark",
+        shown=f"{_SHEETS}.traces:benchmark_sheet",
     ),
     "sharding": Kind(
         "strategies of operators",
@@ -118,7 +120,7 @@ KINDS = {
         commands="crossopt.reports.commands.sharding",
         options={"memory": "limit"},
     ),
-    "study": Kind("studies", "", commands=f"{_COMMANDS}.studies.compare"),
+    "study": Kind("studies", "", commands=f"{_COMMANDS}.compare"),
 }
 """Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
 STANDARD_INPUT = Path("-")

@@ -125,7 +125,7 @@ def solve(
 def evaluate(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
     """Price the one design that a question leaves, with the network's size and FLOPs, and the source of the constants."""
     from crossopt.reports.facts.question import told_of  # noqa: PLC0415
-    from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
+    from crossopt.solvers.codesign.judge import evaluate_single  # noqa: PLC0415
 
     instance = _single_design_question(question, settings, workload)
     single = evaluate_single(instance)
@@ -212,7 +212,7 @@ def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
     from crossopt.reports.sheets.accuracy import document  # noqa: PLC0415
-    from crossopt.reports.tables.kernels import document_of_kernels  # noqa: PLC0415
+    from crossopt.reports.sheets.kernels import document_of_kernels  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy as of_runs  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import likely, predictions, with_variants  # noqa: PLC0415
 

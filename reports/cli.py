@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING
 from crossopt.instances.kinds import question_path
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.commands.console import (
+    ANSWERED,
+    ENDED_EARLY,
+    NO_DESIGN,
     USAGE,
     USUAL_LIMIT,
     check_target,
+    code_of,
+    code_of_ending,
     load_numpy_without_threads,
     refuse_overwriting_data,
     seconds_of,
     usage,
 )
-from crossopt.reports.commands.exit_codes import ANSWERED, ENDED_EARLY, NO_DESIGN, code_of, code_of_ending
 
 if TYPE_CHECKING:
     from crossopt.instances.measured.kernels import Of
@@ -193,7 +197,7 @@ def _check(options: argparse.Namespace) -> int:
 
     both = options.network, options.system
     if options.file.is_dir() or options.file.suffix == ".tar":
-        from crossopt.reports.commands.traces.checking import check_traces  # noqa: PLC0415
+        from crossopt.reports.commands.traces import check_traces  # noqa: PLC0415
 
         if (options.network is None) != (options.system is None):
             usage("--network and --system: ASTRA-sim's two files belong together (name both)")
@@ -211,7 +215,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.studies.compare import compare  # noqa: PLC0415
+    from crossopt.reports.commands.compare import compare  # noqa: PLC0415
 
     return code_of_ending(compare(options))
 
@@ -278,7 +282,7 @@ def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
 
 
 def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
-    from crossopt.reports.tables.kernels import accuracy_of_kernels  # noqa: PLC0415
+    from crossopt.reports.sheets.kernels import accuracy_of_kernels  # noqa: PLC0415
 
     try:
         report, priced = accuracy_of_kernels(options, of)
@@ -290,7 +294,7 @@ def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
 
 def _calibrate(options: argparse.Namespace) -> int:
     from crossopt.instances.files.saved import write_whole  # noqa: PLC0415
-    from crossopt.reports.tables.kernels import fitted_sections  # noqa: PLC0415
+    from crossopt.reports.sheets.kernels import fitted_sections  # noqa: PLC0415
 
     check_target(options.out)
     for path in options.file:
@@ -351,7 +355,7 @@ def _compile(options: argparse.Namespace) -> int:
     from time import monotonic  # noqa: PLC0415
 
     from crossopt.reports.commands.progress import progress_on  # noqa: PLC0415
-    from crossopt.solvers.sharding.compile_ahead import warm_search, warmed  # noqa: PLC0415
+    from crossopt.solvers.sharding.engines import warm_search, warmed  # noqa: PLC0415
 
     del options
     began = monotonic()
@@ -381,10 +385,10 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "check": _check,
     "explain": _by_kind,
     "compare": _compare,
-    "sweep": _own("studies.sweep", "sweep"),
+    "sweep": _own("sweep", "sweep"),
     "accuracy": _accuracy,
     "calibrate": _calibrate,
-    "import": _own("traces.importing", "import_traces"),
+    "import": _own("traces", "import_traces"),
     "export": _export,
     "report": _report,
     "list": _list,

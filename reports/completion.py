@@ -60,7 +60,7 @@ def _known_names() -> dict[str, tuple[str, ...]]:
     """Names that come along, by the argument that takes them."""
     from crossopt.instances.catalogue.registry import names, shipped  # noqa: PLC0415 - help need not wait for numpy
     from crossopt.solvers.codesign.family import ALIASES, ENGINES  # noqa: PLC0415
-    from crossopt.solvers.grading.table import ASSIGNMENTS  # noqa: PLC0415
+    from crossopt.solvers.grading.grade import ASSIGNMENTS  # noqa: PLC0415
 
     questions, devices = tuple(shipped()), names("hardware")
     return {

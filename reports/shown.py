@@ -13,7 +13,7 @@ from crossopt.reports.sheets.sheet import Sheet
 from crossopt.solvers.answer import Result
 
 if TYPE_CHECKING:
-    from crossopt.reports.render.page import Page
+    from crossopt.reports.render.html import Page
     from crossopt.reports.render.tables import Digest
 
 _PLAIN = "crossopt.reports.sheets.plain"
@@ -23,7 +23,8 @@ Making = Callable[[Any, Result[Any, Any]], Sheet]
 def sheet_of(kind: str, question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - of any kind
     """The sheet of an answer of this kind."""
     try:
-        made: Sheet = import_module(KINDS[kind].shown or _PLAIN).sheet(question, result)
+        module, _, name = (KINDS[kind].shown or _PLAIN).partition(":")
+        made: Sheet = getattr(import_module(module), name or "sheet")(question, result)
     except Exception as error:  # noqa: BLE001 - an answer is shown whatever its sheet does
         made = _in_place(error, question, result)
     return made

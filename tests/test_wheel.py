@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.solvers.grading.table import ASSIGNMENTS
+from crossopt.solvers.grading.grade import ASSIGNMENTS
 from tests.paths import INSTANCES, ROOT
 from tests.solvers.grading.programs import reference
 

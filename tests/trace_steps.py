@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from crossopt.crossflow.traces.graph import Graph, graph_of
+from crossopt.crossflow.traces import Graph, graph_of
 from crossopt.instances.traces.graph_file import Trace, document_of
 
 LAUNCH, GAP = 8_000, 30_000

@@ -17,20 +17,23 @@ from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import Literal
 
-from crossopt.crossflow.astra.collective import Network, chunk_sizes, equal_chunks, time_collective
-from crossopt.crossflow.astra.phases import (
+from crossopt.crossflow.astra.collective import (
     Call,
     Carry,
     Clock,
     Collective,
     Dimension,
     Exchange,
+    Network,
     Phase,
+    chunk_sizes,
     congested,
+    equal_chunks,
     exchange_of,
     finish_times,
     hops_between,
     message_time,
+    time_collective,
 )
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_to_all, exchange_energy, exchange_time, send
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.ranks import Ranks, local_groups
+from crossopt.crossflow.plan import Ranks, local_groups
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Transformer

@@ -44,7 +44,7 @@ from crossopt.crossflow.arrays import Mask, Real
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, exchange_time
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.layer_kernels import gathered_share
-from crossopt.crossflow.ranks import Ranks, are_folded
+from crossopt.crossflow.plan import Ranks, are_folded
 from crossopt.crossflow.roofline import NOTHING, Cost
 from crossopt.crossflow.workload import Transformer
 

@@ -11,6 +11,7 @@ from crossopt.crossflow.collectives import (
     Exchange,
     all_gather,
     all_reduce_time,
+    anywhere,
     both_sides_time,
     broadcasts_time,
     ends_time,
@@ -22,13 +23,12 @@ from crossopt.crossflow.collectives import (
     send,
 )
 from crossopt.crossflow.edges import embedding_exchange, head_exchange
-from crossopt.crossflow.exchanges.spread import anywhere
 from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import Layout
 from crossopt.crossflow.memory import device_trained, edge_trained, layer_trained, layer_weights
 from crossopt.crossflow.pipeline import Terms, edges, held_layers
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.recomputation import Recomputed, mean_again
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.roofline import Cost, stream_cost

@@ -24,12 +24,12 @@ from crossopt.crossflow.collectives import (
     all_gather,
     all_reduce_time,
     all_to_all,
+    each,
     exchange_energy,
     exchange_time,
     members_on_levels,
     ring_all_reduce,
 )
-from crossopt.crossflow.exchanges.spread import each
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, devices_in, within_power
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.records import dataclass

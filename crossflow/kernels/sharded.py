@@ -1,22 +1,8 @@
-"""Operators of a transformer, each split over a device mesh in one of several ways, with the full model's costs.
-
-Along each axis of the mesh an operator is run in one way:
-
-    whole       every rank does the same                takes its input whole   gives its output whole
-    batch       samples are split                       by samples              by samples
-    sequence    tokens of a sample are split            by tokens               by tokens
-    columns     features of the output are split        whole                   by features
-    summed      features of the input are split         by features             whole, after an all-reduce
-    scattered   features of the input are split         by features             by tokens, after a reduce-scatter
-    feature     heads or an activation's features are   by features             by features
-
-Backward, the gradient of an output comes in as the output lies, and the gradient of the input leaves as the input was taken, but for
-`columns`, whose ranks have summands of it. So Megatron-LM's layer (Shoeybi et al. 2019) is columns, feature, summed, and with sequence
-parallelism (Korthikanti et al. 2022) scattered for summed. A step is one batch; the launching of kernels is not priced.
-"""
+"""Operators of a transformer split over a mesh of devices, their prices by the full model, and the time to lay tensors otherwise."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import Literal
@@ -24,15 +10,129 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.collectives import (
+    Members,
+    Spread,
+    all_gather,
+    all_reduce_time,
+    all_to_all,
+    each,
+    exchange_time,
+    members_on_levels,
+    together,
+)
 from crossopt.crossflow.edges import embedding, head
-from crossopt.crossflow.exchanges.resharding import Lay, MeshAxis, Piece, reshard_time
-from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward, cast, element_wise
-from crossopt.crossflow.projections import WIDE, named_projections, projections
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.hardware import Hardware, Link
+from crossopt.crossflow.kernels.layer_kernels import (
+    WIDE,
+    attention_core,
+    attention_core_backward,
+    cast,
+    element_wise,
+    named_projections,
+    projections,
+)
+from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.roofline import Cost, Product, backward_costs, product_cost, stream_cost
 from crossopt.crossflow.transformer import mean_over_kinds
 from crossopt.crossflow.workload import Transformer
+
+# How tensors lie on a mesh of devices, and the time it takes to lay them otherwise.
+#
+# A mesh has one or more axes; along each axis a tensor is whole on every rank, or split along one of its own axes, or partial: every rank
+# has a summand of it. Axes change in the order that leaves less to move for those that follow, those that change alike together:
+#
+#     slice       whole   -> split          nothing moves
+#     scatter     partial -> split          a reduce-scatter
+#     exchange    split   -> another split  an all-to-all, axis by axis
+#     sum         partial -> whole          an all-reduce
+#     gather      split   -> whole          an all-gather
+
+Piece = Literal["whole", "batch", "sequence", "feature", "partial"]
+Change = Literal["none", "slice", "scatter", "exchange", "sum", "gather"]
+Lay = tuple[Piece, ...]
+"""For each axis of the mesh."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeshAxis:
+    """A number of ranks and their spread over the levels of the network."""
+
+    ranks: int
+    members: Spread
+
+
+def mesh_axes(sizes: Sequence[int], level_sizes: tuple[int, ...]) -> tuple[MeshAxis, ...]:
+    """The axes of a mesh; ranks of the last axis are neighbours."""
+    strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    spreads = (members_on_levels(np.array([size]), np.array([stride]), level_sizes) for size, stride in zip(sizes, strides, strict=True))
+    return tuple(MeshAxis(size, each(_first, spread)) for size, spread in zip(sizes, spreads, strict=True))
+
+
+def _first(part: Real) -> float:
+    return float(np.ravel(part)[0])
+
+
+def share(lay: Lay, axes: Sequence[MeshAxis]) -> float:
+    """Share of a tensor that one device holds."""
+    return 1.0 / prod(axis.ranks for piece, axis in zip(lay, axes, strict=True) if piece not in {"whole", "partial"})
+
+
+def reshard_time(size: float, before: Lay, after: Lay, axes: Sequence[MeshAxis], links: tuple[Link, ...]) -> float:
+    """Seconds to convert a tensor of this size from one layout to another; 0 if nothing moves."""
+    time, now = 0.0, list(before)
+    for change in ("slice", "scatter", "exchange", "sum", "gather"):
+        places = [place for place in range(len(axes)) if _change(before[place], after[place]) == change]
+        for group in [[place] for place in places] if change == "exchange" else [places] if places else []:
+            kept = [(piece, axis) for place, (piece, axis) in enumerate(zip(now, axes, strict=True)) if place not in group]
+            mine = size * share(tuple(piece for piece, _ in kept), [axis for _, axis in kept])
+            time += _change_time(change, mine, _members([axes[place] for place in group]), links)
+        for place in places:
+            now[place] = after[place]
+    return time
+
+
+def _change(before: Piece, after: Piece) -> Change:
+    if before == after:
+        return "none"
+    if before == "whole":
+        return "slice"
+    if before == "partial":
+        return "sum" if after == "whole" else "scatter"
+    return "gather" if after == "whole" else "exchange"
+
+
+def _members(group: Sequence[MeshAxis]) -> Spread:
+    """Spread of all ranks of some axes together, so that collectives run level by level."""
+    return reduce(together, (axis.members for axis in group))
+
+
+def _change_time(change: Change, size: float, members: Members, links: tuple[Link, ...]) -> float:
+    """Seconds of a collective on a tensor of this size over all these ranks."""
+    if change == "slice":
+        return 0.0
+    if change == "exchange":
+        return float(exchange_time(all_to_all(size / prod(members), members), links))
+    if change == "sum":
+        return float(all_reduce_time(size, members, links))
+    return float(exchange_time(all_gather(size, members), links))
+
+
+# Operators of a transformer, each split over a device mesh in one of several ways, with the full model's costs.
+#
+# Along each axis of the mesh an operator is run in one way:
+#
+#     whole       every rank does the same                takes its input whole   gives its output whole
+#     batch       samples are split                       by samples              by samples
+#     sequence    tokens of a sample are split            by tokens               by tokens
+#     columns     features of the output are split        whole                   by features
+#     summed      features of the input are split         by features             whole, after an all-reduce
+#     scattered   features of the input are split         by features             by tokens, after a reduce-scatter
+#     feature     heads or an activation's features are   by features             by features
+#
+# Backward, the gradient of an output comes in as the output lies, and the gradient of the input leaves as the input was taken, but for
+# `columns`, whose ranks have summands of it. So Megatron-LM's layer (Shoeybi et al. 2019) is columns, feature, summed, and with sequence
+# parallelism (Korthikanti et al. 2022) scattered for summed. A step is one batch; the launching of kernels is not priced.
 
 Manner = Literal["whole", "batch", "sequence", "columns", "summed", "scattered", "feature"]
 Way = tuple[Manner, ...]

@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.model import ceiled, floored, quantum_for
-from crossopt.instances.placement.graph import Graph
+from crossopt.instances.placement.question import Graph
 
 # Two questions about directed graphs that networkx answers; it is named here only.
 

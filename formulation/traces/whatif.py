@@ -9,8 +9,7 @@ from math import inf, lcm
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.traces.graph import EDGES, Graph, order_of
-from crossopt.crossflow.traces.transforms import Effect, Rescale, changed, ends_of_parts, joined_ends
+from crossopt.crossflow.traces import EDGES, Effect, Graph, Rescale, changed, ends_of_parts, joined_ends, order_of
 from crossopt.instances.traces.whatif import AMOUNTS, WhatIfQuestion, cost_of
 
 # A graph without the operations that no change touches: what is left takes exactly as long, whatever is chosen.
@@ -117,7 +116,7 @@ def _take_out(graph: Contracted, place: int) -> None:
 #     copies                  of an open change take no time
 #
 # Times of changes never fall where what they are applied to grows, so that by induction no operation takes less in any choice that a state
-# leaves open, and with fewer edges and less time nothing ends later (crossflow/traces/graph.py): what comes out is a lower bound of all of
+# leaves open, and with fewer edges and less time nothing ends later (crossflow/traces.py): what comes out is a lower bound of all of
 # them, and without open changes the time itself. What no change touches is contracted first (contracted.py). All in whole nanoseconds.
 
 OUT, IN, OPEN = 0, 1, 2

@@ -17,13 +17,11 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, costs_only, rows_of
-from crossopt.crossflow.plan_rules import concession_rules, rules
+from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, concession_rules, costs_only, rows_of, rules
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion
-from crossopt.instances.codesign.settings import codes_of, comings, with_settings
+from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, remembered
+from crossopt.instances.codesign.plan_choices import codes_of, comings, with_settings
 from crossopt.instances.codesign.space import (
     MEANT,
     AnyPlans,

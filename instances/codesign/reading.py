@@ -31,8 +31,19 @@ from crossopt.instances.catalogue.uncertain import (
     varied,
 )
 from crossopt.instances.catalogue.workload import build_workload
-from crossopt.instances.codesign.goals import Goal, asks_for_slowest, ceilings_of, failures_of, goal_faults, goal_of, prices_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Join, Other
+from crossopt.instances.codesign.instance import (
+    FreeHardware,
+    Goal,
+    Instance,
+    Join,
+    Other,
+    asks_for_slowest,
+    ceilings_of,
+    failures_of,
+    goal_faults,
+    goal_of,
+    prices_of,
+)
 from crossopt.instances.codesign.networks import Levels, levels_of, link_bandwidths, link_of, whole_link_of
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_choices import Report, plan_options

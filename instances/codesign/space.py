@@ -17,13 +17,11 @@ from crossopt.crossflow.cost import Made, device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, joined, option, rows_of, table
-from crossopt.crossflow.plan_rules import Rule, rules
+from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.asked_before import remembered
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
-from crossopt.instances.codesign.settings import codes_of, comings, is_listed, place_of_none, with_settings
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, remembered
+from crossopt.instances.codesign.plan_choices import codes_of, comings, is_listed, place_of_none, with_settings
 
 _COMBINATIONS = 1 << 16
 """Combinations of plan choices looked at together."""

@@ -22,7 +22,7 @@ from crossopt.crossflow.kernels.fitted import (
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.files.tables import Cells, columns_of, count, number, read_table
 from crossopt.instances.files.units import quoted
-from crossopt.instances.measured.machines import gpu_named
+from crossopt.instances.measured.runs import gpu_named
 
 Of: TypeAlias = Literal["products", "attention", "collectives"]
 Call: TypeAlias = ProductCall | ContextCall | GenerationCall | CollectiveCall

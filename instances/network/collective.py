@@ -6,8 +6,7 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.astra.collective import Network
-from crossopt.crossflow.astra.phases import GIGABYTE, Algorithm, Collective, Dimension, Endpoint, Shape
+from crossopt.crossflow.astra.collective import GIGABYTE, Algorithm, Collective, Dimension, Endpoint, Network, Shape
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, read_text

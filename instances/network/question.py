@@ -8,8 +8,7 @@ from math import isfinite, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.astra.collective import fluid_loads, share_of
-from crossopt.crossflow.astra.phases import Collective, Shape
+from crossopt.crossflow.astra.collective import Collective, Shape, fluid_loads, share_of_chunk
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Money, Prose, Unit
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import read_as
@@ -221,7 +220,7 @@ def shares_of(file: NetworkFile, section: CollectiveSection) -> list[Fraction]:
     if file.part_groups == "whole":
         return [Fraction(1)] * len(file.dimensions)
     groups = zip(file.dimensions, section.group, strict=True)
-    return [share_of(section.collective, one.shape, one.size, members) for one, members in groups]
+    return [share_of_chunk(section.collective, one.shape, one.size, members) for one, members in groups]
 
 
 def price_of(dimension: DimensionSection) -> PriceSection | None:

@@ -15,18 +15,22 @@ from math import ceil
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.exchanges.resharding import Lay, MeshAxis, mesh_axes, reshard_time, share
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.sharded import (
     Kind,
+    Lay,
     Manner,
+    MeshAxis,
     Way,
     edge_time,
     gives,
     gradients_lay,
     kinds,
+    mesh_axes,
     network,
     operator_time,
+    reshard_time,
+    share,
     update_time,
     ways,
     weights_lay,

@@ -4,10 +4,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.traces.graph import SPAN_ENDS, graph_of
+from crossopt.crossflow.traces import SPAN_ENDS, graph_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.traces.chakra import chakra_in, chakra_json_in, imported_chakra, is_chakra
-from crossopt.instances.traces.graph_file import Imported, Trace, count_text, refuse_cycle, trace_in
+from crossopt.instances.traces.graph_file import (
+    FULL_WINDOW,
+    Faults,
+    Imported,
+    Trace,
+    Window,
+    bytes_in,
+    count_text,
+    json_in,
+    plain,
+    refuse,
+    refuse_cycle,
+    trace_in,
+)
 from crossopt.instances.traces.kineto import (
     DEVICE_GAP,
     Building,
@@ -20,7 +33,6 @@ from crossopt.instances.traces.kineto import (
     is_kineto,
     is_twice,
 )
-from crossopt.instances.traces.packed import FULL_WINDOW, Faults, Window, bytes_in, json_in, plain, refuse
 
 # --- host traces of PyTorch -----------------------------------------------------------------------------------------------------------
 

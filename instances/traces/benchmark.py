@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from crossopt.crossflow.fields import Bounds, Choice, Doc, Prose, Unit
-from crossopt.crossflow.traces.graph import KINDS, Graph
-from crossopt.crossflow.traces.transforms import of_kinds
+from crossopt.crossflow.traces import KINDS, Graph, of_kinds
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted

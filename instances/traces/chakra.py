@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from crossopt.crossflow.traces.graph import APART, EDGES, KINDS, RULE, SPAN_ENDS, Graph, are_apart, graph_of, replay, turns_of
+from crossopt.crossflow.traces import APART, EDGES, KINDS, RULE, SPAN_ENDS, Graph, are_apart, graph_of, replay, turns_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.graph_file import Imported, Trace, count_text, refuse_cycle
-from crossopt.instances.traces.packed import Faults, plain, refuse
+from crossopt.instances.traces.graph_file import Faults, Imported, Trace, count_text, plain, refuse, refuse_cycle
 
 # The messages of Chakra's schema (mlcommons/chakra, schema/protobuf/et_def.proto) as far as they are read and written: metadata, nodes and
 # attributes. A file is metadata and then nodes, each behind its length as a varint. Fields beyond these are skipped.
@@ -383,7 +382,7 @@ def _look_at(nodes: tuple[Node, ...], faults: Faults) -> None:
 # Nodes wait for what they read (`data_deps`). Control edges of PyTorch say which call is inside which, not what comes first; they count
 # where there are no others. What refers to ids that are not in the file is left out, and told, as public traces do that. Where nodes say
 # when they began, those of one thread or stream follow in that order, and a gap is put before what began later than all that it waits for.
-# Where none does, they take turns (crossflow/traces/graph.py): one at a time on each thread, stream, device and network. What the host does
+# Where none does, they take turns (crossflow/traces.py): one at a time on each thread, stream, device and network. What the host does
 # for a collective is work of its thread.
 
 _KIND = {COMP: "kernel", MEM_LOAD: "copy", MEM_STORE: "copy", SEND: "collective", RECEIVE: "collective", COLLECTIVE: "collective"}

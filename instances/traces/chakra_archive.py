@@ -17,8 +17,8 @@ from typing import Any, NoReturn, get_args
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.astra.collective import Collective
 from crossopt.crossflow.astra.npus import Task
-from crossopt.crossflow.astra.phases import Collective
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import JsonError, bytes_of, opened, read_strictly
 from crossopt.instances.traces.chakra import (

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crossopt.crossflow.traces.graph import Graph, graph_of
+from crossopt.crossflow.traces import Graph, graph_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.packed import FULL_WINDOW, Faults, Window, ends_of, nanoseconds, plain, refuse
+from crossopt.instances.traces.graph_file import FULL_WINDOW, Faults, Window, ends_of, nanoseconds, plain, refuse
 
 # Events of a Kineto file by what they are: calls of threads to the device's runtime, what devices did, and what waited for what.
 #

@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph
+from crossopt.crossflow.traces import EDGES, KINDS, Graph
 from crossopt.instances.files.units import quoted
-from crossopt.instances.traces.graph_file import Imported, count_text
-from crossopt.instances.traces.packed import refuse
+from crossopt.instances.traces.graph_file import Imported, count_text, refuse
 
 WAITING = "waiting for rank "
 """Of gaps before collectives, with the number of the rank that arrives last."""

@@ -7,10 +7,9 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from crossopt.crossflow import traces
 from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose, Unit
-from crossopt.crossflow.traces import transforms
-from crossopt.crossflow.traces.graph import KINDS, SPAN_ENDS, Graph
-from crossopt.crossflow.traces.transforms import PRODUCTS, Effect, Transform
+from crossopt.crossflow.traces import KINDS, PRODUCTS, SPAN_ENDS, Effect, Graph, Transform
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.files.schema import read_as
@@ -114,27 +113,27 @@ def _factor(change: ChangeSection) -> Fraction:
 
 
 def _longest(change: ChangeSection) -> int:
-    return transforms.LONGEST_GAP if change.longest_gap is None else _ns(change.longest_gap)
+    return traces.LONGEST_GAP if change.longest_gap is None else _ns(change.longest_gap)
 
 
 def _amp(graph: Graph, at: Places) -> Effect:
     products = set(at["pattern"])
-    return transforms.amp(at["pattern"], [place for place in meant(graph, ("*",), ("kernel",)) if place not in products])
+    return traces.amp(at["pattern"], [place for place in meant(graph, ("*",), ("kernel",)) if place not in products])
 
 
 _MADE: Mapping[Transform, Callable[[Graph, ChangeSection, Places], Effect]] = {
-    "scale": lambda _, change, at: transforms.scale(at["pattern"], _factor(change)),
+    "scale": lambda _, change, at: traces.scale(at["pattern"], _factor(change)),
     "amp": lambda graph, _, at: _amp(graph, at),
-    "fuse": lambda graph, change, at: transforms.fuse(graph, at["pattern"], _factor(change)),
-    "remove": lambda graph, _, at: transforms.remove(graph, at["pattern"]),
-    "unwait": lambda graph, _, at: transforms.unwait(graph, at["pattern"]),
-    "cpu": lambda graph, change, _: transforms.cpu(graph, _factor(change)),
-    "cuda-graph": lambda graph, change, at: transforms.cuda_graph(graph, at["pattern"], _longest(change)),
-    "bandwidth": lambda _, change, at: transforms.bandwidth(at["pattern"], change.times or Fraction(1), _ns(change.latency)),
-    "latency": lambda _, change, at: transforms.less_latency(at["pattern"], _factor(change), _ns(change.latency)),
-    "compress": lambda _, change, at: transforms.compress(at["pattern"], _factor(change), _ns(change.overhead)),
-    "overlap": lambda graph, _, at: transforms.overlap(graph, at["pattern"], at["gradients"]),
-    "recompute": lambda graph, _, at: transforms.recompute(graph, at["pattern"], at["before"]),
+    "fuse": lambda graph, change, at: traces.fuse(graph, at["pattern"], _factor(change)),
+    "remove": lambda graph, _, at: traces.remove(graph, at["pattern"]),
+    "unwait": lambda graph, _, at: traces.unwait(graph, at["pattern"]),
+    "cpu": lambda graph, change, _: traces.cpu(graph, _factor(change)),
+    "cuda-graph": lambda graph, change, at: traces.cuda_graph(graph, at["pattern"], _longest(change)),
+    "bandwidth": lambda _, change, at: traces.bandwidth(at["pattern"], change.times or Fraction(1), _ns(change.latency)),
+    "latency": lambda _, change, at: traces.less_latency(at["pattern"], _factor(change), _ns(change.latency)),
+    "compress": lambda _, change, at: traces.compress(at["pattern"], _factor(change), _ns(change.overhead)),
+    "overlap": lambda graph, _, at: traces.overlap(graph, at["pattern"], at["gradients"]),
+    "recompute": lambda graph, _, at: traces.recompute(graph, at["pattern"], at["before"]),
 }
 
 

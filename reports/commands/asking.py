@@ -11,13 +11,21 @@ from typing import Any
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.commands.console import check_target, question_of, refuse_options, refuse_overwriting_question, seconds_of, usage
-from crossopt.reports.commands.exit_codes import Ending, code_of, code_of_ending
+from crossopt.reports.commands.console import (
+    Ending,
+    check_target,
+    code_of,
+    code_of_ending,
+    question_of,
+    refuse_options,
+    refuse_overwriting_question,
+    seconds_of,
+    usage,
+)
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper, put
-from crossopt.reports.commands.progress import log_to, progress_on
-from crossopt.reports.commands.tables import collected, keep_table, show_table
+from crossopt.reports.commands.progress import collected, keep_table, log_to, progress_on, show_table
+from crossopt.reports.render.terminal import Compared, compared_text, refused_text
 from crossopt.reports.render.width import fitted
-from crossopt.reports.sheets.compared import Compared, compared_text, refused_text
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, text_of
 from crossopt.solvers.answer import Baseline, Limits, Result, Watch, result_in, to_text

@@ -13,8 +13,7 @@ from crossopt.instances.codesign.question import narrowing, read_instance
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
-from crossopt.reports.commands.console import question_of
-from crossopt.reports.commands.exit_codes import Ending, code_of
+from crossopt.reports.commands.console import Ending, code_of, question_of
 from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.render.width import fitted
 from crossopt.solvers.answer import Status
@@ -84,7 +83,7 @@ def evaluate(options: Namespace) -> Ending:
     """Price the only design that the question leaves."""
     from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
     from crossopt.reports.sheets.codesign.design import evaluation_sheet  # noqa: PLC0415
-    from crossopt.solvers.codesign.explain.single import evaluate_single  # noqa: PLC0415
+    from crossopt.solvers.codesign.judge import evaluate_single  # noqa: PLC0415
 
     instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)

@@ -14,11 +14,9 @@ from crossopt.instances.codesign.question import read_instance, read_question
 from crossopt.instances.files.dataclass_json import from_plain, to_plain
 from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import question_path
-from crossopt.reports.commands.console import check_target, refuse_overwriting_question, seconds_of, usage
-from crossopt.reports.commands.exit_codes import code_of
+from crossopt.reports.commands.console import check_target, code_of, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.keeper import Kept, keeper
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.commands.tables import hand_over
+from crossopt.reports.commands.progress import hand_over, progress_on
 from crossopt.reports.render.style import alone
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.render.width import fitted

@@ -25,10 +25,8 @@ from crossopt.solvers.grading.classes import (
     grade_class,
     read_roster,
 )
-from crossopt.solvers.grading.grade import TOLD_LESS, graded
+from crossopt.solvers.grading.grade import ASSIGNMENTS, LAB, SOLUTIONS, TOLD_LESS, assignment_named, graded, notebook_of
 from crossopt.solvers.grading.marks import BESIDE, HANDOUTS, PRACTICE, Assignment, Grade, Mark, seed_of
-from crossopt.solvers.grading.notebooks import notebook_of
-from crossopt.solvers.grading.table import ASSIGNMENTS, LAB, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls import exposed, missing, unable
 
 _WIDTH = 52

@@ -15,11 +15,9 @@ from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
-from crossopt.reports.commands.console import check_target, refuse_overwriting_question, seconds_of, usage
-from crossopt.reports.commands.exit_codes import code_of
+from crossopt.reports.commands.console import check_target, code_of, refuse_overwriting_question, seconds_of, usage
 from crossopt.reports.commands.keeper import Keeping, Kept, keeper
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.commands.tables import hand_over
+from crossopt.reports.commands.progress import hand_over, progress_on
 from crossopt.reports.facts.building import building_of
 from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.codesign.design import near_text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.commands.exit_codes import Ending
+from crossopt.reports.commands.console import Ending
 
 if TYPE_CHECKING:
     from crossopt.solvers.checking import Report

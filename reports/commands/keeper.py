@@ -25,8 +25,8 @@ from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import ModelError, VerificationError
 from crossopt.instances.files.saved import write_whole
 from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, Watch
-from crossopt.solvers.core.processes import LENGTH, end_with, ending_of, packed
 from crossopt.solvers.family import ProblemType, certify, quick_answer
+from crossopt.solvers.processes import LENGTH, end_with, ending_of, packed
 
 _SOON, _PATIENCE, _SHARE = 0.2, 0.5, 0.02
 """Seconds after the limit when a command is asked to end, and when it is ended; or a share of the limit, if that is longer."""

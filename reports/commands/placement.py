@@ -7,12 +7,10 @@ from dataclasses import replace
 from itertools import chain
 
 from crossopt.instances.kinds import KINDS
-from crossopt.instances.placement.graph import PlacementQuestion, read_split
-from crossopt.reports.commands.console import question_of, refuse_options, seconds_of
-from crossopt.reports.commands.exit_codes import Ending, code_of
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.commands.tables import collected, keep_table, show_table
-from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.instances.placement.question import PlacementQuestion, read_split
+from crossopt.reports.commands.console import Ending, code_of, question_of, refuse_options, seconds_of
+from crossopt.reports.commands.progress import collected, keep_table, progress_on, show_table
+from crossopt.reports.render.terminal import Compared, compared_text
 from crossopt.reports.sheets.placement import devices_of, sheet
 from crossopt.reports.sheets.sheet import Bar
 from crossopt.solvers.answer import Baseline, Limits, to_text
@@ -27,8 +25,8 @@ _PROOF, _SEARCH = 60.0, 5.0
 
 def compare(options: argparse.Namespace) -> Ending:
     """The answer beside what lists, partitioners, searches and the splits that are given do."""
-    from crossopt.solvers.placement.latency.comparison import compared as of_latency  # noqa: PLC0415
-    from crossopt.solvers.placement.throughput.comparison import compared as of_throughput  # noqa: PLC0415
+    from crossopt.solvers.placement.comparison import compared_latency as of_latency  # noqa: PLC0415
+    from crossopt.solvers.placement.comparison import compared_throughput as of_throughput  # noqa: PLC0415
 
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
     refuse_options(options, KINDS[FAMILY.kind].options, "a graph")

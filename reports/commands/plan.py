@@ -8,14 +8,12 @@ from math import ceil, inf, isfinite
 from pathlib import Path
 from typing import TypeVar
 
-from crossopt.instances.codesign.goals import Goal
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Goal, Instance
 from crossopt.instances.codesign.short import Group, Run, context_of, count_of, groups_in, question_text, samples_in, seconds_of_deadline
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, seconds_of, usage
-from crossopt.reports.commands.exit_codes import ANSWERED, INFEASIBLE, NO_DESIGN
+from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, check_target, seconds_of, usage
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted

@@ -17,16 +17,15 @@ from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, usage
 from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
-from crossopt.reports.render.html import html
-from crossopt.reports.render.page import page
+from crossopt.reports.render.html import html, page
 from crossopt.reports.render.paper import paper
+from crossopt.reports.render.runs import runs_csv
 from crossopt.reports.render.tables import digest
 from crossopt.reports.render.together import Drawn, as_proved, as_said, together_page
 from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.sheets.study import study_sheet
 from crossopt.reports.shown import sheet_of
-from crossopt.reports.tables.runs import runs_csv
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.family import FAMILY

@@ -6,11 +6,9 @@ from itertools import chain
 
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.sharding.question import ShardingQuestion
-from crossopt.reports.commands.console import question_of, refuse_options, seconds_of, usage
-from crossopt.reports.commands.exit_codes import Ending, code_of
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.commands.tables import collected, keep_table, show_table
-from crossopt.reports.sheets.compared import Compared, compared_text
+from crossopt.reports.commands.console import Ending, code_of, question_of, refuse_options, seconds_of, usage
+from crossopt.reports.commands.progress import collected, keep_table, progress_on, show_table
+from crossopt.reports.render.terminal import Compared, compared_text
 from crossopt.reports.sheets.sharding import sheet
 from crossopt.reports.sheets.sheet import Bar
 from crossopt.solvers.answer import Limits, to_text

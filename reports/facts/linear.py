@@ -17,7 +17,7 @@ from crossopt.formulation.codesign.tangent import at, bound_of, terms_at
 from crossopt.instances.codesign.boxes import Boxes, corners, full_box, grid, places_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.dataclass_json import from_plain
-from crossopt.reports.facts.terms import STEP, Linearized, Term
+from crossopt.reports.facts.uses import STEP, Linearized, Term
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in
 from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
 from crossopt.solvers.proofs import Relaxation

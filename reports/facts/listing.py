@@ -17,13 +17,13 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import Boxes as Places
 from crossopt.instances.codesign.boxes import Grid, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.plan_choices import listed_as
 from crossopt.instances.codesign.question import asked_in
-from crossopt.instances.codesign.settings import listed_as
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Node, parts_of, root_node, split_nodes
-from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Boxes, Enumerated
 
 FORMAT = 1

@@ -7,8 +7,7 @@ from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
 from crossopt.instances.catalogue.workload import model_text, repeated_share, work_of
-from crossopt.instances.codesign.goals import Goal
-from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion
+from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance, MultiScaleQuestion
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.files.dataclass_json import to_plain

@@ -1,10 +1,7 @@
-"""What designs of a question spend their steps on, beside each other: where one is faster than another, by use of time.
-
-Uses are those of a stage on average, and what the slowest stage takes beyond that stands by itself: else a plan whose last stage is the
-slowest would seem to spend more on the head than one whose middle stages are, though both have the same head.
-"""
+"""What designs spend their steps on, and the terms of a step as an integer model has them, as plain data."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from crossopt.crossflow.evaluate import evaluate
 from crossopt.crossflow.plan import Plan
@@ -14,6 +11,48 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
+
+# The terms of a step as an integer model has them and as they are: what `reports.facts.linear.beside` finds, as plain data.
+
+STEP: Final = "the step"
+"""The name of the sum of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term, in seconds."""
+
+    name: str
+    linear: float
+    full: float
+    worst: float | None
+    """The greatest share of a drawn chip's own figure by which the tangent is below it; None where no chip was drawn."""
+
+    @property
+    def error(self) -> float:
+        """By which share of the full figure the linear one is below it."""
+        return 1.0 - self.linear / self.full if self.full > 0.0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Linearized:
+    """The terms of a design's step, the step itself last; none where the chip is given, so that nothing had to be made linear."""
+
+    form: str
+    rounds: int
+    """How often the integer model was solved; 0 where the bound needed no solver."""
+    tangents: int
+    terms: tuple[Term, ...]
+    chips: int
+    """Drawn chips that keep the budgets."""
+    step: tuple[tuple[float, float], ...] = ()
+    """Of each of them the step by the tangent and by the full model."""
+
+
+# What designs of a question spend their steps on, beside each other: where one is faster than another, by use of time.
+#
+# Uses are those of a stage on average, and what the slowest stage takes beyond that stands by itself: else a plan whose last stage is the
+# slowest would seem to spend more on the head than one whose middle stages are, though both have the same head.
 
 UNEQUAL = "`unequal stages` is what the slowest stage takes beyond the mean of all, of which the other uses are"
 _NAMED = 3

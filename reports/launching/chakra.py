@@ -22,8 +22,7 @@ from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_trained, layer_weights, stage_trained
 from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
 from crossopt.crossflow.parameters import repeated_flops, step_flops
-from crossopt.crossflow.plan import Plan, code, table
-from crossopt.crossflow.ranks import Ranks, routed_tokens
+from crossopt.crossflow.plan import Plan, Ranks, code, routed_tokens, table
 from crossopt.crossflow.schedule import BACKWARD, FORWARD, passes_of
 from crossopt.crossflow.sharding import Weights
 from crossopt.crossflow.stages import chunk_sizes

@@ -12,21 +12,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossopt.crossflow.traces.graph import KINDS as TRACE_KINDS
-from crossopt.crossflow.traces.graph import excerpt, replay
-from crossopt.crossflow.traces.transforms import changed
+from crossopt.crossflow.traces import KINDS as TRACE_KINDS
+from crossopt.crossflow.traces import changed, excerpt, replay
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
 from crossopt.instances.kinds import KINDS, kind_asked, question_path
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
 from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, refuse_overwriting_data, seconds_of, usage
-from crossopt.reports.commands.exit_codes import ANSWERED, code_of
+from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
 from crossopt.reports.sheets.codesign.step import blocks_of, kinds_of
 from crossopt.reports.sheets.placement import cpu_runs

@@ -18,7 +18,7 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from crossopt.reports.drawing.svg import WIDTH, box, hue, text_line, width_of
-from crossopt.reports.render.page import Page
+from crossopt.reports.render.html import Page
 from crossopt.reports.render.style import alone
 
 _POINTS: Final = 0.75

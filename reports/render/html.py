@@ -1,30 +1,22 @@
-"""A sheet as a page of HTML."""
+"""A sheet as a page of HTML: its frame, sections, tables, tiles and figures, with every word of a result escaped."""
 
-from dataclasses import replace
-from functools import partial
-from typing import Final, assert_never
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from html import escape
+from pathlib import Path
+from typing import Any, Final, assert_never
 
+from crossopt.reports.drawing.axes import timeline
+from crossopt.reports.drawing.bars import Part, Row, bars, stacked
 from crossopt.reports.drawing.bars import Part as Cut
-from crossopt.reports.drawing.bars import Row, bars, stacked
 from crossopt.reports.drawing.plots import Steps, steps
-from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.drawing.timeline import timeline
-from crossopt.reports.render.page import (
-    Page,
-    ProofBox,
-    figure,
-    fold,
-    folded,
-    heading,
-    lead_over,
-    listing,
-    paragraph,
-    parts_table,
-    section,
-    swatch_row,
-    table,
-    tiles,
-)
+from crossopt.reports.drawing.svg import HUES, NARROW, WIDTH, Titles, letter
+from crossopt.reports.render.style import style
 from crossopt.reports.sheets.amounts import above, seconds_of, short, shown
 from crossopt.reports.sheets.sheet import (
     FULL,
@@ -34,7 +26,6 @@ from crossopt.reports.sheets.sheet import (
     Folded,
     Limit,
     Limits,
-    Part,
     Picture,
     Search,
     Section,
@@ -42,6 +33,277 @@ from crossopt.reports.sheets.sheet import (
     Table,
     Timeline,
 )
+from crossopt.reports.sheets.sheet import Part as SheetPart
+
+# The frame of a page and what fills it: sections, tables, tiles and figures as HTML text, with every word of a result escaped.
+
+TIE: Final = "\N{NO-BREAK SPACE}"
+_HYPHEN: Final = "\N{NON-BREAKING HYPHEN}"
+LARGEST: Final = 490_000
+"""Bytes of a page with its result; one that has no room is named by its digest."""
+_LONGEST: Final = 20_000
+_MANY: Final = 6
+"""Columns beyond which a table is set small, and its figures may stand in two lines."""
+_NARROW: Final = 4
+"""Columns that a narrow screen has room for; a table of more says that it scrolls there."""
+_FOLDED: Final = 60
+"""Rows beyond which a table is shown when it is asked for: what stands below it would be screens away."""
+_TILES: Final = 5
+"""Figures in a line at the most; more are shared out evenly over several."""
+_AMOUNT: Final = re.compile(r"([\d.,e+-]+) ([A-Za-z/]+)")
+"""A cell that is a number with its unit and nothing else, which no line breaks."""
+_HEADING: Final = re.compile('<section id="([^"]*)">\n<h2>(.*?)</h2>')
+_SEVERAL: Final = 3
+"""Sections from which on a page has a list of its contents."""
+_COMMAND: Final = re.compile("`([^`\n]+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class ProofBox:
+    """What is proved, where nobody can miss it."""
+
+    label: str
+    text: str
+    proved: bool
+    note: str = ""
+    """Who carried the proof out, if anybody did for this page."""
+    answer: str = ""
+    """What it is a proof of, which stands above it."""
+    drawn: str = ""
+    """A picture of that, which stands beside both where there is room."""
+
+    def __str__(self) -> str:
+        mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
+        words = "\n".join(f"<p>{text_html(words)}</p>" for words in (self.text, self.note) if words)
+        proof = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{words}</div>'
+        kind = "first drawn" if self.drawn else "first"
+        return f'<div class="{kind}">\n<div>\n{self.answer}\n</div>\n{self.drawn}\n{proof}\n</div>' if self.answer else proof
+
+
+PageSection = str | ProofBox
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page says: its name, and its sections in their order."""
+
+    name: str
+    sections: tuple[PageSection, ...]
+    result: Any
+    """Plain data, for whoever wants to use it again."""
+
+
+def page(content: Page) -> str:
+    """The whole file about one result."""
+    sections = _with_contents([str(part) for part in content.sections if part])
+    rest = frame(content.name, sections)
+    return frame(content.name, (*sections, embedded(content.result, room=LARGEST - len(rest.encode("utf-8")))))
+
+
+def _with_contents(parts: Sequence[str]) -> list[str]:
+    """The same with a list of contents after the first screen, where there are several sections below it."""
+    first = next((place for place, part in enumerate(parts) if part.startswith("<section")), len(parts))
+    found = _HEADING.findall("\n".join(parts[first:]))
+    items = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in found)
+    nav = [f'<nav class="contents" aria-label="Contents"><ul>{items}</ul></nav>'] if len(found) >= _SEVERAL else []
+    return [*parts[:first], *nav, *parts[first:]]
+
+
+def frame(name: str, parts: Sequence[PageSection], own: str = "") -> str:
+    """A file with these parts, and with a script of its own beside that of all pages."""
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy(own)}">',
+            f"<title>{escape(name)} · crossopt report</title>",
+            f"<style>{style()}</style>",
+            "</head>",
+            "<body>",
+            "<main>",
+            *(str(part) for part in parts if part),
+            "</main>",
+            *([f"<script>{own}</script>"] if own else []),
+            f"<script>{script()}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def named(name: str) -> str:
+    """What a choice is called among people."""
+    return " ".join({"l1": "L1", "l2": "L2", "hbm": "HBM", "zero": "ZeRO"}.get(word, word) for word in name.split("_"))
+
+
+def text_html(text: str) -> str:
+    """Words of a result as HTML, with squares as people write them, names and amounts that no line breaks, and commands as such."""
+    shown = escape(text.replace(" mm^2", f"{TIE}mm²").replace("m^2", "m²").replace("ZeRO-", f"ZeRO{_HYPHEN}"))
+    return _COMMAND.sub(r"<code>\1</code>", shown)
+
+
+def section(title: str, *parts: str) -> str:
+    """A heading with what stands below it; nothing where nothing does."""
+    inside = [part for part in parts if part]
+    name = "at-" + re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+    return "\n".join([f'<section id="{name}">\n<h2>{text_html(title)}</h2>', *inside, "</section>"]) if inside else ""
+
+
+def heading(name: str, sentence: str) -> str:
+    """The title with the question below it."""
+    return f'<h1>{text_html(name)}</h1>\n<p class="lead">{text_html(sentence)}</p>'
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain words."""
+    return f"<p{_class(kind)}>{text_html(text)}</p>"
+
+
+def listing(items: Sequence[str]) -> str:
+    """A list of sentences; nothing where there are none."""
+    return f"<ul>{''.join(f'<li>{text_html(item)}</li>' for item in items)}</ul>" if items else ""
+
+
+def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> str:
+    """Letters and colours of a picture with what they stand for, of those that are drawn where not all are."""
+    keys = (
+        f'<span class="key">{swatch(place)} {text_html(label)}</span>'
+        for place, label in enumerate(labels)
+        if drawn is None or place in drawn
+    )
+    return f'<p class="keys">{" ".join(keys)}</p>'
+
+
+def figure(draw: Callable[[float], str], caption: str = "", zooms: bool = False) -> str:
+    """A picture of any width with a line below it, drawn once for wide screens and once for narrow ones, on which it would be too small
+    to read; one that zooms has more to see than fits at once."""
+    below = f"\n<figcaption>{text_html(caption)}</figcaption>" if caption else ""
+    kind = ' class="zooms"' if zooms else ""
+    screens = (("wide", WIDTH), ("narrow", NARROW))
+    drawn = "\n".join(f'<div class="for-{screen}">\n{draw(width)}\n</div>' for screen, width in screens)
+    return f"<figure{kind}>\n{drawn}{below}\n</figure>"
+
+
+def tiles(facts: Sequence[tuple[str, str]]) -> str:
+    """The figures that a reader looks for first."""
+    inside = "".join(f'<div class="tile"><b>{text_html(value)}</b><span>{text_html(label)}</span></div>' for label, value in facts)
+    lines = -(-len(facts) // _TILES)
+    return f'<div class="tiles of{-(-len(facts) // max(lines, 1))}">{inside}</div>'
+
+
+def lead_over(rival: str, value: float, other: float) -> tuple[str, str]:
+    """How far a value is below that of the best rival, as a tile."""
+    return (f"less than {rival}", f"{1.0 - value / other:.1%}") if value < other else (f"as {rival} finds", "the same")
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
+    """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
+    with names that may break, and so is one of many columns, whose figures may break too."""
+    right = set(numbers)
+    cells = [[text_html(_tied(cell) if place in right else cell) for place, cell in enumerate(row)] for row in rows]
+    many = len(heads) > _MANY
+    kind = f"table{' wide' if wide or many else ''}{' many' if many else ' slides' if wide or len(heads) > _NARROW else ''}"
+    return _table([text_html(head) for head in heads], cells, caption, numbers, kind)
+
+
+def _tied(cell: str) -> str:
+    found = _AMOUNT.fullmatch(cell)
+    return f"{found[1]}{TIE}{found[2]}" if found else cell
+
+
+def link_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
+    """The same with a place of this page, "#name", behind the first word of each row."""
+    cells = [[f'<a href="{place}">{text_html(name)}</a>', *(text_html(cell) for cell in row)] for (name, place), row in rows]
+    return _table([text_html(head) for head in heads], cells, "", numbers, "table wide slides")
+
+
+def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") -> str:
+    """The parts of a whole with their letters and colours, as a stacked bar has them, and their shares."""
+    total = sum(part.value for part in parts)
+    rows = [[f"{swatch(part.place)} {text_html(part.label)}", text_html(part.shown), _share(part.value, total)] for part in parts]
+    return _table([text_html(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
+
+
+def swatch(place: int) -> str:
+    """The letter of a part on its colour."""
+    return f'<span class="swatch b{place % HUES}">{letter(place)}</span>'
+
+
+def fold(title: str, text: str) -> str:
+    """Long text that is shown when it is asked for, its beginning where it is very long."""
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n... {len(text) - _LONGEST:,} more characters"
+    return f"<details>\n<summary>{text_html(title)}</summary>\n<pre>{escape(shown)}</pre>\n</details>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, numbers: Sequence[int], kind_of_table: str = "table") -> str:
+    right = set(numbers)
+
+    def kind(place: int) -> str:
+        return ' class="n"' if place in right else ""
+
+    head = "".join(f'<th scope="col"{kind(place)}>{cell}</th>' for place, cell in enumerate(heads))
+    lines = [
+        "<tr>"
+        + "".join(f'<th scope="row">{cell}</th>' if not place else f"<td{kind(place)}>{cell}</td>" for place, cell in enumerate(row))
+        + "</tr>"
+        for row in rows
+    ]
+    named = f"<caption><span>{text_html(caption)}</span></caption>" if caption else ""
+    top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
+    drawn = "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
+    return folded(f"All {len(rows):,} rows", drawn) if len(rows) > _FOLDED else drawn
+
+
+def folded(title: str, drawn: str) -> str:
+    """Drawings or tables that would be long to scroll past, shown when they are asked for."""
+    return f'<details class="drawn-out">\n<summary>{text_html(title)}</summary>\n{drawn}\n</details>'
+
+
+def _share(value: float, total: float) -> str:
+    return f"{value / total:.1%}" if total > 0.0 else "-"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def embedded(result: object, name: str = "result", room: int = LARGEST) -> str:
+    """The result for re-use: its text as JSON, which `crossopt check` takes back; only its digest where there is no room for it."""
+    text = json.dumps(result, separators=(",", ":"), allow_nan=False)
+    inside = escape(text, quote=False)
+    if len(inside) > room:
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        words = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
+        return f'<footer id="{name}-left-out">{text_html(words)}</footer>'
+    return (
+        "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
+        f'<pre id="{name}">{inside}</pre>\n</details>'
+    )
+
+
+@cache
+def script() -> str:
+    """The script without its comments."""
+    lines = (line.strip() for line in Path(__file__).with_name("page.js").read_text(encoding="utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def policy(own: str = "") -> str:
+    """What a browser may do with a page: run the script with this digest, and one of its own where it has one, and use the style sheet
+    inside it (Content Security Policy, level 3). Words of a result cannot act, were they ever let through."""
+    digests = " ".join(f"'sha256-{_digest(text)}'" for text in (script(), own) if text)
+    return f"default-src 'none'; style-src 'unsafe-inline'; script-src {digests}; base-uri 'none'; form-action 'none'"
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+# A sheet as a page of HTML.
 
 _AMOUNTS: Final = {"bytes": "memory", "money": "price"}
 """What a column of amounts is called, where not by their dimension."""
@@ -83,7 +345,7 @@ def _sketch(one: Picture | None) -> str:
     return "" if one is None else _part(one, Titles("sketch", one.title, ""))
 
 
-def _part(part: Part, titles: Titles) -> str:
+def _part(part: SheetPart, titles: Titles) -> str:
     """What fails to be drawn costs nothing else."""
     try:
         return _drawn_part(part, titles)
@@ -91,14 +353,14 @@ def _part(part: Part, titles: Titles) -> str:
         return paragraph(f"This could not be drawn: {type(error).__name__}: {error}", "soft")
 
 
-def _drawn_part(part: Part, titles: Titles) -> str:
+def _drawn_part(part: SheetPart, titles: Titles) -> str:
     match part:
         case str():
             drawn = paragraph(part)
         case tuple():
             drawn = listing(part)
         case Table():
-            drawn = _table(part)
+            drawn = _html_table(part)
         case Bars():
             drawn = _bars(part, titles)
         case Limits():
@@ -161,7 +423,7 @@ def _search(one: Search, titles: Titles) -> str:
     return figure(lambda width: steps(told.at(width), series, until or 1.0, ("seconds", one.axis)), words)
 
 
-def _table(one: Table) -> str:
+def _html_table(one: Table) -> str:
     if not (most := one.on_pages or one.most):
         return ""
     rows = list(zip(*(column.words[:most] for column in one.columns), strict=True))

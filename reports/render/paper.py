@@ -343,8 +343,7 @@ def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
 def sheet_in(form: str, sheet: Sheet, data: object) -> str:
     """A sheet as a file of this form, tables or a page, with the data that it was made of."""
     if form == "html":
-        from crossopt.reports.render.html import html  # noqa: PLC0415
-        from crossopt.reports.render.page import page  # noqa: PLC0415 - only pages need pictures
+        from crossopt.reports.render.html import html, page  # noqa: PLC0415
 
         return page(html(sheet, data))
     return FORMATS[form]([("", one) for one in digest(sheet).tables if one.rows])

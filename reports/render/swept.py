@@ -12,11 +12,11 @@ from typing import Final
 
 from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.render.page import ProofBox, figure, frame, heading, listing, section, table, text_html
+from crossopt.reports.render.html import ProofBox, figure, frame, heading, listing, section, table, text_html
+from crossopt.reports.render.runs import Cells, Value, axis_columns, csv_of
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.tables.runs import Cells, Value, axis_columns, csv_of
+from crossopt.solvers.sweeps.asking import Tally
 from crossopt.solvers.sweeps.listed import Listed
-from crossopt.solvers.sweeps.standing import Tally
 
 MOST: Final = 5_000
 """Rows of a page; a browser has trouble with more."""

@@ -1,16 +1,16 @@
-"""A sheet for the terminal: 80 to 120 columns, figures first, the certificate last. What only a page can show is left out."""
+"""A sheet for the terminal, 80 to 120 columns, and several answers to one question beside each other."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from textwrap import wrap
 from typing import Final, assert_never
 
 from crossopt.crossflow.records import dataclass
-from crossopt.reports.drawing.timeline import Track
-from crossopt.reports.render.width import eighths, sheet_width
-from crossopt.reports.sheets.amounts import above, digits, shown
+from crossopt.reports.drawing.axes import Track
+from crossopt.reports.render.width import eighths, sheet_width, wrapped
+from crossopt.reports.sheets.amounts import above, digits, digits_below, shown
 from crossopt.reports.sheets.sheet import (
     Bar,
     Bars,
@@ -26,7 +26,11 @@ from crossopt.reports.sheets.sheet import (
     Sheet,
     Table,
     Timeline,
+    names,
 )
+from crossopt.solvers.answer import Number
+
+# A sheet for the terminal: 80 to 120 columns, figures first, the certificate last. What only a page can show is left out.
 
 _BAR: Final = 24
 _FILLS: Final = "█▒░▓"
@@ -297,3 +301,48 @@ def _grid(columns: Sequence[_Cells], below: Sequence[_Cells]) -> Iterator[str]:
 def _line(cell: Sequence[str], line: int, width: int) -> str:
     """A line of a cell; heads stand low, all others high."""
     return cell[line] if 0 <= line < len(cell) else " " * width
+
+
+# Several answers to one question beside each other, over the best bound.
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """An answer, or what a rule comes to; without a bound or seconds where nobody tells them."""
+
+    bar: Bar
+    bound: Number | None = None
+    seconds: float | None = None
+
+
+def compared_text(best: Sheet, asks: str, rows: Sequence[Compared]) -> str:
+    """The rows; `best` is the sheet of the answer with the best bound, and `asks` says what is compared."""
+    bound = best.bound
+    columns = (
+        names("", (row.bar.label for row in rows)),
+        Column("value", tuple("none" if row.bar.amount is None else digits(row.bar.amount, "") for row in rows), (bound,)),
+        Column("above bound", tuple(_above(row.bar, bound) for row in rows), (bound,)),
+        Column("own bound", tuple("" if row.bound is None else digits_below(row.bound, row.bar.amount, "") for row in rows), (bound,)),
+        Column("seconds", tuple("" if row.seconds is None else f"{row.seconds:.2f}" for row in rows), (0.0,)),
+        names("", ("; ".join(word for word in (row.bar.fault, row.bar.words) if word) for row in rows)),
+    )
+    table = Table(tuple(column for column in columns if any(column.words)))
+    sections = (Section("Side by side", (table,)), best.sections[-1])
+    return text_of(f"{best.name}: {asks}", (), sections, closing_of(best))
+
+
+def _above(bar: Bar, bound: Number | None) -> str:
+    return "" if bar.amount is None or not bound or bar.fault else f"{bar.amount / bound - 1.0:,.2%}"
+
+
+def refused_text(refused: Mapping[tuple[str, str], str]) -> str:
+    """Which engines do not answer which questions, by both their names, and why, each reason once."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for (engine, question), why in refused.items():
+        reasons.setdefault((engine, why), []).append(question)
+    lines = [
+        line
+        for (engine, why), names in reasons.items()
+        for line in wrapped(f"  {engine} does not answer ", f"{', '.join(names)}: {why} (leave it out, or ask others)")
+    ]
+    return "".join(f"{line}\n" for line in lines)

@@ -8,7 +8,7 @@ from typing import Final
 
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.render.page import (
+from crossopt.reports.render.html import (
     Page,
     ProofBox,
     embedded,

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Final
 
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.reports.drawing.axes import Segment, Track
 from crossopt.reports.drawing.graph import MOST, Graph, drawn
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.drawing.timeline import Segment, Track
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import (
     Column,

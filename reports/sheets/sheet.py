@@ -6,8 +6,8 @@ from typing import Any
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.files.units import format_quantity
+from crossopt.reports.drawing.axes import Track
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.drawing.timeline import Track
 from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, share_of, short, short_below
 from crossopt.solvers.answer import Baseline, Number, Result
 

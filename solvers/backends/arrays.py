@@ -19,9 +19,8 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, late_text, patience
-from crossopt.solvers.backends.line import Line, left_until, named, version
 from crossopt.solvers.backends.milp import GIVEN_AWAY
-from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
+from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
 
 Foreign = Any
 Ending = Literal["solved", "infeasible", "stopped"]

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Scheduled, Shop, Table, Variable, Way
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Allowed, Answer, Course, RawReply, Spend, Stopped, attended, hinted, judged
-from crossopt.solvers.backends.line import Line, left_until, named, version
-from crossopt.solvers.backends.wall import LateError, SolverProcess
+from crossopt.solvers.backends.wall import LateError, Line, SolverProcess, left_until, named, version
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

@@ -28,8 +28,7 @@ from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, 
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, Allowed, Answer, Course, RawReply, Spend, Stopped, attended, hinted, judged
 from crossopt.solvers.backends.answer import allowed as allowed_for
-from crossopt.solvers.backends.line import Line, left_until, named, version
-from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
+from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
 
 DIGITS = 10**12
 """PuLP writes files with twelve digits; a larger number would lose its last ones."""

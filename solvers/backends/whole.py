@@ -36,8 +36,7 @@ from crossopt.formulation.certificate import (
 )
 from crossopt.formulation.model import EXACT, Model
 from crossopt.solvers.backends.answer import allowed
-from crossopt.solvers.backends.line import Line, version
-from crossopt.solvers.backends.wall import KEYS, LateError, SolverProcess
+from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, version
 
 Foreign = Any
 

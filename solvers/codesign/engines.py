@@ -16,7 +16,6 @@ from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip
-from crossopt.solvers.codesign.baselines.neighbourhood import Searcher, searched
 from crossopt.solvers.codesign.baselines.recipes import (
     Practice,
     fsdp_design,
@@ -27,12 +26,14 @@ from crossopt.solvers.codesign.baselines.recipes import (
 )
 from crossopt.solvers.codesign.baselines.searchers import (
     SAMPLERS,
+    Searcher,
     alternating,
     bayesian,
     black_box,
     descent,
     genetic,
     gradient,
+    searched,
     uniform,
     with_plan,
 )
@@ -44,7 +45,7 @@ from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
 from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, sold_text
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Relaxation, Tree
 
 _HEADS: Final = 1024

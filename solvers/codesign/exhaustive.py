@@ -24,8 +24,7 @@ from crossopt.instances.codesign.space import AnyPlans, Devices, blocks_with_sha
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
-from crossopt.solvers.codesign.objective import NO_FINITE_VALUE
-from crossopt.solvers.codesign.pricing import host_memory_of, hosted, memory_of, rows_of, times_and_values, values_of
+from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, host_memory_of, hosted, memory_of, rows_of, times_and_values, values_of
 from crossopt.solvers.proofs import Conflict, Occurring, Space
 
 

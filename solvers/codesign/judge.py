@@ -1,4 +1,4 @@
-"""The judge: prices a design again by the full model, one design on its own, whoever found it and however."""
+"""The judge: prices a design again by the full model, one design on its own; also the one design of a question without choices."""
 
 from dataclasses import replace
 from math import inf, isfinite
@@ -6,25 +6,31 @@ from math import inf, isfinite
 import numpy as np
 
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
-from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio, under_each
+from crossopt.crossflow.records import dataclass
+from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, Portfolio, under_each
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.instances.codesign.space import unlaunched
-from crossopt.instances.errors import ModelError
+from crossopt.instances.codesign.plan_groups import broken_everywhere
+from crossopt.instances.codesign.space import device_at, hardware_points, plan_blocks, unlaunched
+from crossopt.instances.errors import Fault, InstanceError, ModelError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.checking import differences
 from crossopt.solvers.codesign.answer import (
     Candidate,
     ChosenDesign,
+    DesignEvaluation,
     Designs,
     Priced,
     Share,
+    candidate,
     candidate_in,
     chosen_design,
     design_of,
     evaluation_of,
 )
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combined, joint, value
+
+# The judge: prices a design again by the full model, one design on its own, whoever found it and however.
 
 
 def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) -> Verdict[Priced]:
@@ -110,3 +116,45 @@ def _under(other: Instance, chosen: Candidate) -> tuple[float, float, tuple[str,
     except ValueError as error:  # that the plan is one was seen before
         return inf, 0.0, (str(error),)
     return *verdict.details.likely, verdict.violations
+
+
+# One design, given by a question whose choices leave nothing open: priced as the verifier prices it.
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A design and its evaluation."""
+
+    design: ChosenDesign
+    evaluation: DesignEvaluation
+
+
+def evaluate_single(instance: Instance) -> Single:
+    """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
+    chosen = _only(instance)
+    verdict = verify(instance, chosen)
+    return Single(chosen_design(instance, chosen), evaluation_of(instance, verdict.details, chosen.plan))
+
+
+def _only(instance: Instance) -> Candidate:
+    found: list[Candidate] = []
+    for plans in plan_blocks(instance):
+        found += [candidate(plans, row, 0) for row in range(min(len(plans), 2))]
+        if len(found) > 1 or hardware_points(instance) > 1:
+            raise _refusal(instance, f"several designs are left, one is needed (still open: {_open(instance)}; use --set, as in tensor=8)")
+    if not found:
+        raise _refusal(instance, "no plan is left: " + "; ".join(broken_everywhere(instance)))
+    try:
+        device_at(instance, 0)
+    except ValueError as error:
+        raise _refusal(instance, str(error)) from error
+    return found[0]
+
+
+def _open(instance: Instance) -> str:
+    options = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    return ", ".join(f"{name} ({len(values)} options)" for name, values in (*options, *instance.plan_options) if len(values) > 1)
+
+
+def _refusal(instance: Instance, message: str) -> InstanceError:
+    return InstanceError(str(instance.document["source"]), [Fault(1, 1, "choices", message)])

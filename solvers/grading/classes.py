@@ -53,11 +53,9 @@ from crossopt.instances.files import careful
 from crossopt.instances.files.careful import why_unreadable
 from crossopt.solvers import grading
 from crossopt.solvers.answer import versions
-from crossopt.solvers.grading.grade import graded, refused
+from crossopt.solvers.grading.grade import assignment_named, graded, program_in, refused
 from crossopt.solvers.grading.marks import BESIDE, HANDOUTS, Assignment, Grade, Mark, same_name, seed_of
-from crossopt.solvers.grading.notebooks import program_in
 from crossopt.solvers.grading.running import SubmissionError, opened
-from crossopt.solvers.grading.table import assignment_named
 
 ROSTER = "roster.csv"
 _COLUMNS = ("student", "id", "sid")

@@ -17,7 +17,7 @@ from crossopt.instances.codesign.space import AnyPlans, hardware_choice, plan_bl
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.pricing import joined, values_of
+from crossopt.solvers.codesign.objective import joined, values_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from time import monotonic
 from typing import IO, Any
 
 import crossopt
-from crossopt.solvers.core.processes import GONE, Process, signal_of
-from crossopt.solvers.grading.child import ROOM
-from crossopt.solvers.grading.walls import OURS
+from crossopt.solvers.grading.walls import OURS, ROOM
+from crossopt.solvers.processes import GONE, Process, signal_of
 
 _FILES, _BYTES, _DEPTH, _NAME = 200, 5 << 20, 8, 120
 _CHUNK = 1 << 16
@@ -185,7 +184,7 @@ def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: 
     returned = list[Returned]()
     with _copy(program.parent) as folder:
         process = Process(
-            "crossopt.solvers.grading.child:main",
+            "crossopt.solvers.grading.walls:main",
             (program.name, list(cells), seconds, _MEMORY, _FILE, walls),
             environment=_ENVIRONMENT | {"TMPDIR": str(folder)},
             folder=folder,

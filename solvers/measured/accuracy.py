@@ -17,8 +17,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.entries import USUAL, StackEntry, lender
 from crossopt.instances.catalogue.known_runs import errors_like, features
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.measured.machines import Machine
-from crossopt.instances.measured.runs import Measured, Measurement, Rejected, device_for
+from crossopt.instances.measured.runs import Machine, Measured, Measurement, Rejected, device_for
 
 FEWEST: Final = 3
 """Plans of one question from which on their order says something."""

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.network.program import Multipliers, Program, bound_of, broken_rows
+from crossopt.formulation.network import Multipliers, Program, bound_of, broken_rows
 
 _EQUAL = 1e-12
 """Ends that are nearer than this share are one."""

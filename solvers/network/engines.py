@@ -8,7 +8,7 @@ from itertools import count
 from math import fsum, inf, sqrt
 from time import monotonic
 
-from crossopt.formulation.network.program import (
+from crossopt.formulation.network import (
     Multipliers,
     Options,
     Program,
@@ -27,8 +27,7 @@ from crossopt.formulation.network.program import (
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.network.barrier import Point, fixed_in, inside, kept_exactly, minimise, strictly_inside
-from crossopt.solvers.network.family import why_none
-from crossopt.solvers.network.judge import Bandwidths
+from crossopt.solvers.network.family import Bandwidths, why_none
 from crossopt.solvers.proofs import Tangent, Tangents
 
 NONE = Multipliers((), ())

@@ -9,7 +9,7 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, SearchOutcome, Trace, Verdict
 from crossopt.solvers.placement.judge import PlacementLoads, judge, judge_latency
 from crossopt.solvers.proofs import RecomputableBound

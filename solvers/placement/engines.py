@@ -1,14 +1,430 @@
-"""Engines for placements, by the problem and the contiguity that are asked."""
+"""Engines for placements by problem and contiguity: two solvers on one model of throughput, and stages by a small integer model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from math import inf
+from time import monotonic
 
-from crossopt.instances.errors import RefusedError
-from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.answer import Limits, SearchOutcome, Watch
-from crossopt.solvers.placement.answer import Placement
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.model import Model, Values, real, violations
+from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
+from crossopt.formulation.placement.throughput import (
+    Assignment,
+    Stages,
+    assignment_model,
+    contract,
+    device_of_blocks,
+    greatest_of,
+    machine_of,
+    one_stage_model,
+    stage_of,
+    stage_values_at,
+    stages_model,
+    values_at,
+)
+from crossopt.instances.errors import FailedError, RefusedError, SolverError
+from crossopt.instances.placement.question import PlacementQuestion, too_large
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
+from crossopt.solvers.backends import backend
+from crossopt.solvers.backends.answer import Answer, Event, Spend
+from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP, Placement, ended
+from crossopt.solvers.placement.bounds.along import MOST_REPEATED, PROOF_ALONG, PROOF_BY_BLOCK, alone, along, least_busiest
+from crossopt.solvers.placement.bounds.branches import branched
+from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.heuristics import LARGE, Staged, improved, staged_start
 from crossopt.solvers.placement.latency.engine import latency
-from crossopt.solvers.placement.throughput.portfolio import portfolio
-from crossopt.solvers.placement.throughput.stages import stages
+from crossopt.solvers.placement.run import Run, baselines_of, devices_of, in_time, none_by, none_by_size, start_many
+from crossopt.solvers.proofs import Branched, MultiplierBound, Proof, RecomputableBound, Surrounded, Swept, UnverifiedBound
+
+# Two solvers on one model at a time: HiGHS proves where transfers are dear, CP-SAT where blocks must be packed. What one finds or bounds
+# counts for both, and both stop once value and bound meet.
+
+SOLVERS = ("highs", "cpsat")
+
+
+@dataclass(slots=True)
+class Known:
+    """What both solvers know together."""
+
+    value: int | None
+    bound: int
+    gap: float
+    stopped: bool = False
+    trace: list[tuple[float, int | None, int]] = field(default_factory=list)
+    began: float = field(default_factory=monotonic)
+
+    def see(self, value: int | None, bound: int | None) -> None:
+        """Take in what one of them has."""
+        before = (self.value, self.bound)
+        if value is not None and (self.value is None or value < self.value):
+            self.value = value
+        if bound is not None and bound > self.bound:
+            self.bound = bound
+        if (self.value, self.bound) != before:
+            self.trace.append((monotonic() - self.began, self.value, self.bound))
+
+    @property
+    def closed(self) -> bool:
+        return self.value is not None and self.value - self.bound <= self.gap * self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What came of it."""
+
+    values: Values | None
+    bound: int | None
+    """None where there is no solution."""
+    stopped: str
+    solvers: tuple[str, ...]
+    """Those whose bound is the best, by name and version."""
+    trace: tuple[tuple[float, int | None, int], ...]
+    notes: tuple[str, ...] = ()
+    """Which solvers did not end by themselves."""
+
+
+def solved_together(model: Model, hint: Values | None, seconds: float, gap: float, seed: int, show: Callable[[Known], None]) -> Together:
+    """Minimise; stops at the gap, at the time limit or on Ctrl-C with what is known."""
+    known = Known(None if hint is None else model.objective_value(hint), model.domain_bound(), gap)
+
+    def watch(event: Event) -> bool:
+        known.see(event.value, event.bound)
+        return known.stopped or known.closed
+
+    spend = Spend(seconds=seconds, gap=0.0, workers=1, seed=seed, hint=hint, watch=watch)
+    with ThreadPoolExecutor(len(SOLVERS)) as threads:
+        runs = [threads.submit(backend(name), model, spend) for name in SOLVERS]
+        stopped = "complete"
+        while not all(run.done() for run in runs):
+            try:
+                wait(runs, 0.1)
+                show(known)
+                known.stopped = known.stopped or any(run.done() and run.exception() is None and _settled(run.result()) for run in runs)
+            except KeyboardInterrupt:
+                known.stopped, stopped = True, "interrupted"
+    return _together(model, known, [run.exception() or run.result() for run in runs], stopped)
+
+
+def _settled(answer: Answer) -> bool:
+    return answer.status in {"OPTIMAL", "INFEASIBLE"}
+
+
+def _together(model: Model, known: Known, ends: list[Answer | BaseException], stopped: str) -> Together:
+    answers = [end for end in ends if isinstance(end, Answer)]
+    if not answers:
+        kind = FailedError if any(isinstance(end, FailedError) for end in ends) else SolverError
+        raise kind("; ".join(str(end) for end in ends))
+    for answer in answers:
+        known.see(answer.value, answer.bound)
+    found = [answer.values for answer in answers if answer.values is not None]
+    if any(answer.status == "INFEASIBLE" for answer in answers):
+        if found:
+            raise SolverError("one solver calls a model infeasible of which the other has a solution")
+        return Together(
+            None, None, "complete", tuple(answer.solver for answer in answers if answer.status == "INFEASIBLE"), tuple(known.trace)
+        )
+    values = min(found, key=model.objective_value, default=None)
+    late = stopped == "complete" and not known.closed and not any(_settled(answer) for answer in answers)
+    best = tuple(answer.solver for answer in answers if answer.bound == known.bound) or tuple(answer.solver for answer in answers)
+    notes = tuple(answer.note for answer in answers if late and answer.note)
+    return Together(values, known.bound, "time limit" if late else stopped, best, tuple(known.trace), notes)
+
+
+# Any blocks on any device, or convex devices: from the best stages by annealing and bounds to HiGHS and CP-SAT on one model.
+
+_STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
+"""Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
+_LONGEST_SWEEP = 300.0
+"""Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
+_PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
+"""The share of the time limit that prices of blocks take, and the seconds below which it is not worth the while, and at the most."""
+
+
+def portfolio(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
+    """The least busy placement, as near as models can tell, with its proof."""
+    began = monotonic()
+    reasons = too_large(question)
+    if reasons:
+        return replace(none_by_size(reasons), engine="portfolio")
+    near = replace(limits, gap=max(limits.gap, COARSE_GAP))
+    found = replace(_portfolio(question, near, watch, began), coarse=COARSE_GAP)
+    return ended(question, "portfolio", found, baselines_of(question), began)
+
+
+def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> SearchOutcome[Placement]:
+    convex, run = question.contiguity == "convex", Run(question, near=limits.gap)
+    blocks, machine = blocks_of(question.graph, staged=convex), machine_of(question)
+    try:
+        _start(run, blocks, limits, watch, began)
+    except KeyboardInterrupt:
+        return run.found(stopped="interrupted")
+    if run.closed():
+        return run.found()
+    value = min(run.value * (1.0 + COARSE_GAP), greatest_of(blocks))
+    if not convex:
+        blocks = contract(blocks, machine, value)
+    model = assignment_model(blocks, machine, value, run.bound)
+    quantum = model.figures.quantum
+
+    def show(state: Known) -> None:
+        watch(Progress("HiGHS and CP-SAT", in_time(state.value, quantum), in_time(state.bound, quantum), run.answer))
+
+    hint, seconds = _hint(run, blocks, model), max(limits.seconds - (monotonic() - began), 0.0)
+    try:
+        end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
+    except FailedError as error:
+        if run.known is None:
+            raise
+        return replace(run.found(stopped="interrupted"), notes=(f"both solvers ended early: {error}",))
+    trace = tuple((at, in_time(found, quantum), in_time(bound, quantum)) for at, found, bound in end.trace)
+    solvers, left = " and ".join(end.solvers), limits.seconds - (monotonic() - began)
+    bound = inf if end.bound is None else real(end.bound, quantum)
+    watch(Progress("a tree in whole numbers", run.value, run.bound, run.answer))
+    shown = branched(question, value, bound, began, left) if end.stopped == "complete" else None
+    if end.bound is None:
+        return none_by(question, run.known, shown[1] if shown and shown[0] >= value else UnverifiedBound(solvers))
+    if shown:
+        run.raise_bound(*shown)
+    run.improve(None if end.values is None else np.array(device_of_blocks(model, end.values), np.int64)[blocks.block_of])
+    run.raise_bound(real(end.bound, quantum), UnverifiedBound(f"{solvers}, in whole quanta of {quantum:.1e} ms"))
+    return replace(run.found(stopped=end.stopped, trace=trace), notes=end.notes)
+
+
+def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:
+    """What is known as a solution of the model, if it is one."""
+    if run.known is None:
+        return None
+    device = np.zeros(len(blocks), np.int64)
+    device[blocks.block_of] = run.known
+    hint = values_at(model, blocks, machine_of(run.question), device.tolist())
+    return None if violations(model.model, hint) else hint
+
+
+def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float) -> None:
+    """The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks."""
+    question = run.question
+    start_many(run, blocks, watch)
+    run.improve(staged_devices(question, began + _STARTING * limits.seconds))
+    greatest = run.greatest(blocks)
+    held = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
+    run.raise_bound(held.bound, Surrounded(PROOF_BY_BLOCK, greatest, held.block))
+    if run.known is None:
+        return
+    watch(Progress("stages along orders", run.value, run.bound, run.answer))
+    if question.contiguity != "convex":
+        for better in improved(question, run.known, limits.seed, began + _ANNEALING * limits.seconds, run.bound):
+            run.improve(better)
+            watch(Progress("annealing", run.value, run.bound, run.answer))
+    for bound, proof, placements in _bounds(run, blocks, limits, began):
+        run.raise_bound(bound, proof)
+        for placement in placements:
+            run.improve(placement)
+        watch(Progress("prices of blocks" if isinstance(proof, MultiplierBound) else "along the blocks", run.value, run.bound, run.answer))
+        if run.closed():
+            break
+
+
+def _bounds(run: Run, blocks: Blocks, limits: Limits, began: float) -> Iterator[tuple[float, Proof, tuple[Whole, ...]]]:
+    """Bounds by prices of blocks, then along all blocks, with what proves them and the placements that come of it."""
+    machine, limit, least = machine_of(run.question), run.value * (1.0 - limits.gap / 2.0), run.bound
+    seconds = min(_PRICING * limits.seconds, _LONGEST_PRICING, began + _SWEEPING * limits.seconds - monotonic())
+    if seconds >= _SHORTEST_PRICING:
+        from crossopt.solvers.placement.bounds.set_partitioning import PROOF as PROOF_BY_PRICES  # noqa: PLC0415 - it loads a compiler
+        from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds  # noqa: PLC0415
+
+        for priced_so in multiplier_bounds(blocks, machine, limit, least, monotonic() + seconds):
+            yield priced_so.bound, MultiplierBound(PROOF_BY_PRICES, limit, tuple(priced_so.prices.tolist())), ()
+    for found in along(blocks, machine, limit, least, began + min(_SWEEPING * limits.seconds, _LONGEST_SWEEP)):
+        again = found.states <= MOST_REPEATED
+        yield found.bound, Swept(PROOF_ALONG, limit, found.states) if again else UnverifiedBound(PROOF_ALONG), found.placements
+
+
+def staged_devices(question: PlacementQuestion, deadline: float) -> Whole | None:
+    """The best stages along some orders: they are convex, and a placement without contiguity too."""
+    blocks = blocks_of(question.graph, staged=True)
+    start = staged_start(question, blocks, deadline)
+    return None if start.value == float("inf") else devices_of(question, blocks, start.stage, start.cpu)
+
+
+# What the stage must do that holds a certain block, where data must flow in stages: a bound by a small integer model.
+#
+# There a set of blocks is what lies between two cuts of the network, which costs more than a set of any shape (`bounds.blocks`). Blocks of
+# the stage that is busiest in what is known are asked for, where work alone would leave the devices idle.
+
+_STEPS = 1 << 40
+_ASKED, _SHARE = 4, 0.1
+"""Blocks of the busiest stage that are asked for, and the share of the time that is left which each may take."""
+
+
+def least_stage(
+    question: PlacementQuestion, blocks: Blocks, start: Staged, greatest: float, least: float, spend: Spend
+) -> tuple[float, str] | None:
+    """The bound that one stage gives, and who says so; None where it gives no more than `least`, or where work decides."""
+    accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
+        return None
+    overlapped, word = question.communication == "overlapped", ""
+    figures = figures_of(blocks, question.memory, greatest, _STEPS)
+    most = alone(blocks, figures)
+    for block in sorted(_busiest(blocks, start), key=lambda one: -most[one])[:_ASKED]:
+        model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
+        answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
+        if answer.status == "INFEASIBLE" and not question.cpus:
+            raise SolverError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
+        bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
+        bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
+        if bound > least:
+            least, word = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
+        if least >= greatest * (1.0 - LEAST_GAP):
+            break
+    return (least, word) if word else None
+
+
+def _busiest(blocks: Blocks, start: Staged) -> list[int]:
+    """The blocks of the stage that is busiest."""
+    stage, work = np.array(start.stage), np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
+    load = np.where(start.cpu, np.bincount(stage, blocks.cpu_time, len(start.cpu)), np.bincount(stage, work, len(start.cpu)))
+    for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
+        touched = {int(stage[pin]) for pin in pins}
+        load[list(touched)] += cost * (len(touched) > 1)
+    return [int(block) for block in np.flatnonzero(stage == int(load.argmax()))]
+
+
+# Stages along many orders, then what bounds them, then the integer model of all stages, solved by CP-SAT.
+
+_WORKERS = 3
+_STAGES_STARTING, _STARTING_MANY, _LOOKING = 0.1, 0.6, 0.4
+"""Shares of the time limit after which starts and bounds from single blocks end, the former where there are many blocks, and the program
+over ideals, before a solver is asked."""
+
+
+def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Placement]:
+    """The best stages, with their proof."""
+    began = monotonic()
+    reasons = too_large(question)
+    found = none_by_size(reasons) if reasons else _stages(question, limits, watch, began)
+    return ended(question, "stages", found, baselines_of(question), began)
+
+
+def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> SearchOutcome[Placement]:
+    near, early = max(limits.gap, LEAST_GAP), began + _STAGES_STARTING * limits.seconds
+    blocks, run = blocks_of(question.graph, staged=True), Run(question, near=near)
+    start_many(run, blocks, watch)
+    start = staged_start(question, blocks, early if len(blocks) <= LARGE else began + _STARTING_MANY * limits.seconds)
+    run.improve(None if start.value == inf else devices_of(question, blocks, start.stage, start.cpu))
+    if run.known is not None:
+        watch(Progress("stages along orders", run.value, None, run.answer))
+    first = ((monotonic() - began, None if run.known is None else run.value, None),)
+    if start.value == inf and run.known is not None:  # time for no more than a simple rule
+        return run.found(stopped="time limit", trace=first)
+    greatest = run.greatest(blocks)
+    try:
+        found = _bounded(run, blocks, start, greatest, limits, began, first)
+        if found is not None or run.closed():
+            return found or run.found(trace=first)
+        return _solved(run, blocks, start, greatest, limits, watch, began, first)
+    except KeyboardInterrupt:
+        return run.found(stopped="interrupted", trace=first)
+    except FailedError as error:
+        if run.known is None:
+            raise
+        notes = (f"the engine stages ended early: {error}",)
+        return replace(run.found(stopped="interrupted", trace=first), notes=notes)
+
+
+def _bounded(
+    run: Run, blocks: Blocks, start: Staged, greatest: float, limits: Limits, began: float, first: Trace
+) -> SearchOutcome[Placement] | None:
+    """Raises the bound by single blocks, and by the least of one stage; the answer of the program over ideals, where these are few."""
+    question, early = run.question, began + _STAGES_STARTING * limits.seconds
+    held = least_busiest(question, blocks, greatest, early)
+    run.raise_bound(held.bound, Surrounded(PROOF_BY_BLOCK, greatest, held.block))
+    if run.closed():
+        return None
+    best = best_by_ideals(question, run.value, began + _LOOKING * limits.seconds)
+    if best is not None and (found := _by_ideals(run, best, first)):
+        return found
+    if run.known is not None:
+        left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
+        if (told := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
+            run.raise_bound(told[0], UnverifiedBound(told[1]))
+    return None
+
+
+def _solved(
+    run: Run, blocks: Blocks, start: Staged, greatest: float, limits: Limits, watch: Watch, began: float, first: Trace
+) -> SearchOutcome[Placement]:
+    """What CP-SAT makes of the integer model of all stages."""
+    question, overlapped = run.question, run.question.communication == "overlapped"
+    model = stages_model(blocks, question.accelerators, question.cpus, question.memory, overlapped, greatest, run.bound)
+    hint = None if run.known is None else stage_values_at(model, blocks, start.stage, _kinds(question, start.cpu))
+    spend = Spend(
+        seconds=max(limits.seconds - (monotonic() - began), 0.0),
+        gap=max(limits.gap - LEAST_GAP, 0.0),
+        workers=_WORKERS,
+        seed=limits.seed,
+        hint=hint,
+        watch=_shown(watch, model, run),
+    )
+    answer = backend("cpsat")(model.model, spend)
+    bound = inf if answer.bound is None else real(answer.bound, model.figures.quantum)
+    left = limits.seconds - (monotonic() - began)
+    shown = branched(run.question, greatest, bound, began, left) if answer.stopped in {"complete", "gap"} else None
+    return _found(run, blocks, model, answer, first, shown)
+
+
+def _by_ideals(run: Run, best: Best, first: Trace) -> SearchOutcome[Placement] | None:
+    """The answer of the program, or None where rounded figures keep its placement from being as good as its bound."""
+    proof = RecomputableBound(best.proof)
+    if run.known is None and best.device_of is None:
+        return none_by(run.question, None, proof, first) if best.bound == inf else None
+    tried = Run(run.question, run.known, run.value, near=run.near)
+    tried.raise_bound(best.bound, proof)
+    tried.improve(best.device_of)
+    return tried.found(trace=first) if tried.closed() else None
+
+
+def _found(
+    run: Run, blocks: Blocks, model: Stages, answer: Answer, first: Trace, shown: tuple[float, Branched] | None
+) -> SearchOutcome[Placement]:
+    """What the solver says of it, and what a tree shows of that."""
+    quantum, offset = model.figures.quantum, first[-1][0]
+    if answer.status == "INFEASIBLE":
+        none = shown[1] if shown and shown[0] >= run.greatest(blocks) else UnverifiedBound(answer.solver)
+        return none_by(run.question, run.known, none, first)
+    trace = [(event.seconds + offset, in_time(event.value, quantum), in_time(event.bound, quantum)) for event in answer.trace]
+    if answer.values is not None:
+        kinds = [bool(answer.values[variable]) for variable in model.cpu]
+        run.improve(devices_of(run.question, blocks, stage_of(model, answer.values), kinds))
+    if answer.bound is not None:
+        run.raise_bound(real(answer.bound, quantum), UnverifiedBound(f"{answer.solver}, in whole quanta of {quantum:.1e} ms"))
+    if shown:
+        run.raise_bound(*shown)
+    stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
+    return replace(run.found(stopped=stopped, trace=(*first, *trace)), notes=(answer.note,) if answer.note else ())
+
+
+def _kinds(question: PlacementQuestion, cpu: Sequence[bool]) -> list[bool]:
+    """Kinds of all stages: those that are used, and idle ones for the other devices."""
+    left = question.cpus - sum(cpu)
+    idle = len(question.devices) - len(cpu) - left
+    return [*cpu, *[True] * left, *[False] * idle]
+
+
+def _shown(watch: Watch, model: Stages, run: Run) -> Callable[[Event], bool]:
+    def show(event: Event) -> bool:
+        best = in_time(event.value, model.figures.quantum)
+        best = min((value for value in (best, run.value) if value is not None), default=None)
+        watch(Progress("stages", best if best != inf else None, in_time(event.bound, model.figures.quantum), run.answer))
+        return False
+
+    return show
+
+
+# Engines for placements, by the problem and the contiguity that are asked.
 
 Engine = Callable[[PlacementQuestion, Limits, Watch], SearchOutcome[Placement]]
 ENGINES: dict[str, Engine] = {"portfolio": portfolio, "stages": stages, "latency": latency}

@@ -4,8 +4,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.instances.placement.question import too_large
+from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
@@ -120,7 +119,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     prove=prove,
     said=_PROOF_LABELS,
     described=_described,
-    quick=lazy_import("crossopt.solvers.placement.quick", "quick"),
+    quick=lazy_import("crossopt.solvers.placement.run", "quick"),
     least_gap=LEAST_GAP,
     summing=1e-12,
 )

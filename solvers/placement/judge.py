@@ -9,7 +9,7 @@ from math import fsum
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.instances.files.graphs import cycle_of
-from crossopt.instances.placement.graph import Graph, PlacementQuestion
+from crossopt.instances.placement.question import Graph, PlacementQuestion
 from crossopt.solvers.answer import Verdict
 
 # The judge of placements: what every device does, recomputed from the graph of the file, node by node, and which rules it keeps.

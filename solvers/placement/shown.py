@@ -11,11 +11,9 @@ import numpy as np
 from crossopt.formulation.certificate import proved_bound, unpacked
 from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.latency import greatest_of, model_within
-from crossopt.formulation.placement.throughput import machine_of
-from crossopt.instances.placement.graph import PlacementQuestion
-from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along
-from crossopt.solvers.placement.bounds.blocks import least_with
+from crossopt.formulation.placement.throughput import greatest_of, machine_of, model_within
+from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_with
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     between,

@@ -15,8 +15,8 @@ from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.instances.sharding.reading import FORBIDDEN_FROM
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in
+from crossopt.solvers.sharding.family import least_usages, step_of
 from crossopt.solvers.sharding.judge import Answer, peak_of
-from crossopt.solvers.sharding.prove import least_usages, step_of
 
 FORMAT = 1
 

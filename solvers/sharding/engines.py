@@ -1,4 +1,4 @@
-"""The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds."""
+"""Engines for strategies: the simplest rule without compiled code, and `search`, whose functions can be compiled ahead."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,23 +9,199 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.sharding.core import Core, unreduced
-from crossopt.formulation.sharding.dual import no_dual
+from crossopt.formulation.sharding.dual import fixed, no_dual
 from crossopt.formulation.sharding.reductions import ContradictionError, Reduction, reduced
 from crossopt.formulation.sharding.tree import Branch, Step
 from crossopt.instances.errors import SolverError
-from crossopt.instances.sharding.problem import FORBIDDEN
+from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.proofs import Certificate, ProofStep, RecomputableBound, Reductions, Steps
-from crossopt.solvers.sharding.compile_ahead import warm_search, warmed
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in, exhaustive
+from crossopt.solvers.sharding.family import baselines_of, nothing_fits, too_much, too_much_together
 from crossopt.solvers.sharding.integer import close, cpsat, milp, weak
 from crossopt.solvers.sharding.judge import BY_ARCS, BY_EVERY, BY_LEAST, BY_PAIRS, BY_TREE, EXACT_PROOFS, UNKEPT, Strategies, weigh
-from crossopt.solvers.sharding.local import greedy, local
-from crossopt.solvers.sharding.prove import baselines_of, nothing_fits, too_much, too_much_together
-from crossopt.solvers.sharding.quick import quick, simplest
+from crossopt.solvers.sharding.local import descend, greedy, local
+from crossopt.solvers.sharding.messages import ascent_of, climb, cool, cooling_of
 from crossopt.solvers.sharding.run import EnoughError, Run
-from crossopt.solvers.sharding.search import searched
+from crossopt.solvers.sharding.search import pull, searched, walked, walker_of
+
+# Compiles what is not compiled yet: a small problem goes through every function that is compiled.
+#
+# The first run of an installation takes up to a minute for that, which its time limit counts; `crossopt compile` does it ahead. Later runs
+# find the machine code on disk within a fraction of a second.
+
+MESSAGE = "compiling, once per installation (`crossopt compile` does it ahead)"
+_NODES, _STRATEGIES = 8, 3
+_FAR = 10_000
+"""Above all costs, so that the proof leaves nothing out."""
+_LOADED = 2.0
+"""Seconds in which code that is compiled has long been loaded."""
+
+
+def warmed(watch: Watch, late: Callable[[], bool]) -> None:
+    """Has the reductions, the rules and the proof work on a small problem; an EnoughError where it gets late."""
+    told = _telling(watch, late)
+    core = unreduced(_problem())
+    reduced(core, told)
+    run = Run(core, Limits(inf), lambda _: told(), monotonic())
+    descend(run)
+    told()
+    fixed(core, no_dual(core), _FAR)
+    told()
+
+
+def warm_search(watch: Watch, late: Callable[[], bool]) -> None:
+    """The same of the search."""
+    told = _telling(watch, late)
+    core = unreduced(_problem())
+    ascent = ascent_of(core)
+    climb(ascent, lambda _: False)
+    told()
+    cool(ascent, cooling_of(ascent), lambda: 0.0, lambda: True, 1)
+    told()
+    walker = walker_of(core, ascent.labels, ascent.multipliers, 0)
+    pull(walker, 1, _NODES, False)
+    told()
+    walked(walker, 1, 1, 0.0)
+    told()
+
+
+def _telling(watch: Watch, late: Callable[[], bool]) -> Callable[[], None]:
+    """Tells of compiling where it takes longer than finding it compiled, and ends it where it gets late."""
+    began = monotonic()
+
+    def told() -> None:
+        if monotonic() - began > _LOADED:
+            watch(Progress(MESSAGE, None))
+        if late():
+            raise EnoughError
+
+    return told
+
+
+def _problem() -> Problem:
+    """A ring with chords whose figures follow no pattern, with a forbidden pair and a limit that binds."""
+    random = np.random.default_rng(1)
+    firsts = np.concatenate([np.arange(_NODES), np.arange(0, _NODES, 2)])
+    seconds = np.concatenate([(np.arange(_NODES) + 1) % _NODES, (np.arange(0, _NODES, 2) + 3) % _NODES])
+    entries = random.integers(0, 50, len(firsts) * _STRATEGIES**2)
+    entries[4] = FORBIDDEN
+    return Problem(
+        name="warm",
+        offsets=offsets_of([_STRATEGIES] * _NODES),
+        costs=random.integers(0, 50, _NODES * _STRATEGIES),
+        usages=random.integers(1, 9, _NODES * _STRATEGIES),
+        starts=np.zeros(_NODES, np.int64),
+        ends=np.arange(2, 2 + _NODES),
+        firsts=firsts,
+        seconds=seconds,
+        entry_offsets=offsets_of([_STRATEGIES**2] * len(firsts)),
+        entries=entries,
+        limit=4 * _NODES,
+    )
+
+
+# A choice by the simplest of rules, without compiled code: for who has to answer before that is there, or at once.
+
+_MUCH = 1 << 50
+"""More than all that may be chosen costs together, and many times this is still a number."""
+_ROUNDS = 20
+
+
+def simplest(question: ShardingQuestion) -> Strategies | None:
+    """The cheapest strategy of every node, the one of least memory, or one plan for all layers: the best that keeps every rule."""
+    problem = question.problem
+    tried = [_least(problem, problem.costs), _least(problem, problem.usages), np.zeros(len(problem), np.int64)]
+    named = () if question.network is None else [np.asarray(chosen, np.int64) for chosen in question.network.rules.values()]
+    weighed = [(weigh(problem, chosen.tolist()), chosen) for chosen in (*tried, *named)]
+    kept = [(found.cost, place) for place, (found, _) in enumerate(weighed) if not found.violations]
+    return Strategies(tuple(weighed[min(kept)[1]][1].tolist())) if kept else None
+
+
+def quick(question: ShardingQuestion, deadline: float) -> Strategies | None:
+    """The same, or else node by node what costs least beside those before it and fits; None where the time is too short for that."""
+    found = simplest(question)
+    if found is not None:
+        return found
+    chosen = _one_by_one(question.problem, deadline)
+    return None if chosen is None or weigh(question.problem, chosen).violations else Strategies(tuple(chosen))
+
+
+def _least(problem: Problem, column: Whole) -> Whole:
+    """The strategy of each node that has the least of this, the first of several."""
+    owner = np.repeat(np.arange(len(problem)), problem.counts)
+    ranked = np.lexsort((np.arange(len(column)), column, owner))
+    return np.asarray(ranked[problem.offsets[:-1]] - problem.offsets[:-1])
+
+
+def _one_by_one(problem: Problem, deadline: float) -> list[int] | None:
+    """Every node beside those before it; then those with a forbidden neighbour again, beside all of theirs, as long as that helps."""
+    chosen = _least(problem, problem.usages)
+    beside: list[list[tuple[int, int]]] = [[] for _ in range(len(problem))]
+    for edge, (one, other) in enumerate(zip(problem.firsts.tolist(), problem.seconds.tolist(), strict=True)):
+        beside[one].append((edge, other))
+        beside[other].append((edge, one))
+    room = _Room(problem, chosen)
+    for node in range(len(problem)):
+        if monotonic() >= deadline:
+            return None
+        _choose(problem, chosen, room, node, [(edge, other) for edge, other in beside[node] if other <= node])
+    for _ in range(_ROUNDS):
+        broken = _broken(problem, chosen)
+        if not broken or monotonic() >= deadline:
+            break
+        for node in broken:
+            _choose(problem, chosen, room, node, beside[node])
+    return [int(strategy) for strategy in chosen]
+
+
+class _Room:
+    """What is left of the memory between each moment and the next."""
+
+    def __init__(self, problem: Problem, chosen: Whole) -> None:
+        moments, places = np.unique(np.concatenate([problem.starts, problem.ends]), return_inverse=True)
+        self._starts, self._ends = places[: len(problem)].tolist(), places[len(problem) :].tolist()
+        self._left = np.full(len(moments), FORBIDDEN if problem.limit is None else problem.limit)
+        for node, usage in enumerate(problem.usages[problem.offsets[:-1] + chosen].tolist()):
+            self.of(node)[:] -= usage
+
+    def of(self, node: int) -> Whole:
+        """While the node is alive."""
+        return self._left[self._starts[node] : self._ends[node]]
+
+
+def _choose(problem: Problem, chosen: Whole, room: _Room, node: int, beside: list[tuple[int, int]]) -> None:
+    """Gives a node the strategy that costs least beside others and fits; what is forbidden costs more than all else together."""
+    first, last = int(problem.offsets[node]), int(problem.offsets[node + 1])
+    costs, usages, here = np.minimum(problem.costs[first:last], _MUCH), problem.usages[first:last], room.of(node)
+    for edge, other in beside:
+        costs = costs + np.minimum(_paired(problem, edge, other, int(chosen[other]), node), _MUCH)
+    here += usages[chosen[node]]
+    costs = np.where(usages > here.min(initial=FORBIDDEN), FORBIDDEN, costs)
+    costs[chosen[node]] = min(costs[chosen[node]], FORBIDDEN - 1)
+    chosen[node] = int(costs.argmin())
+    here -= usages[chosen[node]]
+
+
+def _broken(problem: Problem, chosen: Whole) -> list[int]:
+    """Nodes at forbidden pairs."""
+    widths = problem.counts[problem.seconds]
+    pairs = problem.entries[problem.entry_offsets[:-1] + chosen[problem.firsts] * widths + chosen[problem.seconds]]
+    bad = pairs >= FORBIDDEN
+    return [int(node) for node in np.unique(np.concatenate([problem.firsts[bad], problem.seconds[bad]]))]
+
+
+def _paired(problem: Problem, edge: int, other: int, strategy: int, node: int) -> Whole:
+    """What each strategy of a node costs beside the one that is chosen of another."""
+    entries = problem.entries[problem.entry_offsets[edge] : problem.entry_offsets[edge + 1]]
+    table = entries.reshape(int(problem.counts[problem.firsts[edge]]), int(problem.counts[problem.seconds[edge]]))
+    if node == other:
+        return np.asarray(table.diagonal())
+    return np.asarray(table[strategy] if int(problem.seconds[edge]) == node else table[:, strategy])
+
+
+# The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds.
 
 _HORIZON = 120.0
 """Seconds of a search that nobody limits."""

@@ -34,8 +34,7 @@ from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import consistency_faults
 from crossopt.solvers.study.records import Run, Study
 from crossopt.solvers.sweeps.asking import turns_of
-from crossopt.solvers.sweeps.keys import question_digest
-from crossopt.solvers.sweeps.listed import Point, name_faults
+from crossopt.solvers.sweeps.listed import Point, name_faults, question_digest
 
 _WIDEST = 1e-3
 """Gap beyond which nobody calls a value proved here."""

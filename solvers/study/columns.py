@@ -19,8 +19,22 @@ from crossopt.crossflow.evaluate import evaluate
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.units import DIMENSIONS, parse_number, parse_quantity
-from crossopt.instances.studies.arithmetic import Call, Comparison, Figure, Formula, Name, Operation, parse_claim, parse_formula
-from crossopt.instances.studies.study import SUBJECT, Claims, MeasuredSection, Places, as_name, faults_of
+from crossopt.instances.studies.study import (
+    SUBJECT,
+    Call,
+    Claims,
+    Comparison,
+    Figure,
+    Formula,
+    MeasuredSection,
+    Name,
+    Operation,
+    Places,
+    as_name,
+    faults_of,
+    parse_claim,
+    parse_formula,
+)
 from crossopt.solvers.codesign.answer import candidate_in, design_of, evaluation_of
 from crossopt.solvers.study.figures import NEVER, best_of, bound_of
 from crossopt.solvers.study.records import Derived, Finding, Study

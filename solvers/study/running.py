@@ -25,8 +25,7 @@ from crossopt.solvers.study.columns import with_columns
 from crossopt.solvers.study.figures import consistency_faults
 from crossopt.solvers.study.records import Plan, Question, Run, Source, Study
 from crossopt.solvers.sweeps.asking import Reader, turns_of
-from crossopt.solvers.sweeps.keys import question_digest
-from crossopt.solvers.sweeps.listed import Listed, Point, Row, rows_of
+from crossopt.solvers.sweeps.listed import Listed, Point, Row, question_digest, rows_of
 from crossopt.solvers.sweeps.store import forget_failure, keep, kept_at, open_store, result_of
 
 _SHOWN = 40

@@ -17,7 +17,7 @@ from tempfile import gettempdir, mkstemp
 from typing import TYPE_CHECKING, Any, Final
 
 from crossopt.instances.files.saved import naming
-from crossopt.solvers.core.processes import Inbox, Process, ending_of
+from crossopt.solvers.processes import Inbox, Process, ending_of
 from crossopt.solvers.sweeps.store import RUNNING, kept_at
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from time import monotonic
 from typing import Any, Final
 
 from crossopt.instances.errors import FailedError, RefusedError
-from crossopt.solvers.sweeps.keys import code_digest
 from crossopt.solvers.sweeps.leases import BEAT, beat, release
+from crossopt.solvers.sweeps.listed import code_digest
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, Failure, failure_of, forget_failure, keep, keep_failure, kept_at
 from crossopt.solvers.sweeps.supervisor import TRIES, Supervisor
 from crossopt.solvers.sweeps.worker import INTERNAL, Job, answer, failed_text, outcome

@@ -23,8 +23,7 @@ from crossopt.instances.files.saved import read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import Start, result_in
 from crossopt.solvers.family import family_of
-from crossopt.solvers.sweeps.keys import LENGTH, question_digest
-from crossopt.solvers.sweeps.listed import Axis, Listed, Point, Row, subjects_of
+from crossopt.solvers.sweeps.listed import LENGTH, Axis, Listed, Point, Row, question_digest, subjects_of
 
 FORMAT: Final = 2
 STUDY: Final = "STUDY.json"

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import FailedError
-from crossopt.solvers.core.processes import GONE, Inbox
+from crossopt.solvers.processes import GONE, Inbox
 from crossopt.solvers.sweeps.leases import BEAT, Worker, beat, release, start, take
 from crossopt.solvers.sweeps.store import Failure, keep_failure, kept_at
 from crossopt.solvers.sweeps.worker import INTERNAL, Answer, Job

@@ -13,8 +13,8 @@ from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.checking import solve_and_hold
-from crossopt.solvers.core.processes import limit_memory, orders_answers, read_message, write_message
 from crossopt.solvers.family import family_of
+from crossopt.solvers.processes import limit_memory, orders_answers, read_message, write_message
 from crossopt.solvers.sweeps.store import Failure, forget_failure, keep, keep_failure
 
 INTERNAL, REFUSED, INVALID, UNVERIFIED = 1, 2, 3, 30

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.placement.graph import read_split
+from crossopt.instances.placement.question import read_split
 from crossopt.instances.question import read
-from crossopt.solvers.placement.throughput.comparison import compared
+from crossopt.solvers.placement.comparison import compared_throughput
 
 STAGED = ("one device", "equal stages", "one order", "many orders")
 HEURISTICS = ("list by work", "list by rank", "minimum cut", "local search", "annealing")
@@ -130,7 +130,7 @@ def heuristics(path: Path, contiguity: str, experts: Path | None, seconds: float
     with suppress(InstanceError):  # a split of another graph of the same name
         split = expert_split(path, experts)
         splits = {} if split is None else {"expert": read_split(split, question)}
-    return {row.name: cell(row.value, row.note) for row in compared(question, seconds, 3, splits, searches)}
+    return {row.name: cell(row.value, row.note) for row in compared_throughput(question, seconds, 3, splits, searches)}
 
 
 def cell(value: float | None, note: str) -> str:

@@ -23,8 +23,8 @@ from crossopt.instances.errors import InstanceError
 from crossopt.reports.api import read
 from crossopt.reports.facts.question import told_of
 from crossopt.solvers.answer import Limits, to_text, unwatched
-from crossopt.solvers.codesign.explain.single import evaluate_single
 from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.codesign.judge import evaluate_single
 from crossopt.solvers.family import solve
 from tests.benchmarks.published_runs import FOLDER, Run, constants, launched, model, narrowed, opened, runs, seconds
 from tests.paths import ROOT

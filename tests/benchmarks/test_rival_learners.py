@@ -9,8 +9,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.measured.machines import Machine
-from crossopt.instances.measured.runs import Measurement
+from crossopt.instances.measured.runs import Machine, Measurement
 from tests.benchmarks.rival_ceilings import second_best
 from tests.benchmarks.rival_learners import LEARNERS, change, corrected, features, folds_of_layers, folds_of_rows, layer_of
 from tests.benchmarks.rival_ranges import by_chance

@@ -9,8 +9,7 @@ import pytest
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.measured.machines import Machine
-from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
+from crossopt.instances.measured.runs import Machine, Measured, Measurement, device_for, read_measured
 from crossopt.solvers.measured.accuracy import Errors, Line, Ranking, predictions
 from crossopt.solvers.measured.fitting import row_weights
 from tests.benchmarks.long_pages import read_pages

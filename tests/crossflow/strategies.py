@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at
-from crossopt.crossflow.plan_rules import rules
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, PLACEMENTS, SCHEDULES, TENSOR_EXCHANGES, Plan, Plans, code, plan_at, rules
 from crossopt.crossflow.recomputation import RECOMPUTE, WHOLE_PARTS, sets_of
 from crossopt.crossflow.workload import Transformer
 

@@ -9,32 +9,30 @@ import pytest
 
 from crossopt.crossflow.astra.collective import (
     Chunk,
-    Network,
-    Passing,
-    Policy,
-    Scheduling,
-    Setting,
-    chunk_sizes,
-    congested_times,
-    equal_chunks,
-    npu_times,
-    operation_time,
-    themis_chunks,
-    time_collective,
-)
-from crossopt.crossflow.astra.npus import StuckError, Task, between, replay_npus, ring_time
-from crossopt.crossflow.astra.phases import (
     Collective,
     Dimension,
     Endpoint,
+    Network,
+    Passing,
     Phase,
+    Policy,
+    Scheduling,
+    Setting,
     Shape,
+    chunk_sizes,
     congested,
+    congested_times,
+    equal_chunks,
     finish_times,
+    npu_times,
+    operation_time,
     phase_time,
     route,
+    themis_chunks,
+    time_collective,
     unhindered,
 )
+from crossopt.crossflow.astra.npus import StuckError, Task, between, replay_npus, ring_time
 from crossopt.instances.traces.chakra import messages_in, node_in
 from crossopt.instances.traces.chakra_archive import Compute, Exchange, Item, Receive, Roofline, Send, Writer, pieces_of, task_of
 from tests.paths import reference

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.collectives import (
     Members,
+    Spread,
     all_gather,
     all_reduce_time,
     all_to_all,
     all_to_all_once,
     both_sides_time,
     broadcasts_time,
+    each,
     ends_time,
     exchange_energy,
     exchange_time,
@@ -36,7 +38,6 @@ from crossopt.crossflow.collectives import (
 )
 from crossopt.crossflow.evaluate import Design, evaluate
 from crossopt.crossflow.exchanges.replicas import DataExchange, data_exchange, transfer_energy, transfer_time
-from crossopt.crossflow.exchanges.spread import Spread, each
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Shape
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.parameters import embedding_parameters, layer_parameters, parameters

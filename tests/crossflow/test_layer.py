@@ -9,18 +9,24 @@ import pytest
 from crossopt.crossflow.collectives import all_gather, all_reduce_time, all_to_all, exchange_time
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.context import Around
-from crossopt.crossflow.exchanges.resharding import mesh_axes, reshard_time
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory
-from crossopt.crossflow.kernels.layer_kernels import attention_core, attention_core_backward, cast, casts, element_wise
-from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, network, operator_time, ways
+from crossopt.crossflow.kernels.layer_kernels import (
+    adapters,
+    attention_core,
+    attention_core_backward,
+    cast,
+    casts,
+    element_wise,
+    named_projections,
+    projections,
+)
+from crossopt.crossflow.kernels.sharded import Way, edge_time, kinds, mesh_axes, network, operator_time, reshard_time, ways
 from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import layer_activations
 from crossopt.crossflow.operators import blocks, operators
 from crossopt.crossflow.parameters import attention_parameters, expert_parameters, parameters, router_parameters, step_flops
-from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.projections import adapters, named_projections, projections
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import Plan, Ranks, table
 from crossopt.crossflow.recomputation import ATTENTION_NORM, EXPERT_ACTIVATION, RECOMPUTE, number_of
 from crossopt.crossflow.roofline import NOTHING, Cost, Product, backward_costs, product_cost
 from crossopt.crossflow.transformer import price, price_directly, ranks, sharding

@@ -13,16 +13,21 @@ from hypothesis import strategies as draw
 from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.collectives import all_to_all, all_to_all_once
 from crossopt.crossflow.exchanges.context import around_attention, by_all_to_all
-from crossopt.crossflow.exchanges.experts import _one_different, launched_in_the_open, permutations, to_experts
 from crossopt.crossflow.exchanges.hiding import paired_share
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
+from crossopt.crossflow.kernels.layer_kernels import (
+    _one_different,
+    launched_in_the_open,
+    named_projections,
+    permutations,
+    projections,
+    to_experts,
+)
 from crossopt.crossflow.layer import Layer, Pass, backward_pass, forward_pass, layer
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import peak_memory
 from crossopt.crossflow.pipeline import step_time
-from crossopt.crossflow.plan import EXPERT_EXCHANGES, Plan, plan_at, table
-from crossopt.crossflow.projections import named_projections, projections
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import EXPERT_EXCHANGES, Plan, Ranks, plan_at, table
 from crossopt.crossflow.recomputation import LAYER, number_of
 from crossopt.crossflow.roofline import NOTHING, product_cost
 from crossopt.crossflow.sharding import in_flight

@@ -14,6 +14,7 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.collectives import (
     Exchange,
     Members,
+    Spread,
     all_gather,
     all_reduce_time,
     all_to_all,
@@ -26,11 +27,9 @@ from crossopt.crossflow.collectives import (
     send,
     tree_all_reduce,
 )
-from crossopt.crossflow.exchanges.spread import Spread
 from crossopt.crossflow.hardware import Cluster, Link
 from crossopt.crossflow.layout import lay_out
-from crossopt.crossflow.plan import CONCESSIONS, DIMENSIONS, PLACEMENTS, Plan, code, option, plan_at, rows_of, table
-from crossopt.crossflow.plan_rules import broken_rules
+from crossopt.crossflow.plan import CONCESSIONS, DIMENSIONS, PLACEMENTS, Plan, broken_rules, code, option, plan_at, rows_of, table
 from crossopt.crossflow.recomputation import RECOMPUTE, layers_again
 from crossopt.crossflow.workload import Transformer
 from tests.crossflow.strategies import MODELS, plans

@@ -12,7 +12,7 @@ from crossopt.crossflow import roofline
 from crossopt.crossflow.edges import head
 from crossopt.crossflow.exchanges.replicas import data_exchange
 from crossopt.crossflow.hardware import Cluster, Hardware, Memory
-from crossopt.crossflow.kernels.layer_kernels import attention_core, element_wise
+from crossopt.crossflow.kernels.layer_kernels import attention_core, element_wise, named_projections, projections
 from crossopt.crossflow.layer import forward_pass
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.memory import dense_share, layer_activations, layer_weights, peak_memory, stage_memory, stage_weights
@@ -30,10 +30,7 @@ from crossopt.crossflow.parameters import (
     step_flops,
     trained_parameters,
 )
-from crossopt.crossflow.plan import Plan, table
-from crossopt.crossflow.plan_rules import broken_rules
-from crossopt.crossflow.projections import named_projections, projections
-from crossopt.crossflow.ranks import Ranks
+from crossopt.crossflow.plan import Plan, Ranks, broken_rules, table
 from crossopt.crossflow.recomputation import LAYER, RECOMPUTE, number_of
 from crossopt.crossflow.transformer import mean_layers, price, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds, kind_of_layer, layer_kinds

@@ -9,22 +9,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, critical_path, excerpt, graph_of, order_of, replay, turns_of
-from crossopt.crossflow.traces.transforms import (
+from crossopt.crossflow.traces import (
+    EDGES,
+    KINDS,
     Effect,
+    Graph,
     Rescale,
     amp,
     bandwidth,
     changed,
     compress,
     cpu,
+    critical_path,
     cuda_graph,
+    excerpt,
     fuse,
+    graph_of,
     less_latency,
+    order_of,
     overlap,
     recompute,
     remove,
+    replay,
     scale,
+    turns_of,
     unwait,
 )
 

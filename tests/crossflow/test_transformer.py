@@ -35,8 +35,7 @@ from crossopt.crossflow.hardware import (
 )
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.parameters import score_flops, step_flops
-from crossopt.crossflow.plan import Plan, plan_at, table
-from crossopt.crossflow.plan_rules import broken_rules
+from crossopt.crossflow.plan import Plan, broken_rules, plan_at, table
 from crossopt.crossflow.transformer import price, price_directly
 from crossopt.crossflow.workload import Gemm, Transformer
 from crossopt.instances.catalogue.registry import build_device, device, names, technology
@@ -465,7 +464,7 @@ _NO_ARRAYS = frozenset(("link", "links[level]", "call"))
 _LENGTHS = frozenset(f"len({name})" for name in ("plans", "heads", "rows", "columns", "hardware", "chips.alive"))
 """Lengths of blocks, on which a branch may depend."""
 _ROOMS = ("crossflow", "crossflow/kernels", "crossflow/exchanges")
-_FILES = ("solvers/codesign/pricing.py", "solvers/codesign/objective.py")
+_FILES = ("solvers/codesign/objective.py", "solvers/codesign/objective.py")
 
 _UNUSED = "where the mask holds nowhere, `np.where` takes the other side everywhere"
 _NOTHING = "where it holds nowhere, what is added is exactly zero"

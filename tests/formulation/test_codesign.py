@@ -28,10 +28,10 @@ from crossopt.formulation.codesign.choices import (
     no_more,
     only,
     restricted,
+    screening_bounds,
     with_monotone_row,
 )
 from crossopt.formulation.codesign.forms import ERROR, FORMS, loss, reciprocal, with_lines, with_log_rows, with_pieces, with_table
-from crossopt.formulation.codesign.screen import screening_bounds
 from crossopt.formulation.codesign.tangent import Capacity, Separable, bound_of, table_of, tangents_at, with_strong_rows, with_weak_rows
 from crossopt.formulation.model import Linear, Values, violations
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, full_box, grid
@@ -43,7 +43,7 @@ from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Spend
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
-from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
+from crossopt.solvers.codesign.objective import joined, memory_of, values_of
 from tests.solvers.codesign.questions import FREE, TINY_FREE, ask
 from tests.solvers.codesign.test_linear import SOLVERS, WIDE, agrees, cold, step_time_question
 

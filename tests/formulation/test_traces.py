@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import Graph, order_of, replay
-from crossopt.crossflow.traces.transforms import Effect, Rescale, changed
+from crossopt.crossflow.traces import Effect, Graph, Rescale, changed, order_of, replay
 from crossopt.formulation.traces.whatif import OPEN, variants_of, without_implied
 from tests.crossflow.test_traces import graphs
 

@@ -18,7 +18,7 @@ from crossopt.instances.files.document import Node, Scalar, node_of, read_text
 from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.written import TOP_ONLY, lay_over
 from crossopt.instances.kinds import KINDS
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.codesign.objective import OBJECTIVES
 
 NEEDED = 50

@@ -18,8 +18,8 @@ from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read, read_again, read_given
+from crossopt.solvers.stages.chain.judge import every_plan
 from crossopt.solvers.stages.chain.judge import judge as judge_chain
-from crossopt.solvers.stages.chain.prove import every_plan
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings

@@ -7,7 +7,7 @@ from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.render.terminal import terminal, text_of
 from crossopt.reports.sheets.codesign.design import evaluation_sheet
-from crossopt.reports.sheets.codesign.sheet import sheet
+from crossopt.reports.sheets.codesign.several import sheet
 from crossopt.reports.sheets.sheet import Section, Sheet
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult

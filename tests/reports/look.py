@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-from crossopt.reports.render.page import script
+from crossopt.reports.render.html import script
 from tests.reports.browser import opened
 
 EMPTY = {"meta", "br", "link", "img", "input", "hr"}

@@ -8,13 +8,12 @@ import pytest
 
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports import shown
-from crossopt.reports.render.html import html
-from crossopt.reports.render.page import page
+from crossopt.reports.render.html import html, page
 from crossopt.reports.render.tables import digest
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.codesign import caveats
 from crossopt.reports.sheets.codesign.caveats import CAVEATS, Context, Note, caveats_of, caveats_section
-from crossopt.reports.sheets.codesign.sheet import sheet
+from crossopt.reports.sheets.codesign.several import sheet
 from crossopt.reports.sheets.sheet import Picture, Section, Table, names
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of, evaluation_of

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.crossflow.traces.graph import replay
+from crossopt.crossflow.traces import replay
 from crossopt.instances.traces.graph_file import read_trace
 from crossopt.reports.cli import main
 

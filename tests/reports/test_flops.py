@@ -13,7 +13,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.facts.question import told_of
 from crossopt.reports.sheets.codesign.design import evaluation_sheet
-from crossopt.solvers.codesign.explain.single import evaluate_single
+from crossopt.solvers.codesign.judge import evaluate_single
 from tests.paths import INSTANCES
 from tests.solvers.codesign.several_questions import TWO
 

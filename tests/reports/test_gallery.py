@@ -9,7 +9,7 @@ import pytest
 from crossopt.reports.commands import report
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.drawing.svg import Titles, picture, text_line
-from crossopt.reports.render.page import Page, figure, page
+from crossopt.reports.render.html import Page, figure, page
 from tests.every import every
 from tests.paths import ROOT
 from tests.reports.look import faults_in_a_browser, looked_at

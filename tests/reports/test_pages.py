@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.drawing.svg import text_line
-from crossopt.reports.render.page import Page, page, paragraph, table, text_html, tiles
+from crossopt.reports.render.html import Page, page, paragraph, table, text_html, tiles
 from crossopt.reports.render.style import style
 from tests.reports.browser import opened
 

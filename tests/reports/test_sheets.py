@@ -12,10 +12,9 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of, tables_on
+from crossopt.reports.drawing.axes import Segment, Track
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.drawing.timeline import Segment, Track
-from crossopt.reports.render.html import html
-from crossopt.reports.render.page import page
+from crossopt.reports.render.html import html, page
 from crossopt.reports.render.tables import digest
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.amounts import digits, digits_below, listed, share_of, short, short_below

@@ -2,12 +2,12 @@
 
 import pytest
 
-from crossopt.crossflow.traces.graph import graph_of
+from crossopt.crossflow.traces import graph_of
 from crossopt.instances.question import read
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.sheets.sheet import Table, Timeline
-from crossopt.reports.sheets.traces.benchmark import sheet as sheet_of_benchmark
-from crossopt.reports.sheets.traces.whatif import sheet
+from crossopt.reports.sheets.traces import benchmark_sheet as sheet_of_benchmark
+from crossopt.reports.sheets.traces import whatif_sheet
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.traces.benchmark.family import FAMILY as BENCHMARKS
@@ -35,7 +35,7 @@ def test_a_choice_is_too_close_to_call_where_a_tenth_less_saved_would_turn_it(se
     ]
     trace = document_of(Trace(few_kernels((("a", 100, 1), ("b", second, 1)))))
     question = asked({"kind": "what-if", "trace": "trace.json", "changes": changes, "budgets": {"days": 1}}, trace)
-    section = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[2]
+    section = whatif_sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[2]
     assert told in section.parts
 
 
@@ -46,7 +46,7 @@ def test_waiting_for_another_rank_is_told_with_the_rank_to_ask() -> None:
     for pattern, kinds, told in (("gemm", ["kernel"], True), ("waiting*", ["gap"], False)):
         change = {"name": "half", "transform": "scale", "pattern": pattern, "kinds": kinds, "factor": 0.5}
         question = asked({"kind": "what-if", "trace": "trace.json", "changes": [change]}, trace)
-        notes = sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[-1].parts[0]
+        notes = whatif_sheet(question, solve(FAMILY, question, "auto", Limits(), unwatched)).sections[-1].parts[0]
         assert any(note.startswith("20 ns of waiting for rank 3 stay as long as they were: ") for note in notes) == told
         assert any("ask the trace of rank 3 " in note for note in notes) == told
 
@@ -56,7 +56,7 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     path = INSTANCES / "traces" / "two-weeks-of-work.yaml"
     question, fewer = read(path, ()), read(path, ("budgets.days=5",))
     result, least = (solve(FAMILY, one, "auto", Limits(), unwatched) for one in (question, fewer))
-    sections = {section.title: section for section in sheet(question, result).sections}
+    sections = {section.title: section for section in whatif_sheet(question, result).sections}
     tables = {title: part for title, section in sections.items() for part in section.parts if isinstance(part, Table)}
     days, spans, _ = (column.words for column in tables["What more or fewer days would buy"].columns)
     told = dict(zip(days, spans, strict=True))
@@ -66,7 +66,7 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     parts = [track.shown.split() for track in way.tracks]
     scale = {"ms": 10**6, "us": 10**3}
     assert sum(round(float(amount) * scale[unit]) for amount, unit in parts[:-1]) == result.value
-    assert sheet(question, result).summary == "mixed precision, CUDA graph, compressed gradients"
+    assert whatif_sheet(question, result).summary == "mixed precision, CUDA graph, compressed gradients"
     alone = dict(zip(*(tables["What the changes save"].columns[place].exact for place in (2, 3)), strict=True))
     assert alone[0] == 1_861_500
     parts = [part for part in sections["What the changes save"].parts if isinstance(part, str)]

@@ -12,14 +12,14 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.instances.files.units import format_quantity, parse_quantity
 from crossopt.reports.cli import main
-from crossopt.reports.facts.measured_runs import measured_text
+from crossopt.reports.facts.repriced import measured_text
 from crossopt.reports.facts.uses import Uses, saved_text, uses_named, uses_of
 from crossopt.reports.sheets.codesign.design import common_text
 from crossopt.reports.sheets.sheet import Bars, Breakdown, Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, chosen_design, design_of, space_in
 from crossopt.solvers.codesign.claims import reasons_of
 from crossopt.solvers.codesign.engines import SEARCHERS
-from crossopt.solvers.codesign.explain.single import evaluate_single
+from crossopt.solvers.codesign.judge import evaluate_single
 from crossopt.solvers.proofs import Conflict, Enumerated, Occurring, Space
 from tests.paths import INSTANCES
 from tests.reports.answers import ENGINES, answer, answered, evaluation_of, evaluation_text, section_in, sheet_on, words_of

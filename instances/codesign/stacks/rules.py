@@ -6,8 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, table
-from crossopt.crossflow.plan_rules import rules
+from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan, Plans, code, plan_at, rows_of, rules, table
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks import launched
 from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Row, Stack

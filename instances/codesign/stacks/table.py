@@ -16,9 +16,9 @@ from crossopt.crossflow.plan import (
     PLACEMENTS,
     PLAN_FIELDS,
     Plans,
+    Rule,
     code,
 )
-from crossopt.crossflow.plan_rules import Rule
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.sharding import RESIDENT_LAYERS

@@ -12,9 +12,8 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.building import reticle_text
 from crossopt.reports.facts.chip import above_text, held_text, l2_limit_text
-from crossopt.reports.facts.measured_runs import runs_text
 from crossopt.reports.facts.network import network_of
-from crossopt.reports.facts.repriced import fullness_text, hidden_text, once_text, short_text
+from crossopt.reports.facts.repriced import fullness_text, hidden_text, once_text, runs_text, short_text
 from crossopt.reports.sheets.amounts import count_of
 from crossopt.reports.sheets.sheet import Column, Section, Table
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult, candidate_in, space_in

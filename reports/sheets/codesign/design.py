@@ -10,8 +10,7 @@ from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.workload import repeated_share
-from crossopt.instances.codesign.goals import Goal
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import rounded_quantity
@@ -29,11 +28,10 @@ from crossopt.reports.facts.chip import (
     shapes_of,
     watts_of,
 )
-from crossopt.reports.facts.measured_runs import doubt_text, likely_text
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import Asked, asked_of
-from crossopt.reports.facts.terms import Linearized, Term
-from crossopt.reports.facts.uses import saved_text, uses_of
+from crossopt.reports.facts.repriced import doubt_text, likely_text
+from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import above, count_of, seconds_of, shown, time_of
 from crossopt.reports.sheets.codesign.caveats import BRIEF, Context, Note, caveats_section, context_of, unnamed_text
@@ -670,8 +668,8 @@ def details_of(context: Context, of: str = "") -> tuple[Section, ...]:
 
 def plan_details(context: Context, of: str = "") -> Iterator[Section]:
     """One step over time, the operators, the network and the memory of the stages."""
+    from crossopt.reports.facts.chip import roofs_of  # noqa: PLC0415
     from crossopt.reports.facts.design import stages_of  # noqa: PLC0415
-    from crossopt.reports.facts.roofline import roofs_of  # noqa: PLC0415
     from crossopt.reports.facts.schedule import step_of  # noqa: PLC0415
     from crossopt.reports.sheets.codesign.machine import network_section, operators_section, stages_section  # noqa: PLC0415
     from crossopt.reports.sheets.codesign.step import step_section  # noqa: PLC0415

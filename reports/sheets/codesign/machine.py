@@ -6,10 +6,9 @@ from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns
 from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.drawing.svg import letter
-from crossopt.reports.facts.chip import Amounts, Watts, yield_text
+from crossopt.reports.facts.chip import MEMORIES, Amounts, Roofs, Watts, Work, yield_text
 from crossopt.reports.facts.design import Chip
 from crossopt.reports.facts.network import Exchanged, Network
-from crossopt.reports.facts.roofline import MEMORIES, Roofs, Work
 from crossopt.reports.sheets.amounts import shown, time_of
 from crossopt.reports.sheets.sheet import Breakdown, Picture, Section, Table, amounts, names
 from crossopt.reports.sheets.sheet import Part as SheetPart

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
+from crossopt.reports.drawing.graph import TreeNode, tree_svg
 from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import WIDTH
-from crossopt.reports.drawing.tree import TreeNode, tree_svg
 from crossopt.reports.render.style import alone
 from crossopt.reports.sheets.amounts import lowered, several
 from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, amounts, counts, figures, names

@@ -1,4 +1,4 @@
-"""The sheet of several workloads on one chip: the chip once, then plan, value and limits of each workload."""
+"""Sheets of joint designs of every form: of one workload, of several on one chip, and of several numbers of devices."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +18,7 @@ from crossopt.reports.sheets.codesign.design import (
     assumptions,
     baselines_beside,
     chip_rows,
+    design_sheet,
     details_of,
     fullness,
     limit_of,
@@ -51,6 +52,8 @@ from crossopt.reports.sheets.sheet import (
 )
 from crossopt.solvers.codesign.answer import DesignResult, Share
 from crossopt.solvers.proofs import Boxes, EnumeratedTogether
+
+# The sheet of several workloads on one chip: the chip once, then plan, value and limits of each workload.
 
 OF_PLANS = ("memory", "step time")
 """Limits that each workload has of its own."""
@@ -367,3 +370,15 @@ def _why_not_fewer(counted: MultiScaleQuestion, result: DesignResult) -> str:
 def _known(one: DesignResult, part: Instance) -> str:
     """What is known of a number of devices without a design."""
     return "unknown" if not one.settled else "planless" if why_no_plan(part) else "refuted"
+
+
+# How answers about joint designs are shown: of one workload or several, on one number of devices or several.
+
+
+def sheet(question: Instance | Portfolio | MultiScaleQuestion, result: DesignResult) -> Sheet:
+    """What is shown."""
+    if isinstance(question, MultiScaleQuestion):
+        return counts_sheet(question, result)
+    if isinstance(question, Portfolio):
+        return several_sheet(question, result)
+    return design_sheet(question, result)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from crossopt.crossflow.schedule import Run
-from crossopt.reports.drawing.passes import Axis, Block, Tips, draw_stages, passes_over_time, pieces_of
+from crossopt.reports.drawing.bars import Axis, Block, Tips, draw_stages, passes_over_time, pieces_of
 from crossopt.reports.drawing.svg import WIDTH, Titles, letter
 from crossopt.reports.facts.schedule import Passes, Step
 from crossopt.reports.sheets.amounts import time_of

@@ -15,15 +15,14 @@ from crossopt.crossflow.recomputation import LAYER, number_of
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import known_as
-from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, remembered
 from crossopt.instances.codesign.space import AnyPlans, combinations, plan_blocks
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, design_of
 from crossopt.solvers.codesign.baselines.megatron import Ranked, chip_at, expert_design, expert_point, fitting, until, usual_chips
-from crossopt.solvers.codesign.pricing import memory_of, values_of
-from crossopt.solvers.codesign.pricing import rows_of as some_of
+from crossopt.solvers.codesign.objective import memory_of, values_of
+from crossopt.solvers.codesign.objective import rows_of as some_of
 
 # Plans that NVIDIA publishes for one network on one class of device: its performance recipes for experts and for Llama 3 405B.
 #

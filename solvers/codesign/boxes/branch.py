@@ -31,7 +31,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate
-from crossopt.solvers.codesign.pricing import rows_of, values_of
+from crossopt.solvers.codesign.objective import rows_of, values_of
 
 # Where a box is cut: off what can be forgotten at the ends of choices, or in the middle of the choice that tells most.
 

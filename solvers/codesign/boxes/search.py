@@ -21,11 +21,10 @@ from crossopt.crossflow.hardware import Budget, Hardware
 from crossopt.crossflow.plan import CONCESSIONS, Plans, plan_at
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.asked_before import remembered
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, Ranges, corners, grid
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Instance, remembered
+from crossopt.instances.codesign.plan_choices import codes_of, with_settings
 from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
-from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched
@@ -46,7 +45,7 @@ from crossopt.solvers.codesign.boxes.branch import (
     root_node,
     split_nodes,
 )
-from crossopt.solvers.codesign.pricing import head_values_of, joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import head_values_of, joined, rows_of, values_of
 
 _BOXES = 64
 _PLANS = 6

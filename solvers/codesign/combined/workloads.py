@@ -52,8 +52,7 @@ from crossopt.solvers.codesign.boxes.search import (
     tree_faults,
 )
 from crossopt.solvers.codesign.exhaustive import PRICES
-from crossopt.solvers.codesign.objective import Joint, combined
-from crossopt.solvers.codesign.pricing import rows_of, values_of
+from crossopt.solvers.codesign.objective import Joint, combined, rows_of, values_of
 from crossopt.solvers.proofs import JointSpace
 
 # Several workloads: the plans of each that may still make their figure small.

@@ -20,15 +20,14 @@ from crossopt.crossflow.recomputation import RECOMPUTE
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.boxes import corners, full_box, grid, tightened
-from crossopt.instances.codesign.goals import Goal
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.plan_choices import divisors, wholes
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import Watch, unwatched
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import Found, search
-from crossopt.solvers.codesign.pricing import memory_of
+from crossopt.solvers.codesign.objective import memory_of
 from crossopt.solvers.proofs import Conflict
 
 MEMORY = "memory"

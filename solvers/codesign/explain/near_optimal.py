@@ -21,7 +21,7 @@ from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Incumbent, Node, Spend, branch, chip_moves, dive, root_node
 from crossopt.solvers.codesign.exhaustive import option_places
-from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 
 _FEW = 8
 """So few hardware options between the ends are asked one by one, too."""

@@ -16,8 +16,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.certificate import packed, proved_bound
-from crossopt.formulation.codesign.choices import Codesign, Tangents
-from crossopt.formulation.codesign.screen import sought
+from crossopt.formulation.codesign.choices import Codesign, Tangents, sought
 from crossopt.formulation.model import Model, Variable
 from crossopt.instances.codesign.boxes import places_of
 from crossopt.instances.codesign.instance import Instance

@@ -33,12 +33,12 @@ from crossopt.formulation.codesign.choices import (
     no_more,
     only,
     restricted,
+    screening_bounds,
     with_cutoff,
     with_monotone_row,
     without,
 )
 from crossopt.formulation.codesign.forms import Form
-from crossopt.formulation.codesign.screen import screening_bounds
 from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.formulation.model import Values, real
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners
@@ -51,7 +51,7 @@ from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.codesign.answer import Candidate, answer_of
 from crossopt.solvers.codesign.boxes.branch import Incumbent, candidate_of, improved
 from crossopt.solvers.codesign.boxes.search import Survey, Survivors, survivors
-from crossopt.solvers.codesign.pricing import memory_of, values_of
+from crossopt.solvers.codesign.objective import memory_of, values_of
 
 _BLOCK = 64
 """Plans whose tangents are computed together."""

@@ -14,6 +14,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.certificate import numbers_in, proved_bound, unpacked
 from crossopt.formulation.codesign.choices import (
     STEPS,
+    At,
     Chip,
     Codesign,
     Point,
@@ -25,18 +26,18 @@ from crossopt.formulation.codesign.choices import (
     known,
     no_more,
     only,
+    priced_at,
     restricted,
     with_monotone_row,
     without,
 )
-from crossopt.formulation.codesign.screen import At, priced_at
 from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows
 from crossopt.formulation.model import quantum_for
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.solvers.codesign.boxes.branch import root_node
-from crossopt.solvers.codesign.pricing import joined, memory_of, values_of
+from crossopt.solvers.codesign.objective import joined, memory_of, values_of
 from crossopt.solvers.proofs import WholeProof
 
 

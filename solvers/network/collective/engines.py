@@ -13,13 +13,12 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, equal_chunks, jobs_of, run_shop, themis_chunks
 from crossopt.formulation.model import Shop
-from crossopt.formulation.network.orders import Asked, asked_of, beginnings, compositions, least_time, of_beginning, times_of
-from crossopt.formulation.network.program import Program
+from crossopt.formulation.network import Asked, Program, asked_of, beginnings, compositions, least_time, of_beginning, times_of
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.cpsat import scheduled
 from crossopt.solvers.network.barrier import minimise
-from crossopt.solvers.network.collective.judge import Chunks
+from crossopt.solvers.network.collective.family import Chunks
 from crossopt.solvers.proofs import UnverifiedBound, Weighed
 
 # Sequences of chunks by a rule: whenever a dimension is free, the waiting chunk with the least key is next.
@@ -403,6 +402,6 @@ def by_rule(name: str, engine: str, question: CollectiveQuestion, limits: Limits
     """A rule of the simulator; no proof."""
     del limits, watch
     found = best(question, name)
-    from crossopt.solvers.network.collective.judge import judge  # noqa: PLC0415 - a rule may miss the deadline
+    from crossopt.solvers.network.collective.family import judge  # noqa: PLC0415 - a rule may miss the deadline
 
     return SearchOutcome(None if judge(question, found).violations else found, engine=engine)

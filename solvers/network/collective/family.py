@@ -1,14 +1,105 @@
-"""Chunks of a collective as a problem type, and their bounds counted anew in whole ns."""
+"""Chunks of a collective as a problem type: answers, their judge by the exact model, and bounds counted anew in whole ns."""
 
+from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 
-from crossopt.formulation.network.orders import asked_of, least_time
+from crossopt.crossflow.astra.collective import Chunk, Operation, chunk_sizes, jobs_of, time_collective
+from crossopt.formulation.network import asked_of, least_time
 from crossopt.instances.network.collective import CollectiveQuestion
-from crossopt.solvers.answer import Result, Watch
+from crossopt.solvers.answer import Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
-from crossopt.solvers.network.collective.judge import Chunks, Schedule, judge
 from crossopt.solvers.proofs import UnverifiedBound, Weighed
+
+# Chunks of a collective in their orders, and their judge: every phase by the exact model, in the sequence that is given.
+
+# Chunks in their orders, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """How many, in which order each passes the dimensions, and who follows whom on each dimension."""
+
+    chunks: int
+    """One of the question's options."""
+    orders: tuple[tuple[int, ...], ...]
+    sequences: tuple[tuple[int, ...], ...]
+    """Of each dimension the chunks by their numbers; one that comes back stands there twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One phase of a chunk."""
+
+    chunk: int
+    dimension: int
+    collective: str
+    bytes: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When everything runs, ns."""
+
+    busy: tuple[int, ...]
+    """Of each dimension."""
+    fifo: int
+    """What the same chunks take in the simulator, where every dimension serves first who came first."""
+    runs: tuple[Ran, ...]
+
+
+# The judge of chunks: every phase by the exact model, one after another on each dimension in the sequence that is given.
+
+
+def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:
+    """ns until the last chunk is done; a ValueError in words where the answer is none of the question."""
+    if answer.chunks not in question.options:
+        raise ValueError(f"{answer.chunks} chunks are none of the options")
+    sizes, count = chunk_sizes(question.size, answer.chunks), len(question.network.dimensions)
+    if len(answer.orders) != len(sizes) or any(sorted(order) != list(range(count)) for order in answer.orders):
+        raise ValueError(f"each of {len(sizes)} chunks passes each of {count} dimensions")
+    chunks = [Chunk(size, order) for size, order in zip(sizes, answer.orders, strict=True)]
+    jobs = jobs_of(chunks, question.collective, question.network, "two_way")
+    asked = [Counter(chunk for chunk, job in enumerate(jobs) for one in job if one.phase.dimension == place) for place in range(count)]
+    if [Counter(sequence) for sequence in answer.sequences] != asked:
+        raise ValueError("a sequence names each chunk as often as it comes to the dimension")
+    runs = _run(jobs, answer)
+    value = max(run.end for run in runs)
+    busy = tuple(sum(run.end - run.start for run in runs if run.dimension == place) for place in range(count))
+    fifo = time_collective(chunks, question.collective, question.network, "two_way").time
+    late = question.deadline is not None and value > question.deadline
+    violations = (f"it takes {value:,} ns, the deadline is {question.deadline:,} ns",) if late else ()
+    return Verdict(value, violations, Schedule(busy, fifo, tuple(runs)))
+
+
+def _run(jobs: list[list[Operation]], answer: Chunks) -> list[Ran]:
+    """Every phase as soon as its chunk and its dimension are free, in the sequences; a ValueError where all wait for each other."""
+    place, free, came, served = [0] * len(jobs), [0] * len(answer.sequences), [0] * len(jobs), [0] * len(answer.sequences)
+    runs, going = list[Ran](), True
+    while going:
+        going = False
+        for dimension, sequence in enumerate(answer.sequences):
+            while served[dimension] < len(sequence):
+                chunk = sequence[served[dimension]]
+                operation = jobs[chunk][place[chunk]]
+                if operation.phase.dimension != dimension:
+                    break
+                start = max(free[dimension], came[chunk])
+                end = start + operation.duration
+                runs.append(Ran(chunk, dimension, operation.phase.collective, operation.phase.bytes, start, end))
+                free[dimension] = came[chunk] = end
+                place[chunk] += 1
+                served[dimension] += 1
+                going = True
+    if any(number < len(sequence) for number, sequence in zip(served, answer.sequences, strict=True)):
+        raise ValueError("the chunks wait for each other for ever")
+    return sorted(runs, key=lambda run: (run.start, run.dimension))
+
+
+# Chunks of a collective as a problem type, and their bounds counted anew in whole ns.
 
 # Bounds on chunks counted anew in whole ns: all numbers of chunks by order where these are few, weights of dimensions else.
 

@@ -7,11 +7,11 @@ from math import inf
 from random import Random
 from time import monotonic
 
-from crossopt.formulation.network.sends import least_steps, sends_model
+from crossopt.formulation.network import least_steps, sends_model
 from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends import Spend, backend
-from crossopt.solvers.network.synthesis.judge import Sends, in_order, judge
+from crossopt.solvers.network.synthesis.family import Sends, in_order, judge
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 # Rules to compare with: links filled step by step as TACOS fills them, and a ring.

@@ -1,13 +1,76 @@
-"""Sends over links as a problem type, and their bounds counted anew by cuts around all sets of NPUs."""
+"""Sends over links as a problem type: answers, their judge chunk by chunk, and bounds counted anew by cuts."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 
-from crossopt.formulation.network.sends import least_steps
+from crossopt.formulation.network import least_steps
 from crossopt.instances.network.synthesis import SynthesisQuestion
-from crossopt.solvers.answer import Result, Watch
+from crossopt.solvers.answer import Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
-from crossopt.solvers.network.synthesis.judge import Sends, Used, judge
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
+
+# Sends over links, and their judge: every chunk step by step, who has it, and whether its link is free.
+
+# Sends, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """Every send (chunk, link by its place, step at which it sets out), as asked: of a reduce-scatter over turned links and times."""
+
+    sends: tuple[tuple[int, int, int], ...]
+
+
+def in_order(sends: Sequence[tuple[int, int, int]]) -> Sends:
+    """By their steps, and those of a step by their links."""
+    return Sends(tuple(sorted(sends, key=lambda send: (send[2], send[1]))))
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How long each link works."""
+
+    busy: tuple[int, ...]
+    """Steps, by link."""
+    received: tuple[int, ...]
+    """The step at which each NPU has all."""
+
+
+# The judge of sends: every chunk step by step, who has it, and whether its link is free.
+
+
+def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
+    """Steps until everybody has everything; a ValueError in words where the answer is none of the question."""
+    has = dict.fromkeys(enumerate(question.origins), 0)
+    free, busy = [0] * len(question.links), [0] * len(question.links)
+    for chunk, place, step in answer.sends:
+        if not (0 <= chunk < len(question.origins) and 0 <= place < len(question.links) and step >= 0):
+            raise ValueError("a send names a chunk and a link of the question, and a step from 0")
+    if list(answer.sends) != sorted(answer.sends, key=lambda send: (send[2], send[1])):
+        raise ValueError("sends stand by their steps, and those of a step by their links")
+    for chunk, place, step in answer.sends:
+        link = question.links[place]
+        if has.get((chunk, link.sender), step + 1) > step:
+            raise ValueError(f"NPU {link.sender} sends chunk {chunk} at step {step} and has not got it")
+        if (chunk, link.receiver) in has:
+            raise ValueError(f"NPU {link.receiver} receives chunk {chunk} twice")
+        if free[place] > step:
+            raise ValueError(
+                f"the link from {link.sender} to {link.receiver} holds a chunk until step {free[place]}, and is sent one at {step}"
+            )
+        free[place] = has[chunk, link.receiver] = step + link.steps
+        busy[place] += link.steps
+    if len(has) < len(question.origins) * question.npus:
+        raise ValueError("every NPU needs every chunk")
+    received = tuple(max(at for (_, one), at in has.items() if one == npu) for npu in range(question.npus))
+    value, deadline = max(received), question.file.deadline
+    late = deadline is not None and value > deadline
+    violations = (f"it takes {value} steps, the deadline is {deadline}",) if late else ()
+    return Verdict(value, violations, Used(tuple(busy), received))
+
+
+# Sends over links as a problem type, and their bounds counted anew by cuts around all sets of NPUs.
 
 # Bounds on sends counted anew: cuts around all sets of NPUs.
 

@@ -9,9 +9,9 @@ from time import monotonic
 
 from crossopt.formulation.certificate import packed
 from crossopt.formulation.model import floored, real
-from crossopt.formulation.placement.latency import model_within
+from crossopt.formulation.placement.throughput import model_within
 from crossopt.instances.errors import SolverError
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.proofs import Branched
 

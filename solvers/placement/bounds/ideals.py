@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement.judge import forward_arcs
 

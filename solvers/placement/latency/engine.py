@@ -9,16 +9,15 @@ from time import monotonic
 import numpy as np
 
 from crossopt.formulation.model import Values, real, violations
-from crossopt.formulation.placement.latency import Latency, latency_model
+from crossopt.formulation.placement.throughput import Latency, latency_model
 from crossopt.instances.errors import FailedError
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, gap_between
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
 from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.judge import judge_latency
-from crossopt.solvers.placement.latency.flow import CPU, Flow, flow_of, greedy, placed, replayed, rows_placed, tidy, timed
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     MOST_REPEATED,
@@ -32,7 +31,21 @@ from crossopt.solvers.placement.latency.paths import (
     weighed,
     whole_of,
 )
-from crossopt.solvers.placement.latency.search import along, annealed, first_pieces, near_orders
+from crossopt.solvers.placement.latency.search import (
+    CPU,
+    Flow,
+    along,
+    annealed,
+    first_pieces,
+    flow_of,
+    greedy,
+    near_orders,
+    placed,
+    replayed,
+    rows_placed,
+    tidy,
+    timed,
+)
 from crossopt.solvers.proofs import OnPath, Proof, UnverifiedBound
 
 _WORKERS = 2

@@ -30,7 +30,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.model import ceiled, floored, quantum_for, real
-from crossopt.instances.placement.graph import Graph, PlacementQuestion
+from crossopt.instances.placement.question import Graph, PlacementQuestion
 
 _STEPS = 1 << 50
 """Quanta of all corners together, whose sums then stay below 2^53."""

@@ -1,18 +1,7 @@
-"""The best pieces along one order of the blocks if everything ran one after another, by dynamic programming.
+"""A graph made ready for searches, and the best pieces along one order of its blocks if everything ran one after another."""
 
-In an order b_1, ..., b_n in which all data flow forward a piece is an interval, and so is a stretch that runs on CPUs:
-
-    piece(i, j)    transfers + times of the blocks from i up to j, infinite where they do not fit the memory
-    cpu(i, j)      the longest chain of data through them in CPU times (cores are not counted)
-    after[a, j]    the least time in which the first j blocks are done in a pieces, a piece at the end
-                   = min over i of  min(after[a - 1, i], rest[a - 1, i]) + piece(i, j)
-    rest[a, j]     the same with CPUs at the end = min over i of after[a, i] + cpu(i, j)
-
-It is exact for chains. In other graphs what need not wait does not, so that the replay of such pieces takes no longer.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from math import exp
 from random import Random
@@ -20,11 +9,187 @@ from random import Random
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.placement.blocks import Blocks
-from crossopt.solvers.placement.heuristics import orders
-from crossopt.solvers.placement.intervals import interval_costs
-from crossopt.solvers.placement.latency.flow import CPU, Flow, replayed, timed
+from crossopt.formulation.placement.blocks import Blocks, blocks_of
+from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.solvers.placement.heuristics import interval_costs, orders
 from crossopt.solvers.placement.latency.paths import LARGEST
+
+# A graph made ready for searches: blocks that stay together, who takes whose output, and how soon a sample is through in floats.
+
+CPU = -1
+_BELOW = 1.0 - 1e-12
+"""Share of a memory that is filled where sums of sizes are rounded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """Plain lists over the rows of a graph, and its blocks in an order in which all data flow forward."""
+
+    blocks: Blocks
+    rows: list[list[int]]
+    """Of each block."""
+    after: list[list[int]]
+    """Who takes the output of each row."""
+    accelerator: Sequence[float]
+    cpu: Sequence[float]
+    transfer: Sequence[float]
+    accelerators: int
+    pieces: int
+    """That one accelerator runs at most."""
+    memory: float
+    """What may be filled by sums of floats without breaking the memory."""
+
+    @property
+    def slots(self) -> int:
+        """Pieces of all accelerators: slot s is piece s % pieces of accelerator s // pieces."""
+        return self.accelerators * self.pieces
+
+
+def flow_of(question: PlacementQuestion) -> Flow:
+    """The same question for a search; all edges carry data that must be there, also those of a backward pass."""
+    graph = question.graph
+    blocks = blocks_of(replace(graph, backward=np.zeros(len(graph), bool)), staged=True)
+    rows: list[list[int]] = [[] for _ in range(len(blocks))]
+    for row, block in enumerate(blocks.block_of.tolist()):
+        rows[block].append(row)
+    after: list[list[int]] = [[] for _ in range(len(graph))]
+    for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        after[start].append(end)
+    whole = bool((graph.size == np.floor(graph.size)).all()) and float(graph.size.sum()) < 2.0**53
+    return Flow(
+        blocks=blocks,
+        rows=rows,
+        after=[sorted(set(ends)) for ends in after],
+        accelerator=graph.accelerator_time.tolist(),
+        cpu=graph.cpu_time.tolist(),
+        transfer=graph.transfer.tolist(),
+        accelerators=question.accelerators,
+        pieces=min(question.pieces, len(graph)),
+        memory=question.memory if whole else question.memory * _BELOW,
+    )
+
+
+def replayed(flow: Flow, slot_of: list[int]) -> float:
+    """When a sample is through, for the slot of every block; infinite where pieces wait for each other in a circle."""
+    return timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[0]
+
+
+def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
+    """The same for the slot of every row, and when each row is done."""
+    slots, count = flow.slots, len(slot)
+    step = [slots + row if place == CPU else place for row, place in enumerate(slot)]
+    lasts, after = [0.0] * (slots + count), [[] for _ in range(slots + count)]  # type: list[float], list[list[int]]
+    waiting = [0] * (slots + count)
+    for row, here in enumerate(step):
+        lasts[here] += flow.cpu[row] if here >= slots else flow.accelerator[row]
+        beyond = {step[other] for other in flow.after[row]} - {here}
+        if not beyond:
+            continue
+        for other in beyond:
+            waiting[other] += 1
+            if other < slots:
+                lasts[other] += flow.transfer[row]
+        after[here] += beyond
+        if here < slots:
+            lasts[here] += flow.transfer[row]
+    for one in range(slots - 1):
+        if (one + 1) % flow.pieces:
+            after[one].append(one + 1)
+            waiting[one + 1] += 1
+    starts, done = [0.0] * (slots + count), 0
+    free = [here for here in {*step, *range(slots)} if not waiting[here]]
+    while free:
+        here = free.pop()
+        done += 1
+        end = starts[here] + lasts[here]
+        for other in after[here]:
+            starts[other] = max(starts[other], end)
+            waiting[other] -= 1
+            if not waiting[other]:
+                free.append(other)
+    if done < len({*step, *range(slots)}):
+        return float("inf"), []
+    ends = [starts[here] + lasts[here] for here in step]
+    return max(ends), ends
+
+
+def placed(flow: Flow, slot_of: list[int]) -> tuple[Whole, Whole]:
+    """The device and the piece of every row, from the slot of every block."""
+    return rows_placed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])
+
+
+def rows_placed(flow: Flow, slots: list[int]) -> tuple[Whole, Whole]:
+    """The same from the slot of every row."""
+    slot = np.array(slots, np.int64)
+    device = np.where(slot == CPU, flow.accelerators, slot // flow.pieces)
+    return device, np.where(slot == CPU, 0, slot % flow.pieces)
+
+
+def tidy(flow: Flow, slots: list[int]) -> list[int]:
+    """The same slots of the rows, accelerators numbered as their first pieces end, the pieces of each from its first slot on."""
+    done = {slot: end for slot, end in zip(slots, timed(flow, slots)[1], strict=True) if slot != CPU}
+    accelerators: dict[int, int] = {}
+    pieces: dict[int, list[int]] = {}
+    for slot in sorted(done, key=lambda one: (done[one], one)):
+        accelerator = accelerators.setdefault(slot // flow.pieces, len(accelerators))
+        pieces.setdefault(accelerator, []).append(slot)
+    names = {slot: one * flow.pieces + place for one, places in pieces.items() for place, slot in enumerate(sorted(places))}
+    return [CPU if slot == CPU else names[slot] for slot in slots]
+
+
+# The usual rule: fill one accelerator after the other along the data, the rest on CPUs.
+
+
+def greedy(question: PlacementQuestion, flow: Flow) -> list[int]:
+    """The slot of each block: along one depth-first order the first accelerator until a block does not fit, then the next, ...
+
+    Blocks that no accelerator runs stay on CPUs. So do blocks after the last accelerator is full.
+    """
+    slot_of, accelerator, used = [CPU] * len(flow.blocks), 0, 0.0
+    for block in depth_first(question, flow):
+        size = float(flow.blocks.size[block])
+        if flow.blocks.accelerator_time[block] == float("inf") or size > flow.memory:
+            continue
+        if used + size > flow.memory:
+            accelerator, used = accelerator + 1, 0.0
+        if accelerator >= flow.accelerators:
+            break
+        slot_of[block], used = accelerator * flow.pieces, used + size
+    return slot_of
+
+
+def depth_first(question: PlacementQuestion, flow: Flow) -> list[int]:
+    """The blocks in reverse order of leaving them in a depth-first walk, begun at each block in the order of its least id."""
+    ids = question.graph.ids
+    names = [min((isinstance(ids[row], str), ids[row]) for row in rows) for rows in flow.rows]
+    after: list[dict[int, None]] = [{} for _ in flow.rows]
+    for start, end in zip(question.graph.source.tolist(), question.graph.target.tolist(), strict=True):
+        after[flow.blocks.block_of[start]][int(flow.blocks.block_of[end])] = None
+    seen, left = [False] * len(after), list[int]()
+    for first in sorted(range(len(after)), key=lambda block: names[block]):
+        stack = [] if seen[first] else [(first, iter(after[first]))]
+        seen[first] = True
+        while stack:
+            following = next((other for other in stack[-1][1] if not seen[other]), None)
+            if following is None:
+                left.append(stack.pop()[0])
+            else:
+                seen[following] = True
+                stack.append((following, iter(after[following])))
+    return left[::-1]
+
+
+# The best pieces along one order of the blocks if everything ran one after another, by dynamic programming.
+#
+# In an order b_1, ..., b_n in which all data flow forward a piece is an interval, and so is a stretch that runs on CPUs:
+#
+#     piece(i, j)    transfers + times of the blocks from i up to j, infinite where they do not fit the memory
+#     cpu(i, j)      the longest chain of data through them in CPU times (cores are not counted)
+#     after[a, j]    the least time in which the first j blocks are done in a pieces, a piece at the end
+#                    = min over i of  min(after[a - 1, i], rest[a - 1, i]) + piece(i, j)
+#     rest[a, j]     the same with CPUs at the end = min over i of after[a, i] + cpu(i, j)
+#
+# It is exact for chains. In other graphs what need not wait does not, so that the replay of such pieces takes no longer.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.stages.chain import ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.chain.judge import ChainPlan, even
-from crossopt.solvers.stages.chain.prove import countable
+from crossopt.solvers.stages.chain.judge import ChainPlan, countable, even
 
 # The best stages of a chain of layers, by dynamic programming over cuts and numbers of stages: exact, and vectorised over pairs of cuts.
 #

@@ -5,8 +5,7 @@ from time import monotonic
 from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Number
 from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge
-from crossopt.solvers.stages.chain.prove import prove
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, judge, prove
 
 _ROUNDINGS = 64 * 2.0**-52
 _CUTS = lazy_import("crossopt.solvers.stages.chain.engine", "cuts")

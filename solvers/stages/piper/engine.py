@@ -1,20 +1,274 @@
-"""The engine for stages: cuts of the network, tables of all stages between them, the search, and what rules beside it would do."""
+"""The engine for stages: cuts, tables and the search; and baselines beside it, equal stages and the published greedy choice."""
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from time import monotonic
 
 import numpy as np
 
-from crossopt.instances.stages.piper import PiperQuestion
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.instances.stages.piper import Configuration, PiperQuestion, narrowed
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.piper.baselines import baselines_of
-from crossopt.solvers.stages.piper.cuts import Bundling, Late, Options, cuts_near, ideals_of, network_of, options_of
-from crossopt.solvers.stages.piper.judge import PiperPlan, named
-from crossopt.solvers.stages.piper.prove import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, countable, load_bound, too_large
-from crossopt.solvers.stages.piper.search import Known, Tables, price_of, search, seconds_of, tables_of
+from crossopt.solvers.stages.piper.family import BY_CUTS, BY_SIZES, BY_WORK, LEAST_GAP, countable, load_bound, too_large
+from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, named
+from crossopt.solvers.stages.piper.search import (
+    Bundling,
+    Front,
+    Known,
+    Late,
+    Options,
+    Price,
+    Span,
+    Tables,
+    chosen_stage,
+    cuts_near,
+    ideals_of,
+    layers_of,
+    network_of,
+    only,
+    options_of,
+    ordered,
+    places_in,
+    price_of,
+    search,
+    seconds_of,
+    tables_of,
+    with_free,
+)
+
+# Baselines for stages: equal stages after PipeDream-2BW, the greedy choice of the published program, and the search with less.
+
+# Equal stages, after PipeDream-2BW: as many layers, replicas and devices in each, and recomputation everywhere or nowhere.
+#
+# The layers that repeat are those with the most common name; of stages with unequal numbers the last ones have one more. What comes before
+# them joins the first stage or is one of its own, what comes after them the last; of all combinations the quickest that fits counts.
+
+_Stages = tuple[tuple[int, ...], ...]
+
+
+def equal_stages(question: PiperQuestion, clock: Callable[[], None]) -> dict[str, tuple[Stage, ...] | None]:
+    """The best equal stages, and the best on one device a replica; nothing for a network without layers that repeat."""
+    parts = _parts(question)
+    if parts is None:
+        return {}
+    tensors = sorted({tensor for offer in question.graph.offers for tensor in offer})
+    found = {"equal stages": _best(question, parts, tensors, clock)}
+    return {**found, "equal, no tensor": _best(question, parts, [1], clock)} if len(tensors) > 1 else found
+
+
+def _parts(question: PiperQuestion) -> tuple[list[int], list[int], list[int]] | None:
+    """Rows before the layers that repeat, these, and rows after them."""
+    graph, count = question.graph, len(question.graph)
+    busy = [row for row in range(count) if any(one.time for options in graph.offers[row].values() for one in options)]
+    names = Counter(graph.names[row] for row in busy).most_common(1)
+    if not names or names[0][1] < 2:
+        return None
+    order, before = ordered(graph), defaultdict[int, list[int]](list)
+    for start, end in graph.edges:
+        before[end].append(start)
+    layers = [row for row in order if graph.names[row] == names[0][0]]
+    after = set(layers)
+    for row in order:
+        if not after.isdisjoint(before[row]):
+            after.add(row)
+    later = after - set(layers)
+    return [row for row in order if row not in after], layers, [row for row in order if row in later]
+
+
+def _split(parts: tuple[list[int], list[int], list[int]], most: int) -> Iterator[_Stages]:
+    first, layers, last = parts
+    for count in range(1, min(len(layers), most) + 1):
+        sizes = [len(layers) // count + (place >= count - len(layers) % count) for place in range(count)]
+        ends = np.cumsum([0, *sizes]).tolist()
+        stages = [tuple(layers[begin:end]) for begin, end in pairwise(ends)]
+        for apart in product((False, True), repeat=2):
+            found = list(stages)
+            if first:
+                found = [tuple(first), *found] if apart[0] else [(*first, *found[0]), *found[1:]]
+            if last:
+                found = [*found, tuple(last)] if apart[1] else [*found[:-1], (*found[-1], *last)]
+            yield tuple(found)
+
+
+def _best(
+    question: PiperQuestion, parts: tuple[list[int], list[int], list[int]], tensors: Sequence[int], clock: Callable[[], None]
+) -> tuple[Stage, ...] | None:
+    degrees = np.array(question.degrees)
+    best, value = None, float("inf")
+    for rows in _split(parts, min(question.devices, question.microbatches)):
+        clock()
+        for tensor, recompute in product(tensors, (False, True)):
+            chosen = _configurations(question, rows, tensor, recompute)
+            fits = (degrees * (len(rows) * tensor) <= question.devices) & (degrees * len(rows) <= question.microbatches)
+            if chosen is None or not fits.any() or not _fit(question, rows, chosen):
+                continue
+            times = _times(question, rows, chosen, degrees[fits])
+            if times.min() < value:
+                value, degree = float(times.min()), int(degrees[fits][times.argmin()])
+                best = tuple(Stage(stage, degree, tensor, tuple(chosen[row].name for row in stage)) for stage in rows)
+    return best
+
+
+def _configurations(question: PiperQuestion, rows: _Stages, tensor: int, recompute: bool) -> dict[int, Configuration] | None:
+    found = {}
+    for row in (row for stage in rows for row in stage):
+        offered = question.graph.offers[row].get(tensor, ())
+        fitting = [one for one in offered if one.recomputes == recompute]
+        if not fitting:
+            return None
+        found[row] = fitting[0]
+    return found
+
+
+def _fit(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration]) -> bool:
+    sizes = [sum(chosen[row].stashed * (len(rows) - place) + chosen[row].fixed for row in stage) for place, stage in enumerate(rows)]
+    return max(sizes) <= question.memory
+
+
+def _times(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration], degrees: Whole) -> Array:
+    """The busiest stage for each number of replicas."""
+    place = {row: number for number, stage in enumerate(rows) for row in stage}
+    work, parameters = np.zeros(len(rows)), np.zeros(len(rows))
+    for row, one in chosen.items():
+        work[place[row]] += one.time
+        parameters[place[row]] += one.parameters
+    for (start, end), size in zip(question.graph.edges, question.graph.sizes, strict=True):
+        if place[start] != place[end]:
+            work[place[start]] += 2.0 * (size + chosen[start].leaving.get(end, 0.0)) / question.bandwidth
+            work[place[end]] += 2.0 * (size + chosen[end].entering.get(start, 0.0)) / question.bandwidth
+    share = 4.0 / (question.microbatches * question.bandwidth)
+    times = (work[:, None] + (degrees - 1) * share * parameters[:, None]) / degrees
+    return np.asarray(times.max(axis=0))
+
+
+# The greedy choice of configurations of the published program: in each stage the quickest ones, changed until they fit the memory.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Changes:
+    """From the quickest configurations, layer by layer the change that saves most memory for the time it costs, until they fit.
+
+    Each layer may change to the configuration that keeps least for a microbatch under way. Columns are microbatches under way.
+    """
+
+    quick: list[int]
+    small: list[int]
+    order: Whole
+    """Layers in the order of their changes."""
+    taken: Mask
+    """Which changes are made."""
+    under_way: Whole
+    """Columns that fit then, by their microbatches."""
+    work: Array
+    parameters: Array
+
+
+def greedy_front(layers: Sequence[Front], memory: int, most: int) -> Front:
+    """Points by the microbatches that they are chosen for, as the memory that fits just these."""
+    changes = _changes(layers, memory, most)
+    none = np.zeros(len(changes.under_way), np.int64)
+    return Front(changes.work, changes.parameters, memory - (changes.under_way - 1), none + 1, none, none)
+
+
+def greedy_price(options: Options, tables: Tables) -> Price:
+    """What tells a search in tables of such fronts how long stages take, with the stages."""
+
+    def price(spans: tuple[Span, ...]) -> tuple[float, tuple[Stage, ...]]:
+        stages = [_stage(options, tables.cuts[span.lower], tables.cuts[span.upper], span) for span in spans]
+        return seconds_of(tables, spans), with_free(options.network, stages)
+
+    return price
+
+
+def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage:
+    question, layers = options.question, layers_of(options, inner, outer, span.tensor)
+    changes = _changes(layers, question.memory, min(question.microbatches, question.devices))
+    exchange = 4.0 * (span.data - 1) / (question.microbatches * question.bandwidth)
+    times = np.where(changes.under_way >= span.under_way, changes.work + exchange * changes.parameters, np.inf)
+    column = int(changes.under_way[times.argmin()]) - 1
+    changed = set(changes.order[changes.taken[:, column], column].tolist())
+    points = [changes.small[place] if place in changed else changes.quick[place] for place in range(len(layers))]
+    numbers = [int(layer.joined[point]) for layer, point in zip(layers, points, strict=True)]
+    return chosen_stage(options, places_in(outer & ~inner), span, numbers)
+
+
+def _changes(layers: Sequence[Front], memory: int, most: int) -> _Changes:
+    quick = [int(layer.work.argmin()) for layer in layers]
+    small = [int((layer.stashed * most + layer.memory).argmin()) for layer in layers]
+    figures = [
+        [(float(layer.work[row]), float(layer.parameters[row]), int(layer.memory[row]), int(layer.stashed[row])) for row in (one, other)]
+        for layer, one, other in zip(layers, quick, small, strict=True)
+    ]
+    table = np.array(figures).reshape(-1, 2, 4)
+    work, parameters, fixed, stashed = (table[:, 0, column] for column in range(4))
+    least, slope = table[:, 1, 2].sum(), table[:, 1, 3].sum()
+    last = most if slope == 0.0 else min(most, int((memory - least) // slope) + 1)
+    under_way = np.arange(1, max(last, 0) + 1)
+    saved = (fixed - table[:, 1, 2])[:, None] + (stashed - table[:, 1, 3])[:, None] * (under_way - 1)
+    longer = table[:, 1, 0] - work
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(saved > 0.0, saved / longer[:, None], -1.0)
+    order = np.argsort(-ratio, axis=0, kind="stable")
+    need = fixed.sum() + stashed.sum() * (under_way - 1) - memory
+    useful = np.take_along_axis(np.where(saved > 0.0, saved, 0.0), order, axis=0).cumsum(axis=0)
+    changes = (useful < need).sum(axis=0) + (need > 0.0)
+    fits = changes <= len(layers)
+    taken = np.arange(len(layers))[:, None] < changes
+    extra = np.where(taken, longer[order], 0.0).sum(axis=0)
+    more = np.where(taken, (table[:, 1, 1] - parameters)[order], 0.0).sum(axis=0)
+    return _Changes(quick, small, order, taken, under_way[fits], work.sum() + extra[fits], parameters.sum() + more[fits])
+
+
+# What is done without the whole search: without one kind of parallelism or recomputation (each exact where the search is), with the
+# greedy choice of configurations of the published program, and with equal stages.
+
+_NOTHING = "finds nothing that keeps the limits"
+_MOST_STAGES = 20_000
+"""Stages up to which other choices of configurations are tried, as they need tables of their own."""
+
+
+def baselines_of(options: Options, tables: Tables, clock: Callable[[], None]) -> Iterator[Baseline[PiperPlan]]:
+    """Every rule's value, or why it has none; a rule that is what was asked is left out."""
+    question = options.question
+    if "data" not in question.without:
+        alone = replace(tables, degrees=np.ones(1, np.int64))
+        yield _searched("no data parallelism", options, alone, clock)
+    if "tensor" not in question.without and int(tables.tensor.max(initial=1)) > 1:
+        yield _searched("no tensor degrees", options, only(tables, tables.tensor == 1), clock)
+    small = len(tables.start) <= _MOST_STAGES
+    if "recompute" not in question.without and small:
+        fewer = narrowed(question, ("recompute",))
+        if not all(fewer.graph.offers):
+            yield Baseline("no recomputation", None, None, "a layer is offered with recomputation only")
+        elif fewer.graph.offers != question.graph.offers:
+            own = options_of(fewer, replace(options.network, graph=fewer.graph))
+            yield _searched("no recomputation", own, tables_of(own, tables.cuts, Bundling(), clock), clock)
+    if small:
+        greedy = tables_of(options, tables.cuts, Bundling(), clock, rule=greedy_front)
+        yield _found_baseline("greedy choice", options, greedy, greedy_price(options, greedy), clock)
+    for name, stages in equal_stages(question, clock).items():
+        yield _baseline(name, options, stages)
+
+
+def _searched(name: str, options: Options, tables: Tables, clock: Callable[[], None]) -> Baseline[PiperPlan]:
+    return _found_baseline(name, options, tables, price_of(options, tables.cuts), clock)
+
+
+def _found_baseline(name: str, options: Options, tables: Tables, price: Price, clock: Callable[[], None]) -> Baseline[PiperPlan]:
+    known = Known()
+    search(known, tables, 0.0, price, clock)
+    return _baseline(name, options, known.stages)
+
+
+def _baseline(name: str, options: Options, stages: tuple[Stage, ...] | None) -> Baseline[PiperPlan]:
+    return Baseline(name, None, None, _NOTHING) if stages is None else Baseline(name, None, named(options.question, stages))
+
+
+# The engine for stages: cuts of the network, tables of all stages between them, the search, and what rules beside it would do.
 
 _FIRST = ((20, 16), (60, 128))
 """Cuts between which first answers are found where there are more, and the points of their fronts."""

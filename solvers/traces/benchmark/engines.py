@@ -23,8 +23,7 @@ from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.backends.milp import highs
 from crossopt.solvers.backends.whole import Traced, trace
 from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
-from crossopt.solvers.traces.benchmark.judge import Runs, judge
-from crossopt.solvers.traces.benchmark.prove import least_of_all
+from crossopt.solvers.traces.benchmark.family import Runs, judge, least_of_all
 
 # The model where a mix leaves little to choose: kernels that a good benchmark has run in it, others do not, and those between are open.
 #

@@ -1,11 +1,163 @@
-"""Benchmarks that stand for traces as a family of questions: what is asked again, who answers, who judges, what proves."""
+"""Benchmarks that stand for traces as a problem type, and their bounds counted anew without an engine."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import inf, prod
 from typing import Any
 
-from crossopt.instances.traces.benchmark import BenchmarkQuestion
-from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.traces.benchmark.judge import Runs, Stands, judge
-from crossopt.solvers.traces.benchmark.prove import prove
+from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
+from crossopt.formulation.traces.selection import selection
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
+from crossopt.solvers.answer import Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.proofs import Integers, RecomputableBound, UnverifiedBound
+
+# Kernels that run so often, and their judge: every total from the trace's own figures, as fractions without rounding.
+
+# Kernels that run so often, and what the judge says of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How often each kernel of the question runs, in its order."""
+
+    runs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A total: the share of the trace's that is wanted, what the benchmark has, and the share by which it is off."""
+
+    total: str
+    wanted: float
+    has: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """How the benchmark stands for the trace."""
+
+    kernels: int
+    runs: int
+    coverage: float
+    """Of the time of the trace, all runs of the chosen kernels."""
+    mix: float
+    """The share of its time that it gives to other kernels than the trace."""
+    totals: tuple[Met, ...]
+
+
+# The judge of benchmarks: every total from the trace's own figures, as fractions without rounding.
+
+
+def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:
+    """How many kernels, or runs of them; a ValueError where the answer is none of the question."""
+    kernels, file = question.kernels, question.file
+    if len(answer.runs) != len(kernels):
+        raise ValueError(f"{len(answer.runs)} numbers of runs are given for {len(kernels)} kernels")
+    if any(not 0 <= runs <= kernel.runs for runs, kernel in zip(answer.runs, kernels, strict=True)):
+        raise ValueError("a kernel runs no more often than in the trace")
+    count, runs = sum(one > 0 for one in answer.runs), sum(answer.runs)
+    covered = sum(kernel.time for kernel, one in zip(kernels, answer.runs, strict=True) if one)
+    has = [
+        sum((Fraction(kernel.sums[total] * one, kernel.runs) for kernel, one in zip(kernels, answer.runs, strict=True)), start=Fraction(0))
+        for total in range(len(question.totals))
+    ]
+    off = [abs(one / (file.share * whole) - 1) for one, whole in zip(has, question.sums, strict=True)]
+    met = tuple(
+        Met(name, float(file.share * whole), float(one), float(away))
+        for name, whole, one, away in zip(question.totals, question.sums, has, off, strict=True)
+    )
+    mix = mix_of(question, answer.runs)
+    details = Stands(count, runs, covered / question.time, float(mix), met)
+    broken = list(_violations(question, details))
+    if Fraction(covered) < file.coverage * question.time:
+        broken.append(f"coverage: {details.coverage:.4%} where {float(file.coverage):.4%} is asked")
+    if file.mix is not None and mix > file.mix:
+        broken.append(f"mix: off by {details.mix:.4%} where {float(file.mix):.4%} is the limit")
+    broken += [
+        f"{one.total}: off by {one.deviation:.4%} where {float(file.deviation):.4%} is the limit"
+        for one, away in zip(met, off, strict=True)
+        if away > file.deviation
+    ]
+    return Verdict(count if file.objective == "kernels" else runs, tuple(broken), details)
+
+
+def _violations(question: BenchmarkQuestion, details: Stands) -> Iterator[str]:
+    for key, used in (("kernels", details.kernels), ("runs", details.runs)):
+        most = getattr(question.file, key)
+        if most is not None and used > most:
+            yield f"{key}: {used:,} where {most:,} is the limit"
+
+
+# Bounds on benchmarks counted anew: a tree about the outer model in whole numbers, or every choice looked at; no engine is asked.
+
+_MOST_STEPS, _MOST_CHOICES = 100_000, 200_000
+_LARGEST = 62
+"""Bits of a scale."""
+
+
+def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) -> Proved:
+    """The bound counted anew."""
+    proof = saved.proof
+    try:
+        if isinstance(proof, Integers):
+            shown, by = _of_tree(question, proof), "a tree of branches in whole numbers"
+            done = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
+        elif isinstance(proof, RecomputableBound):
+            shown, count = least_of_all(question)[::2]
+            by, done = f"{count:,} choices looked at", f"{count:,} choices were looked at again"
+        elif isinstance(proof, UnverifiedBound):
+            return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), told=True)
+        else:
+            return Proved((), ("proof: bounds on benchmarks are shown by a tree or by looking at all",))
+    except (ValueError, OverflowError) as error:
+        return Proved((), (f"proof: {error}",))
+    said = inf if saved.bound is None else saved.bound
+    fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
+    return Proved((done,), () if said <= shown else (fault,), by=by)
+
+
+def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:
+    """A word says that there is no benchmark, and nothing of those that are there."""
+    return () if saved.value is None else ("proof: bounds of benchmarks are nobody's word",)
+
+
+def _of_tree(question: BenchmarkQuestion, proof: Integers) -> float:
+    if len(proof.steps) > _MOST_STEPS or proof.scale.bit_length() > _LARGEST + 1:
+        raise ValueError("the tree is larger than any that a check looks at")
+    bound = bound_of_tree(integer_form(selection(question, inner=False).model), unpacked(proof.scale, proof.steps))
+    return inf if bound is None else bound
+
+
+def least_of_all(question: BenchmarkQuestion) -> tuple[float, Runs | None, int]:
+    """The least value, an answer that has it, and the number of choices; a ValueError where these are too many to look at."""
+    count = prod(kernel.runs + 1 for kernel in question.kernels)
+    if count > _MOST_CHOICES:
+        raise ValueError(f"{count:.3g} choices are more than {_MOST_CHOICES:,}")
+    best, answer, by_runs = inf, None, question.file.objective == "runs"
+    for runs in product(*(range(kernel.runs + 1) for kernel in question.kernels)):
+        value = sum(runs) if by_runs else sum(one > 0 for one in runs)
+        if value < best and all(_limits_hold(question, runs)):
+            best, answer = value, Runs(runs)
+    return best, answer, count
+
+
+def _limits_hold(question: BenchmarkQuestion, runs: tuple[int, ...]) -> Iterator[bool]:
+    """Whether each limit is kept."""
+    kernels, file = question.kernels, question.file
+    yield file.kernels is None or sum(one > 0 for one in runs) <= file.kernels
+    yield file.runs is None or sum(runs) <= file.runs
+    yield sum(kernel.time for kernel, one in zip(kernels, runs, strict=True) if one) >= file.coverage * question.time
+    yield file.mix is None or mix_of(question, runs) <= file.mix
+    for total, whole_sum in enumerate(question.sums):
+        has = sum((Fraction(kernel.sums[total] * one, kernel.runs) for kernel, one in zip(kernels, runs, strict=True)), start=Fraction(0))
+        yield abs(has - file.share * whole_sum) <= file.deviation * file.share * whole_sum
+
+
+# Benchmarks that stand for traces as a family of questions: what is asked again, who answers, who judges, what proves.
 
 _ENGINES = "crossopt.solvers.traces.benchmark.engines"
 _PROGRAM = lazy_import(_ENGINES, "program")

@@ -11,7 +11,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import Chosen, RecomputableBound
-from crossopt.solvers.traces.whatif.judge import Changes
+from crossopt.solvers.traces.whatif.family import Changes
 from crossopt.solvers.traces.whatif.search import Search, exchanged, filled, gains_of, in_turn, leaner, share_of
 
 # Rules to compare with: what people do who know what each change saves alone.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossopt.instances.codesign import asked_before
-from crossopt.instances.codesign.asked_before import remembered
+from crossopt.instances.codesign import instance
+from crossopt.instances.codesign.instance import remembered
 
 
 def test_an_equal_question_is_worked_out_once_and_another_one_anew() -> None:
@@ -26,10 +26,10 @@ def test_only_the_last_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         worked.append(question)
         return question
 
-    monkeypatch.setattr(asked_before, "_LAST", 2)
+    monkeypatch.setattr(instance, "_LAST", 2)
     assert [same(number) for number in (1, 2, 3, 3, 2, 1)] == [1, 2, 3, 3, 2, 1]
     assert worked == [1, 2, 3, 1]
-    monkeypatch.setattr(asked_before, "_LAST", 0)
+    monkeypatch.setattr(instance, "_LAST", 0)
     assert same(1) == 1
     assert worked == [1, 2, 3, 1, 1]
 

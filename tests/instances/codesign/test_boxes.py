@@ -13,7 +13,7 @@ from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, places_of, point_number, tightened
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import devices, hardware_choice, hardware_points, plan_blocks
-from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from tests.extent import examples
 from tests.paths import INSTANCES
 from tests.solvers.codesign.questions import TINY_FREE, ask

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 
 from crossopt.crossflow.goodput import Failures, goodput
-from crossopt.instances.codesign.goals import Goal, Purchase
+from crossopt.instances.codesign.instance import Goal, Purchase
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again

@@ -13,8 +13,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
-from crossopt.solvers.codesign.objective import OBJECTIVES
-from crossopt.solvers.codesign.pricing import head_values_of, values_of
+from crossopt.solvers.codesign.objective import OBJECTIVES, head_values_of, values_of
 from tests.every import every
 from tests.offloading_questions import offloading_question, slow_link
 from tests.paths import INSTANCES

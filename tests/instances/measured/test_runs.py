@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 
 from crossopt.crossflow.hardware import Cluster
-from crossopt.crossflow.plan import Plan
-from crossopt.crossflow.plan_rules import broken_rules
+from crossopt.crossflow.plan import Plan, broken_rules
 from crossopt.instances.catalogue.registry import device
-from crossopt.instances.measured.machines import SUSTAINED, gpu_named, is_certain
-from crossopt.instances.measured.runs import FRAMEWORKS, Measured, Measurement, device_for, framework_of, read_measured
+from crossopt.instances.measured.runs import (
+    FRAMEWORKS,
+    SUSTAINED,
+    Measured,
+    Measurement,
+    device_for,
+    framework_of,
+    gpu_named,
+    is_certain,
+    read_measured,
+)
 from tests.paths import reference
 
 GPT = {

@@ -3,7 +3,7 @@
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.instances.placement.graph import Communication, Contiguity, Graph, PlacementQuestion
+from crossopt.instances.placement.question import Communication, Contiguity, Graph, PlacementQuestion
 
 
 def graph(

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from crossopt.instances.placement.graph import Graph, PlacementQuestion
+from crossopt.instances.placement.question import Graph, PlacementQuestion
 from crossopt.solvers.placement.judge import judge_latency
 from tests.instances.placement.graphs import question, random_graph
 from tests.once import once

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.placement.graph import PlacementQuestion, read_split
+from crossopt.instances.placement.question import PlacementQuestion, read_split
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.placement.judge import judge

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import APART, EDGES, RULE, replay
+from crossopt.crossflow.traces import APART, EDGES, RULE, replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.chakra import (

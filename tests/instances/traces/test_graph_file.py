@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from crossopt.crossflow.traces.graph import Graph
+from crossopt.crossflow.traces import Graph
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.graph_file import Trace, document_of, trace_in
 from tests.crossflow.test_traces import graphs

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, Graph, replay
+from crossopt.crossflow.traces import EDGES, KINDS, Graph, replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import read_any
-from crossopt.instances.traces.graph_file import Imported
-from crossopt.instances.traces.packed import Window, nanoseconds
+from crossopt.instances.traces.graph_file import Imported, Window, nanoseconds
 from crossopt.instances.traces.ranks import joined
 from tests.paths import reference
 

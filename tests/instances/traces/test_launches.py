@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossopt.crossflow.traces.graph import replay
+from crossopt.crossflow.traces import replay
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.traces.any_form import imported_kineto, read_any
 from tests.instances.traces.test_kineto import Row, call, kernel, put, told

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.crossflow.astra.collective import Network
+from crossopt.crossflow.astra.collective import Dimension, Endpoint, Network
 from crossopt.crossflow.astra.npus import Task, replay_npus
-from crossopt.crossflow.astra.phases import Dimension, Endpoint
 from crossopt.crossflow.plan import PLACEMENTS, Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance

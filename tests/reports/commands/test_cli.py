@@ -14,9 +14,8 @@ from crossopt.instances.errors import RefusedError, VerificationError
 from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
 from crossopt.reports.cli import main, solve_main
-from crossopt.reports.commands import asking
-from crossopt.reports.commands.exit_codes import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
-from crossopt.reports.commands.studies import compare
+from crossopt.reports.commands import asking, compare
+from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, INFEASIBLE, NO_DESIGN, UNPROVED
 from crossopt.solvers.answer import Limits, Watch
 from tests.every import every
 from tests.paths import INSTANCES

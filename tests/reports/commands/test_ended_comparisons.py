@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.reports.commands.tables import EARLY, collected
+from crossopt.reports.commands.progress import EARLY, collected
 from tests.paths import INSTANCES, ROOT
 from tests.reports.commands.test_ended import DEAF, GUARD, hear_signals
 

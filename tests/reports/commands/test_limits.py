@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import USAGE, main
-from crossopt.reports.commands.exit_codes import UNPROVED
+from crossopt.reports.commands.console import UNPROVED
 from tests.solvers.codesign.questions import TINY_FREE
 
 REFUSED = [

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from crossopt.instances.catalogue import registry
-from crossopt.instances.measured import machines
+from crossopt.instances.measured import runs
 from crossopt.instances.measured.runs import device_for, read_measured
 from crossopt.reports.cli import main
 from crossopt.solvers.measured import calibrate
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A registry of the test's own, to which a device may be added."""
     copytree(registry._FOLDER, tmp_path / "registry")
     monkeypatch.setattr(registry, "_FOLDER", tmp_path / "registry")
-    forget = (registry.device.cache_clear, machines._registered.cache_clear)
+    forget = (registry.device.cache_clear, runs._registered.cache_clear)
     for one in forget:
         one()
     yield tmp_path

@@ -19,7 +19,7 @@ import pytest
 
 from crossopt.reports import arguments
 from crossopt.reports.cli import main
-from crossopt.solvers.sweeps import keys
+from crossopt.solvers.sweeps import listed
 from crossopt.solvers.sweeps.store import STUDY, Failure, keep, keep_failure, kept_at, listing
 from tests.paths import INSTANCES
 from tests.reports.browser import opened
@@ -119,7 +119,7 @@ def test_what_is_there_is_not_asked_again_and_a_new_value_asks_only_what_is_new(
 
 
 def test_other_code_takes_no_answer_of_this_one(tmp_path: Path, two: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr(keys, "code_digest", lambda: "another")
+    monkeypatch.setattr(listed, "code_digest", lambda: "another")
     assert main(["sweep", str(study(tmp_path, STUDY_OF_TWO)), "--store", str(two), "--dry-run"]) == 0
     assert "0 have come to something before" in capsys.readouterr().out
 
@@ -295,7 +295,7 @@ def test_a_list_that_was_cut_off_is_written_anew_and_answers_stay(few: Path, tmp
 
 
 def test_questions_are_not_read_again_where_nothing_changed(few: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr("crossopt.reports.commands.studies.answering.ask", None)
+    monkeypatch.setattr("crossopt.reports.commands.sweeps.ask", None)
     assert swept(few.parent / "study.yaml", few) == 0
     assert "nothing was left to ask" in capsys.readouterr().out
 

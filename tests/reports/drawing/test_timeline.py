@@ -2,8 +2,8 @@
 
 from xml.etree import ElementTree
 
+from crossopt.reports.drawing.axes import Segment, Track, timeline
 from crossopt.reports.drawing.svg import NARROW
-from crossopt.reports.drawing.timeline import Segment, Track, timeline
 from tests.reports.drawing.test_svg import TITLES
 
 TRACKS = [Track(f"accelerator {number}", (Segment(0.0, 50.0, 0), Segment(50.0, 50.2, 1)), "50.2 ms") for number in range(1, 12)]

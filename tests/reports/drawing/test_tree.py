@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from crossopt.reports.drawing.tree import MOST, TreeNode, tree_svg
-from crossopt.reports.render.page import Page, figure, heading, page
+from crossopt.reports.drawing.graph import MOST_NODES_OF_TREE, TreeNode, tree_svg
+from crossopt.reports.render.html import Page, figure, heading, page
 from crossopt.reports.render.style import alone
 from tests.reports.look import faults_in_a_browser, looked_at
 
@@ -66,15 +66,18 @@ def test_of_a_large_tree_the_top_is_drawn_and_the_rest_is_counted() -> None:
     found = texts(tree_svg(nodes, "A large tree", "Of 1,001 nodes."))
     drawn = [text for text in found if re.fullmatch(r"node \d+", text)]
     left = sum(int(text.split()[0]) for text in found if " more node" in text)
-    assert len(drawn) <= MOST
+    assert len(drawn) <= MOST_NODES_OF_TREE
     assert len(drawn) + left == 1001
     assert {f"node {number}" for number in range(31)} <= set(drawn)
     assert any(re.fullmatch(r"\d+ more nodes: \d+ cut off, \d+ branched", text) for text in found)
 
 
 def test_a_node_with_too_many_children_shows_none_of_them() -> None:
-    nodes = [TreeNode(None, "root", "", "branched"), *(TreeNode(0, f"child {number}", "", "cut off") for number in range(MOST))]
-    assert texts(tree_svg(nodes, "A wide tree", "Of many."))[-1] == f"{MOST} more nodes: {MOST} cut off"
+    nodes = [
+        TreeNode(None, "root", "", "branched"),
+        *(TreeNode(0, f"child {number}", "", "cut off") for number in range(MOST_NODES_OF_TREE)),
+    ]
+    assert texts(tree_svg(nodes, "A wide tree", "Of many."))[-1] == f"{MOST_NODES_OF_TREE} more nodes: {MOST_NODES_OF_TREE} cut off"
 
 
 def test_a_parent_comes_first_and_there_is_a_root() -> None:

@@ -10,7 +10,7 @@ import pytest
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.drawing.bars import Row, bars
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.render.page import Page, figure, page, section, table
+from crossopt.reports.render.html import Page, figure, page, section, table
 from tests.paths import ROOT
 from tests.reports.browser import View, opened
 

@@ -14,9 +14,8 @@ from crossopt.formulation.codesign.tangent import tangents_at
 from crossopt.instances.codesign.boxes import full_box, grid, places_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.linear import linear_of
-from crossopt.reports.facts.terms import STEP, Linearized
-from crossopt.reports.render.html import drawn_section
-from crossopt.reports.render.page import Page, page
+from crossopt.reports.facts.uses import STEP, Linearized
+from crossopt.reports.render.html import Page, drawn_section, page
 from crossopt.reports.sheets.codesign.design import linear_section
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in, relaxation_in
 from crossopt.solvers.proofs import Relaxation

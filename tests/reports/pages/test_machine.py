@@ -19,10 +19,9 @@ from crossopt.crossflow.transformer import ranks, sharding
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
+from crossopt.reports.facts.chip import MEMORIES, roofs_of, roofs_on
 from crossopt.reports.facts.network import busy_under, network_of, network_on
-from crossopt.reports.facts.roofline import MEMORIES, roofs_of, roofs_on
-from crossopt.reports.render.html import drawn_section
-from crossopt.reports.render.page import Page, page
+from crossopt.reports.render.html import Page, drawn_section, page
 from crossopt.reports.sheets.codesign.machine import network_section, operators_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of

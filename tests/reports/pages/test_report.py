@@ -14,7 +14,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import chip_of, stages_of
 from crossopt.reports.facts.question import asked_of
-from crossopt.reports.render.page import text_html
+from crossopt.reports.render.html import text_html
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.codesign.answer import Designs, Priced
 from tests.paths import INSTANCES, ROOT

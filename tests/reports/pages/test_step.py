@@ -16,8 +16,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.facts import schedule
 from crossopt.reports.facts.schedule import Step, step_of, step_on
-from crossopt.reports.render.html import drawn_section
-from crossopt.reports.render.page import Page, page
+from crossopt.reports.render.html import Page, drawn_section, page
 from crossopt.reports.sheets.codesign.step import step_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of

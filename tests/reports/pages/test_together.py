@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import MOST, draw_results, page_of
-from crossopt.reports.render import page as shell
+from crossopt.reports.render import html as shell
 from crossopt.reports.render import together
 from crossopt.reports.sheets.amounts import lowered
 from tests.paths import INSTANCES, ROOT

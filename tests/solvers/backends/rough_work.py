@@ -9,8 +9,8 @@ from collections.abc import Callable
 from crossopt.formulation.model import Model
 from crossopt.instances.errors import SolverError
 from crossopt.solvers.backends.answer import Allowed, RawReply
-from crossopt.solvers.backends.line import Line
 from crossopt.solvers.backends.milp import run_highs
+from crossopt.solvers.backends.wall import Line
 
 BEST = [1.0, 4.0, 3.0]
 """Of the small model of these tests, whose value is 2; and the other solution, of value 21."""

@@ -25,7 +25,7 @@ from crossopt.solvers.backends.answer import Answer, Course, Spend, Watch, atten
 from crossopt.solvers.backends.wall import LateError, SolverProcess
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import family_of, solve
-from crossopt.solvers.placement.throughput import stages
+from crossopt.solvers.placement import engines
 from tests.instances.placement.samples import sample_at_random
 from tests.instances.sharding.files import written
 from tests.paths import INSTANCES, ROOT
@@ -315,7 +315,7 @@ def test_placements_keep_the_best_one_and_are_not_proved(monkeypatch: pytest.Mon
     held(asked_at_random(1005), "auto", ("highs", "cpsat"))
     held(sample_at_random(5001, nodes=5, places=2), "auto", ("cpsat",))
     without: Callable[..., None] = lambda *given: None  # noqa: E731 - stages that no program over ideals has closed
-    monkeypatch.setattr(stages, "best_by_ideals", without)
+    monkeypatch.setattr(engines, "best_by_ideals", without)
     held(replace(asked_at_random(1005), contiguity="stages"), "stages", ("cpsat",))
 
 

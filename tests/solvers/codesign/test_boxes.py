@@ -15,14 +15,14 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.bill import Spent
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import ladder, names
-from crossopt.instances.codesign import asked_before, plan_groups
+from crossopt.instances.codesign import instance, plan_groups
 from crossopt.instances.codesign.boxes import Boxes, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_asked, read_instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Progress
-from crossopt.solvers.codesign import exhaustive, pricing
+from crossopt.solvers.codesign import exhaustive, objective
 from crossopt.solvers.codesign.answer import space_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design
 from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
@@ -47,7 +47,7 @@ from crossopt.solvers.codesign.boxes.search import search as solve
 from crossopt.solvers.codesign.exhaustive import search as exhaustive_search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.pricing import joined, values_of
+from crossopt.solvers.codesign.objective import joined, values_of
 from crossopt.solvers.family import judge_baseline
 from tests.extent import some
 from tests.offloading_questions import slow_link
@@ -574,7 +574,7 @@ def test_the_root_is_the_whole_space_without_the_ends_that_no_chip_can_have() ->
 
 # Before boxes prove anything: a model that is not monotone on the question is refused by name, and one that is never is.
 
-true_spent = pricing.spent
+true_spent = objective.spent
 
 
 def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -588,8 +588,8 @@ def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
         taken: Spent = true_spent(workload, hardware, *others)  # type: ignore[arg-type]
         return replace(taken, step_time=taken.step_time * (1.0 + 2.0 * figures[resource]))
 
-    monkeypatch.setattr(pricing, "spent", spent)
-    monkeypatch.setattr(asked_before, "_LAST", 0)
+    monkeypatch.setattr(objective, "spent", spent)
+    monkeypatch.setattr(instance, "_LAST", 0)
 
 
 @pytest.mark.parametrize("engine", ["boxes", "milp", "cpsat"])
@@ -604,8 +604,8 @@ def test_a_group_of_plans_with_a_member_that_is_faster_than_its_head_is_refused(
     """As if full recomputation were never faster, which it is where every option moves what it computes again."""
     asked = slow_link()
     assert answered(asked, engine).optimal
-    monkeypatch.setattr(asked_before, "_LAST", 0)
-    for module in (plan_groups, pricing, guard):
+    monkeypatch.setattr(instance, "_LAST", 0)
+    for module in (plan_groups, objective, guard):
         monkeypatch.setattr(module, "concessions_of", lambda instance: ("recompute", "overlap", "offload"))
     with pytest.raises(RefusedError, match=r"recompute full, .* has less step time than the least of each; use --engine exhaustive"):
         answered(asked, engine)
@@ -657,8 +657,8 @@ def questions() -> list[Instance]:
 
 @pytest.mark.thorough
 def test_no_question_of_the_registry_is_refused() -> None:
-    for instance in questions():
-        refuse_broken_bounds(instance)
+    for question in questions():
+        refuse_broken_bounds(question)
 
 
 @pytest.mark.slow

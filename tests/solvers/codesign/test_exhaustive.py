@@ -26,9 +26,9 @@ from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
 from crossopt.instances.codesign.boxes import Boxes, Corners, chips_at, corners, full_box, grid, places_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.plan_choices import codes_of, with_settings
 from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.question import read_instance
-from crossopt.instances.codesign.settings import codes_of, with_settings
 from crossopt.instances.codesign.space import (
     AnyPlans,
     buildable,
@@ -42,12 +42,12 @@ from crossopt.instances.codesign.space import (
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, less_rounding
 from crossopt.solvers.codesign import exhaustive as engine
-from crossopt.solvers.codesign import pricing
+from crossopt.solvers.codesign import objective
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, design_of
 from crossopt.solvers.codesign.exhaustive import Found, search
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.objective import OBJECTIVES, value, values
-from crossopt.solvers.codesign.pricing import (
+from crossopt.solvers.codesign.objective import (
+    OBJECTIVES,
     Limited,
     host_memory_of,
     joined,
@@ -56,6 +56,8 @@ from crossopt.solvers.codesign.pricing import (
     rows_of,
     spent,
     times_and_values,
+    value,
+    values,
     values_of,
 )
 from crossopt.solvers.proofs import Conflict, Enumerated
@@ -560,9 +562,9 @@ def test_memory_is_that_of_each_plan_though_equal_ones_are_looked_at_once(monkey
     plans = draw_plans(instance, np.random.default_rng(1), 4_000)
     assert isinstance(plans, Plans)
     needed, least = memory_of(instance.workload, plans), least_memory_of(instance, plans)
-    assert len(plans) < pricing._MANY
-    monkeypatch.setattr(pricing, "_MANY", 1)
-    assert len(distinct(*(getattr(plans, name) for name in pricing._KEPT_BY))[0]) < len(plans)
+    assert len(plans) < objective._MANY
+    monkeypatch.setattr(objective, "_MANY", 1)
+    assert len(distinct(*(getattr(plans, name) for name in objective._KEPT_BY))[0]) < len(plans)
     assert np.array_equal(memory_of(instance.workload, plans), needed)
     assert np.array_equal(least_memory_of(instance, plans), least)
 

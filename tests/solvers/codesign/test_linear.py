@@ -19,9 +19,8 @@ import pytest
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.certificate import Leaf, unpacked
-from crossopt.formulation.codesign.choices import Chip
+from crossopt.formulation.codesign.choices import Chip, Priced
 from crossopt.formulation.codesign.forms import FORMS
-from crossopt.formulation.codesign.screen import Priced
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Values, Variable, violations
 from crossopt.instances.codesign.boxes import corners
 from crossopt.instances.codesign.instance import Instance
@@ -29,7 +28,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.reports.cli import USAGE, main
-from crossopt.reports.commands.exit_codes import INFEASIBLE, NO_DESIGN
+from crossopt.reports.commands.console import INFEASIBLE, NO_DESIGN
 from crossopt.solvers import backends
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.backends import Backend, Spend, backend
@@ -51,7 +50,7 @@ from crossopt.solvers.codesign.linear.certify import certify_bound
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.linear.relaxation import Explored, Fixed, explore
 from crossopt.solvers.codesign.linear.whole import Screen, lines_of, screen_in, whole_faults
-from crossopt.solvers.codesign.pricing import joined, rows_of, values_of
+from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
 from tests.once import once
 from tests.paths import INSTANCES

@@ -23,8 +23,7 @@ from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
 from crossopt.solvers.codesign.combined.pareto import Front, front
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.objective import OBJECTIVES
-from crossopt.solvers.codesign.pricing import spent
+from crossopt.solvers.codesign.objective import OBJECTIVES, spent
 from crossopt.solvers.proofs import Enumerated
 from tests.extent import some
 from tests.paths import INSTANCES

@@ -29,7 +29,7 @@ from crossopt.solvers.codesign.boxes.search import reread, search
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import judge, verify
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP
-from crossopt.solvers.codesign.pricing import head_values_of
+from crossopt.solvers.codesign.objective import head_values_of
 from tests.every import every
 from tests.instances.codesign.test_space import plans_of
 from tests.instances.codesign.test_stacks import plans_of as stack_plans_of

@@ -13,10 +13,13 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate, candidate_in
-from crossopt.solvers.codesign.baselines import neighbourhood, searchers
-from crossopt.solvers.codesign.baselines import neighbourhood as space_of_designs
-from crossopt.solvers.codesign.baselines.neighbourhood import (
+from crossopt.solvers.codesign.baselines import searchers
+from crossopt.solvers.codesign.baselines import searchers as space_of_designs
+from crossopt.solvers.codesign.baselines.searchers import (
+    SAMPLERS,
     Question,
+    _projected,
+    _slope,
     alive,
     change_chips,
     change_plans,
@@ -24,10 +27,11 @@ from crossopt.solvers.codesign.baselines.neighbourhood import (
     draw_rows,
     look,
     nearest,
+    rounded,
     row_of,
     search_space,
+    shares_of,
 )
-from crossopt.solvers.codesign.baselines.searchers import SAMPLERS, _projected, _slope, rounded, shares_of
 from crossopt.solvers.codesign.engines import SEARCHERS
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
@@ -51,8 +55,8 @@ def found(name: str, instance: Instance, seed: int = 0, seconds: float = float("
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbourhood, "_PATIENCE", 120)
-    monkeypatch.setattr(neighbourhood, "_LEAST", 40)
+    monkeypatch.setattr(searchers, "_PATIENCE", 120)
+    monkeypatch.setattr(searchers, "_LEAST", 40)
 
 
 @cache
@@ -99,7 +103,7 @@ def test_some_of_the_questions_above_have_designs_and_some_have_none() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in OF_OTHERS else []) for name in sorted(SEARCHERS)])
 def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbourhood, "_ROUNDS", 8)
+    monkeypatch.setattr(searchers, "_ROUNDS", 8)
     instance = ask(TINY_FREE)
     assert found(name, instance).value == search(instance, silent).value
 
@@ -123,7 +127,7 @@ def test_a_cold_start_asks_no_recipe(name: str, monkeypatch: pytest.MonkeyPatch)
     def asked_for(*arguments: object) -> NoReturn:
         raise AssertionError("a rule was asked")
 
-    for module, rule in ((neighbourhood, "recipes_design"), (searchers, "recipes_design"), (searchers, "expert_point")):
+    for module, rule in ((searchers, "recipes_design"), (searchers, "recipes_design"), (searchers, "expert_point")):
         monkeypatch.setattr(module, rule, asked_for)
     result = answered(ask(TINY_FREE), name, Limits(start="cold"))
     assert (result.status, result.stopped) == ("FEASIBLE", "complete")
@@ -314,7 +318,7 @@ def test_a_projection_keeps_what_keeps_the_budgets_and_brings_the_rest_back() ->
 
 def test_a_searcher_without_a_limit_ends_by_itself_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some seconds after its last better design: here none at all."""
-    monkeypatch.setattr(neighbourhood, "_IDLE", -1.0)
+    monkeypatch.setattr(searchers, "_IDLE", -1.0)
     instance = read_instance(INSTANCES / "gpt3-175b-1024xa100.yaml")
     free, limited = found("random", instance), found("random", instance, seconds=1.0)
     assert free.stopped == "complete"

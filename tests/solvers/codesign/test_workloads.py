@@ -24,8 +24,7 @@ from crossopt.solvers.codesign.combined import workloads
 from crossopt.solvers.codesign.combined import workloads as by_boxes
 from crossopt.solvers.codesign.combined.engines import ENGINES
 from crossopt.solvers.codesign.combined.workloads import below, bounded, chips_of, found_from, in_place, least_of
-from crossopt.solvers.codesign.objective import Joint, combined, joint
-from crossopt.solvers.codesign.pricing import joined, values_of
+from crossopt.solvers.codesign.objective import Joint, combined, joined, joint, values_of
 from crossopt.solvers.proofs import Boxes
 from tests.every import every
 from tests.once import once

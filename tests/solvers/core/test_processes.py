@@ -9,16 +9,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from crossopt.solvers.core.processes import (
-    GONE,
-    Inbox,
-    Process,
-    ending_of,
-    orders_answers,
-    read_message,
-    signal_of,
-    write_message,
-)
+from crossopt.solvers.processes import GONE, Inbox, Process, ending_of, orders_answers, read_message, signal_of, write_message
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how processes ended")
 WAIT = 60.0

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from crossopt.solvers.grading.grade import mark_of, together
+from crossopt.solvers.grading.grade import SOLUTIONS, mark_of, together
 from crossopt.solvers.grading.marks import Assignment, Mark, Task
 from crossopt.solvers.grading.running import Call, Returned
-from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
 Answering = Callable[[Call], Any]

@@ -4,9 +4,8 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import SOLUTIONS, graded
 from crossopt.solvers.grading.marks import Assignment, Call, Case, Grade, Task, figure
-from crossopt.solvers.grading.table import SOLUTIONS
 
 
 def written(folder: Path, program: str, name: str = "solution.py") -> Path:

@@ -19,8 +19,8 @@ from crossopt.solvers.grading.assignments.alternating import (
     rests,
     time_of,
 )
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS, public
-from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
 pytestmark = pytest.mark.course

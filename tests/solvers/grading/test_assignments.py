@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS, assignment_named, graded
 from crossopt.solvers.grading.marks import HANDOUTS, PARTS, Assignment
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import grade_of, reference, written

@@ -18,8 +18,8 @@ from crossopt.solvers.grading.assignments.chips import (
     strong_model,
     weak_bound,
 )
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.handed_model import MOST_VARIABLES, relaxation
-from crossopt.solvers.grading.table import SOLUTIONS
 
 pytestmark = pytest.mark.course
 

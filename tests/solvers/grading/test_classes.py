@@ -11,9 +11,8 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.commands.course import board_text, class_csv, grade_gradescope
 from crossopt.solvers.grading.classes import Asking, ClassError, HandedIn, digest_of, find_class, grade_class, grade_one, read_roster
-from crossopt.solvers.grading.grade import refused
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS, assignment_named, refused
 from crossopt.solvers.grading.marks import Grade, seed_of
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS, assignment_named
 from crossopt.solvers.grading.walls import missing
 
 pytestmark = pytest.mark.course

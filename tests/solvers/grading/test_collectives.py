@@ -25,8 +25,8 @@ from crossopt.solvers.grading.assignments.collectives import (
     last,
     ring_of,
 )
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS, public
-from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.mistakes import tasks_of
 from tests.solvers.grading.programs import loaded
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import written
 

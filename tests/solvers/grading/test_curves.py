@@ -20,8 +20,8 @@ from crossopt.solvers.grading.assignments.curves import (
     worst_chord,
     worst_tangent,
 )
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS
-from crossopt.solvers.grading.table import SOLUTIONS
 
 pytestmark = pytest.mark.course
 

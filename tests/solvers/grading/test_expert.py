@@ -15,7 +15,7 @@ import pytest
 from crossopt.instances.codesign.boxes import Boxes, corners, grid
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.reports.cli import main
-from crossopt.solvers.codesign.pricing import joined, values_of
+from crossopt.solvers.codesign.objective import joined, values_of
 from crossopt.solvers.grading.assignments.expert import (
     EXPERT,
     alone,
@@ -26,9 +26,8 @@ from crossopt.solvers.grading.assignments.expert import (
     question_of,
     seconds_of,
 )
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import SOLUTIONS, graded
 from crossopt.solvers.grading.marks import HANDOUTS, Mark
-from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
 pytestmark = pytest.mark.course

@@ -22,9 +22,9 @@ from crossopt.solvers.grading.assignments.tradeoffs import (
     split_front,
     unbeaten,
 )
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS
 from crossopt.solvers.grading.running import run
-from crossopt.solvers.grading.table import SOLUTIONS
 from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import loaded, written
 

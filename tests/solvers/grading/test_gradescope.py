@@ -10,7 +10,7 @@ from secrets import token_hex
 import pytest
 
 from crossopt.reports.cli import main
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls import missing
 
 pytestmark = pytest.mark.course

@@ -13,9 +13,8 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.solvers.grading.assignments.expert import EXPERT
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import ASSIGNMENTS, graded
 from crossopt.solvers.grading.marks import HANDOUTS, Assignment, public
-from crossopt.solvers.grading.table import ASSIGNMENTS
 from tests.paths import ROOT
 from tests.solvers.grading.programs import reference
 

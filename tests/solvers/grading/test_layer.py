@@ -9,12 +9,11 @@ import pytest
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.roofline import Product, product_cost
 from crossopt.instances.codesign.question import read_instance
-from crossopt.solvers.codesign.explain.single import evaluate_single
+from crossopt.solvers.codesign.judge import evaluate_single
 from crossopt.solvers.grading.assignments import layer as slips
 from crossopt.solvers.grading.assignments.layer import LAYER, product_seconds
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import SOLUTIONS, graded
 from crossopt.solvers.grading.marks import HANDOUTS, Task, apart, figure, public
-from crossopt.solvers.grading.table import SOLUTIONS
 
 pytestmark = pytest.mark.course
 

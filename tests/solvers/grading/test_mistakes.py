@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.solvers.grading.grade import mark_of
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS, mark_of
 from crossopt.solvers.grading.marks import (
     FULL,
     HANDOUTS,
@@ -23,7 +23,6 @@ from crossopt.solvers.grading.marks import (
 )
 from crossopt.solvers.grading.marks import Slip as Likely
 from crossopt.solvers.grading.running import Call, Returned
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from tests.solvers.grading.mistakes import Mistake, answering, marks, mistakes_of, solution_of, tasks_of, with_mistake
 
 pytestmark = pytest.mark.course

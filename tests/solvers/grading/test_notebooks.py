@@ -17,10 +17,8 @@ from crossopt.instances.course.handed_in import SHOWN, functions
 from crossopt.reports.cli import main
 from crossopt.reports.commands.course import class_csv, grade_text
 from crossopt.solvers.grading.classes import programs_of
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS, graded, notebook_of, program_in
 from crossopt.solvers.grading.marks import HANDOUTS, Assignment
-from crossopt.solvers.grading.notebooks import notebook_of, program_in
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import asking
 

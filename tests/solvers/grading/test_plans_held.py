@@ -9,9 +9,9 @@ import pytest
 
 from crossopt.solvers.grading import handed_model
 from crossopt.solvers.grading.assignments import chips, knapsack, stages
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.handed_model import Plan, saying, solved
 from crossopt.solvers.grading.marks import FULL, Assignment, Case
-from crossopt.solvers.grading.table import SOLUTIONS
 from tests.solvers.grading.programs import loaded
 
 pytestmark = pytest.mark.course

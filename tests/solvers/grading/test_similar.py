@@ -11,8 +11,8 @@ import pytest
 
 from crossopt.solvers.grading.assignments import alternating
 from crossopt.solvers.grading.classes import JUDGES, UNREAD, find_class, find_similar, prints_of, text_of
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 
 pytestmark = pytest.mark.course
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS
 from crossopt.solvers.grading.marks import HANDOUTS, Assignment
-from crossopt.solvers.grading.table import ASSIGNMENTS, SOLUTIONS
 from tests.solvers.grading.mistakes import solution_of
 from tests.test_readmes import Shown, lines_of, shown
 

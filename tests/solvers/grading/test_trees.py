@@ -26,10 +26,9 @@ from crossopt.solvers.grading.assignments.trees import (
     question,
     ways,
 )
-from crossopt.solvers.grading.grade import graded
+from crossopt.solvers.grading.grade import SOLUTIONS, graded
 from crossopt.solvers.grading.marks import HANDOUTS, SAME, nearly, wrong
 from crossopt.solvers.grading.questions import small
-from crossopt.solvers.grading.table import SOLUTIONS
 from crossopt.solvers.grading.walls import missing
 from tests.solvers.grading.programs import loaded, written
 

@@ -9,10 +9,10 @@ import pytest
 
 from crossopt.solvers.grading import grade as grading
 from crossopt.solvers.grading.assignments.layer import LAYER
-from crossopt.solvers.grading.child import REFUSED as REFUSED_CODE
+from crossopt.solvers.grading.grade import SOLUTIONS
 from crossopt.solvers.grading.marks import figure
 from crossopt.solvers.grading.running import Call, run
-from crossopt.solvers.grading.table import SOLUTIONS
+from crossopt.solvers.grading.walls import REFUSED as REFUSED_CODE
 from crossopt.solvers.grading.walls import exposed, missing
 from tests.solvers.grading.programs import grade_of, written
 
@@ -233,7 +233,7 @@ def test_words_of_a_program_come_on_one_line_without_what_a_terminal_obeys(tmp_p
         ("return [1.0, {'a': float('-inf')}]", "not a number (nan) or an infinite figure is returned"),
         ("return list(range(10_000_000))", "too much is returned (at most 2 MiB are read)"),
         ("import crossopt", "crossopt cannot be imported here"),
-        ("import crossopt.solvers.grading.child", "crossopt cannot be imported here"),
+        ("import crossopt.solvers.grading.walls", "crossopt cannot be imported here"),
         ("from crossopt import instances", "crossopt cannot be imported here"),
     ],
 )

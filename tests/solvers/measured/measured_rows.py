@@ -11,8 +11,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.measured.machines import Machine
-from crossopt.instances.measured.runs import Measured, Measurement, read_measured
+from crossopt.instances.measured.runs import Machine, Measured, Measurement, read_measured
 from crossopt.solvers.measured.accuracy import predictions, with_variants
 from crossopt.solvers.measured.fitting import Constant, relative
 from tests.paths import reference

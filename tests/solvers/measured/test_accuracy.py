@@ -22,7 +22,7 @@ from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import FEW, MEASURED, SEEN, errors_like, features
 from crossopt.instances.measured.runs import Measured, Measurement, device_for, read_measured
 from crossopt.reports.cli import main
-from crossopt.reports.facts.measured_runs import RANKED, RANKED_ON, Ranked
+from crossopt.reports.facts.repriced import RANKED, RANKED_ON, Ranked
 from crossopt.solvers.measured import calibrate
 from crossopt.solvers.measured.accuracy import (
     FEWEST,

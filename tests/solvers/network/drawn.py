@@ -11,10 +11,10 @@ import yaml
 
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.question import read
-from crossopt.solvers.network.collective.judge import Chunks
-from crossopt.solvers.network.collective.judge import judge as judge_chunks
-from crossopt.solvers.network.judge import Bandwidths
-from crossopt.solvers.network.judge import judge as judge_bandwidths
+from crossopt.solvers.network.collective.family import Chunks
+from crossopt.solvers.network.collective.family import judge as judge_chunks
+from crossopt.solvers.network.family import Bandwidths
+from crossopt.solvers.network.family import judge as judge_bandwidths
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
 

@@ -15,17 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.formulation.model import Scheduled, Shop
-from crossopt.formulation.network.orders import asked_of, compositions, least_time
-from crossopt.formulation.network.program import Multipliers, Program, bound_of
-from crossopt.formulation.network.sends import least_steps, sends_model
+from crossopt.formulation.network import Multipliers, Program, asked_of, bound_of, compositions, least_steps, least_time, sends_model
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.instances.question import read, read_given
 from crossopt.reports.cli import main
-from crossopt.reports.sheets.networks.collective import sheet as collective_sheet
-from crossopt.reports.sheets.networks.network import sheet
+from crossopt.reports.sheets.networks import collective_sheet, network_sheet
 from crossopt.reports.sheets.sheet import Sheet, Table
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.backends import Spend, backend
@@ -34,11 +31,11 @@ from crossopt.solvers.family import solve
 from crossopt.solvers.network.collective import engines
 from crossopt.solvers.network.collective.engines import as_run, themis, weights_of
 from crossopt.solvers.network.collective.family import FAMILY as COLLECTIVE
-from crossopt.solvers.network.collective.judge import Chunks
+from crossopt.solvers.network.collective.family import Chunks
 from crossopt.solvers.network.family import FAMILY as NETWORK
-from crossopt.solvers.network.judge import Bandwidths, Network
+from crossopt.solvers.network.family import Bandwidths, Network
 from crossopt.solvers.network.synthesis.family import FAMILY as SYNTHESIS
-from crossopt.solvers.network.synthesis.judge import Sends, judge
+from crossopt.solvers.network.synthesis.family import Sends, judge
 from tests.extent import examples
 from tests.paths import INSTANCES, ROOT, reference
 from tests.solvers.network.drawn import catalogue, chunks, least_of
@@ -153,7 +150,7 @@ def test_a_part_of_a_dimension_has_the_links_among_its_own(shape: str, members: 
     assert result.gap is not None
     assert 0.0 <= result.gap <= 1e-8
     assert answered(asked(tmp_path, document, "part_groups=whole")).value == pytest.approx((members - 1) / 280, rel=1e-12)
-    told = sheet(asked(tmp_path, document), result).sections[-1].parts[0]
+    told = network_sheet(asked(tmp_path, document), result).sections[-1].parts[0]
     assert any(one.startswith(f"{members} of the 8 of node have {share:.1%}") for one in told) == (share < 1.0)
 
 
@@ -169,7 +166,7 @@ def test_all_to_all_on_a_ring_passes_the_links_of_others(size: int, members: int
     result = answered(asked(tmp_path, document))
     assert result.value == pytest.approx((passed + 15 / 16) / 400, rel=1e-8)
     assert answered(asked(tmp_path, document, "part_groups=whole")).value == pytest.approx((1 - 1 / members + 15 / 16) / 400, rel=1e-8)
-    told = sheet(asked(tmp_path, document), result).sections[-1].parts[0]
+    told = network_sheet(asked(tmp_path, document), result).sections[-1].parts[0]
     assert any("as all to all it passes the links of others" in one for one in told) == (passed > 1 - 1 / members)
 
 
@@ -433,7 +430,7 @@ def test_a_schedule_by_hand(tmp_path: Path) -> None:
 
 def test_weights_of_many_choices_bound_no_higher_than_all_of_them_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = {count: least_time(asked_of(collective_asked(tmp_path, NETWORKS["three"], [count]), count), ()) for count in (8, 16)}
-    monkeypatch.setattr("crossopt.formulation.network.orders.MOST_LOOKS", 0)
+    monkeypatch.setattr("crossopt.formulation.network.MOST_LOOKS", 0)
     for count, true in exact.items():
         one = asked_of(collective_asked(tmp_path, NETWORKS["three"], [count]), count)
         weights = weights_of(one)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import solve

@@ -11,21 +11,20 @@ from crossopt.formulation.model import real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import stage_of, stage_values_at, stages_model
 from crossopt.instances.errors import SolverError
-from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
+from crossopt.instances.placement.question import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Spend
-from crossopt.solvers.placement import intervals
+from crossopt.solvers.placement import engines, heuristics
+from crossopt.solvers.placement import engines as engine
+from crossopt.solvers.placement import run as runs
 from crossopt.solvers.placement.answer import COUNTING, Placement
 from crossopt.solvers.placement.family import Answer as Placed
-from crossopt.solvers.placement.intervals import best_stages
+from crossopt.solvers.placement.heuristics import best_stages
 from crossopt.solvers.placement.judge import judge, loads_of
-from crossopt.solvers.placement.quick import quick
-from crossopt.solvers.placement.throughput import run as runs
-from crossopt.solvers.placement.throughput import stages
-from crossopt.solvers.placement.throughput import stages as engine
+from crossopt.solvers.placement.run import quick
 from tests.every import every
 from tests.instances.placement.graphs import graph, question, random_graph
 from tests.instances.placement.test_formats import document, node, written
@@ -166,9 +165,9 @@ def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
 
 def test_a_solver_that_sees_no_placement_where_one_is_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refusing = Answer("INFEASIBLE", None, None, None, 0.0, "complete", (), "liar 1")
-    monkeypatch.setattr(stages, "backend", lambda name: lambda model, spend: refusing)
+    monkeypatch.setattr(engines, "backend", lambda name: lambda model, spend: refusing)
     for bound in ("best_by_ideals", "least_stage"):
-        monkeypatch.setattr(stages, bound, lambda *asked: None)
+        monkeypatch.setattr(engines, bound, lambda *asked: None)
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
     with pytest.raises(SolverError, match="liar 1 broke its word"):
         answered(read(path), "auto", Limits(), silent)
@@ -400,7 +399,7 @@ def test_stages_of_many_blocks_are_found_end_by_end_as_in_a_table(seed: int, ove
     blocks = blocks_of(random_graph(seed, 9), staged=True)
     order, memory = np.arange(len(blocks)), 0.6 * float(blocks.size.sum())
     table = best_stages(blocks, order, 2, seed % 2, memory, overlapped)
-    monkeypatch.setattr(intervals, "LARGE", 0)
+    monkeypatch.setattr(heuristics, "LARGE", 0)
     by_end = best_stages(blocks, order, 2, seed % 2, memory, overlapped)
     assert by_end.value == pytest.approx(table.value, rel=1e-12)
     assert (by_end.value == float("inf")) or len(by_end.cpu) == max(by_end.stage) + 1
@@ -409,7 +408,7 @@ def test_stages_of_many_blocks_are_found_end_by_end_as_in_a_table(seed: int, ove
 
 def test_many_blocks_have_an_answer_before_their_best_stages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal shares of the work, which claim nothing."""
-    for module in (intervals, runs, engine):
+    for module in (heuristics, runs, engine):
         monkeypatch.setattr(module, "LARGE", 0)
     asked = question(random_graph(5, 30), 3)
     simple = quick(asked, 0.0)

@@ -14,38 +14,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossopt.formulation.placement.blocks import Blocks, Figures, blocks_of, figures_of
-from crossopt.formulation.placement.latency import greatest_of
-from crossopt.formulation.placement.throughput import Machine, contract, machine_of
+from crossopt.formulation.placement.throughput import Machine, contract, greatest_of, machine_of
 from crossopt.instances.errors import SolverError
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, SearchOutcome
 from crossopt.solvers.backends.answer import Spend
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import certify
 from crossopt.solvers.orders import every_ideal
+from crossopt.solvers.placement import engines
 from crossopt.solvers.placement.answer import placement_of
 from crossopt.solvers.placement.bounds import along as along_bound
+from crossopt.solvers.placement.bounds import along as blocks_bound
 from crossopt.solvers.placement.bounds import along as sweep
-from crossopt.solvers.placement.bounds import blocks as blocks_bound
 from crossopt.solvers.placement.bounds import prices as counting
 from crossopt.solvers.placement.bounds import set_partitioning
 from crossopt.solvers.placement.bounds import set_partitioning as columns
-from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, put, swept
-from crossopt.solvers.placement.bounds.blocks import PROOF as BLOCKS_PROOF
-from crossopt.solvers.placement.bounds.blocks import least_busiest
+from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_busiest, put, swept
+from crossopt.solvers.placement.bounds.along import PROOF_BY_BLOCK as BLOCKS_PROOF
 from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.bounds.prices import BEYOND, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PARTITIONING_PROOF
 from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
+from crossopt.solvers.placement.engines import least_stage
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import annealed, staged_start
 from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.run import Run
 from crossopt.solvers.placement.shown import shown_by
-from crossopt.solvers.placement.throughput import portfolio
-from crossopt.solvers.placement.throughput.run import Run
-from crossopt.solvers.placement.throughput.stages import least_stage
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept, UnverifiedBound
 from tests.every import every
 from tests.extent import examples
@@ -534,12 +532,12 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
     """The last bound of each engine, and what shows it."""
     blocks, machine = blocks_of(asked.graph, asked.contiguity != "no"), machine_of(asked)
     held = least_busiest(asked, blocks, limit)
-    found: list[tuple[float, Proof]] = [(held.bound, Surrounded(blocks_bound.PROOF, limit, held.block))]
+    found: list[tuple[float, Proof]] = [(held.bound, Surrounded(blocks_bound.PROOF_BY_BLOCK, limit, held.block))]
     found += [
         (one.bound, MultiplierBound(set_partitioning.PROOF, limit, tuple(one.prices.tolist())))
         for one in [*multiplier_bounds(blocks, machine, limit, 0.0, inf)][-1:]
     ]
-    return found + [(one.bound, Swept(along_bound.PROOF, limit, one.states)) for one in [*along(blocks, machine, limit, 0.0)][-1:]]
+    return found + [(one.bound, Swept(along_bound.PROOF_ALONG, limit, one.states)) for one in [*along(blocks, machine, limit, 0.0)][-1:]]
 
 
 def result_of(asked: PlacementQuestion, bound: float, proof: Proof) -> Answer:
@@ -655,11 +653,11 @@ def test_what_anybody_can_show_again_is_taken_before_a_higher_word_within_the_ga
 
 def test_rounds_of_too_many_states_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where only they say enough, and repeating them would take more than a check may."""
-    monkeypatch.setattr(portfolio, "_SHORTEST_PRICING", inf)
+    monkeypatch.setattr(engines, "_SHORTEST_PRICING", inf)
     chain = graph([5.0, 4.0, 3.0, 3.0, 3.0], [(0, 1), (1, 2), (2, 3), (3, 4)], [0.1] * 5)
     asked = question(chain, 2, contiguity="no")
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, Swept)
-    monkeypatch.setattr(portfolio, "MOST_REPEATED", -1)
+    monkeypatch.setattr(engines, "MOST_REPEATED", -1)
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
 
 

@@ -12,20 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.formulation.model import violations
-from crossopt.formulation.placement.latency import latency_model
-from crossopt.instances.placement.graph import PlacementQuestion
+from crossopt.formulation.placement.throughput import latency_model
+from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, Verdict
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.placement import shown
+from crossopt.solvers.placement.comparison import _SEEDED_LATENCY, LATENCY_RULES, compared_latency, equal_pieces, pieces_by_rank
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
 from crossopt.solvers.placement.latency import engine
-from crossopt.solvers.placement.latency.comparison import RULES, SEEDED, compared, equal_pieces, list_by_rank
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
-from crossopt.solvers.placement.latency.flow import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, sharper, weighed, whole_of
+from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
 from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
 from tests.every import every
@@ -376,17 +376,17 @@ CHAIN = [(0, 1), (1, 2), (2, 3)]
 @every("seed", range(24))
 def test_nobody_beats_the_best_and_who_keeps_the_rules_has_a_value(seed: int) -> None:
     asked = sample_at_random(seed, 6, 3)
-    rows = list(compared(asked, 1.0, 1, {"mine": np.full(len(asked.graph), asked.accelerators)}))
+    rows = list(compared_latency(asked, 1.0, 1, {"mine": np.full(len(asked.graph), asked.accelerators)}))
     true = tried(asked)
-    assert [row.name for row in rows] == [*RULES, "mine"]
+    assert [row.name for row in rows] == [*LATENCY_RULES, "mine"]
     assert all(row.value is not None and row.value >= true * (1.0 - 1e-12) for row in rows if not row.note)
     assert rows[-1].value == rows[0].value
 
 
 def test_most_rules_find_a_placement_and_some_find_the_best() -> None:
     asked = [sample_at_random(seed, 6, 3) for seed in range(24)]
-    found = [({row.name: row for row in compared(one, 1.0, 1, {})}, tried(one)) for one in asked]
-    best = {name: sum(not rows[name].note and rows[name].value <= true * (1.0 + 1e-9) for rows, true in found) for name in RULES}
+    found = [({row.name: row for row in compared_latency(one, 1.0, 1, {})}, tried(one)) for one in asked]
+    best = {name: sum(not rows[name].note and rows[name].value <= true * (1.0 + 1e-9) for rows, true in found) for name in LATENCY_RULES}
     assert best["annealing"] > best["all on cpus"] >= 1
     assert best["list by rank"] > 6
 
@@ -399,15 +399,15 @@ def test_equal_pieces_share_the_work_of_a_chain() -> None:
 def test_a_list_begins_a_piece_where_a_core_is_slower_and_leaves_one_that_is_full() -> None:
     sized = graph([1.0] * 4, CHAIN, [0.25] * 4, sizes=[1.0] * 4)
     roomy, tight = latency_question(sized, 2, memory=4.0), latency_question(sized, 2, memory=2.0)
-    assert list_by_rank(roomy, flow_of(roomy), 0, float("inf")) == [0, 0, 0, 0]
-    assert list_by_rank(tight, flow_of(tight), 0, float("inf")) == [0, 0, 1, 1]
+    assert pieces_by_rank(roomy, flow_of(roomy), 0, float("inf")) == [0, 0, 0, 0]
+    assert pieces_by_rank(tight, flow_of(tight), 0, float("inf")) == [0, 0, 1, 1]
     dear = latency_question(graph([1.0] * 4, CHAIN, [40.0] * 4, cpu=[2.0] * 4), 2)
-    assert set(list_by_rank(dear, flow_of(dear), 0, float("inf")) or []) == {CPU}
-    assert list_by_rank(roomy, flow_of(roomy), 0, 0.0) is None
+    assert set(pieces_by_rank(dear, flow_of(dear), 0, float("inf")) or []) == {CPU}
+    assert pieces_by_rank(roomy, flow_of(roomy), 0, 0.0) is None
 
 
 def test_seeds_are_for_searches() -> None:
-    assert set(SEEDED) < set(RULES)
+    assert set(_SEEDED_LATENCY) < set(LATENCY_RULES)
 
 
 @pytest.mark.data
@@ -418,7 +418,7 @@ def test_the_table_says_who_breaks_what(capsys: pytest.CaptureFixture[str]) -> N
     text = " ".join(capsys.readouterr().out.split())
     assert "one sample in ms" in text
     assert "754,940,160 bytes of 629,145,600" in text
-    assert all(name in text for name in RULES)
+    assert all(name in text for name in LATENCY_RULES)
 
 
 # What a result of latency holds of its proof is counted again: honest ones are no word, and none shows more than the best placement.

@@ -14,24 +14,30 @@ import pytest
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.model import violations
 from crossopt.formulation.placement.blocks import blocks_of
-from crossopt.formulation.placement.latency import greatest_of
-from crossopt.formulation.placement.throughput import Machine, assignment_model, contract, device_of_blocks, machine_of, values_at
+from crossopt.formulation.placement.throughput import (
+    Machine,
+    assignment_model,
+    contract,
+    device_of_blocks,
+    greatest_of,
+    machine_of,
+    values_at,
+)
 from crossopt.instances.errors import RefusedError, VerificationError
-from crossopt.instances.placement.graph import Contiguity, PlacementQuestion
+from crossopt.instances.placement.question import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.reports.commands import placement as by_placement
 from crossopt.solvers.answer import Baseline, Limits, SearchOutcome
 from crossopt.solvers.checking import trace_holds
 from crossopt.solvers.family import certify
-from crossopt.solvers.placement import heuristics
+from crossopt.solvers.placement import engines, heuristics
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
-from crossopt.solvers.placement.bounds.blocks import least_busiest
+from crossopt.solvers.placement.bounds.along import least_busiest
+from crossopt.solvers.placement.comparison import _SEEDED_THROUGHPUT, SEARCHES, compared_throughput, local_search
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import annealed, by_rank, by_work, equal_shares, improved, staged_start
 from crossopt.solvers.placement.judge import judge
-from crossopt.solvers.placement.throughput import portfolio, stages
-from crossopt.solvers.placement.throughput.comparison import SEARCHES, SEEDED, compared, local_search
 from crossopt.solvers.proofs import UnverifiedBound
 from tests.benchmarks.placements import held_to
 from tests.every import every
@@ -197,7 +203,7 @@ def test_starts_from_equal_shares_leave_the_valley_of_the_stages(monkeypatch: py
     monkeypatch.setattr(heuristics, "_MOVES", 60_000)
     monkeypatch.setattr(heuristics, "_ROUNDS", 4)
     asked = read(reference("placement/throughput/operator/bert_l-6_inference.json"), ("contiguous=no",))
-    from crossopt.solvers.placement.throughput.portfolio import staged_devices
+    from crossopt.solvers.placement.engines import staged_devices
 
     stages = staged_devices(asked, float("inf"))
     assert stages is not None
@@ -247,7 +253,7 @@ def test_a_stopped_annealing_leaves_the_best_it_had(monkeypatch: pytest.MonkeyPa
         yield known
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(portfolio, "improved", stopped)
+    monkeypatch.setattr(engines, "improved", stopped)
     found = answered(asked, "auto", Limits(), silent)
     assert (found.stopped, found.status) == ("interrupted", "FEASIBLE")
     assert found.value == value_of(asked, found)
@@ -258,7 +264,7 @@ def test_a_stop_before_the_models_leaves_the_stages_that_are_known(contiguity: C
     def stopped(*anything: object) -> float:
         raise KeyboardInterrupt
 
-    for engine in (stages, portfolio):
+    for engine in (engines, engines):
         monkeypatch.setattr(engine, "least_busiest", stopped)
     asked = question(random_graph(5, 20), 3, contiguity=contiguity)
     found = answered(asked, "auto", Limits(), silent)
@@ -411,7 +417,7 @@ def test_shares_of_many_small_blocks_are_equal() -> None:
 def test_nobody_beats_the_proof_and_every_value_is_the_judges(seed: int) -> None:
     asked = question(random_graph(seed, 8), 2, 1, contiguity="no")
     proved = answered(asked, "auto", Limits(), silent)
-    rows = list(compared(asked, 0.2, 2, {"mine": np.zeros(8, np.int64)}))
+    rows = list(compared_throughput(asked, 0.2, 2, {"mine": np.zeros(8, np.int64)}))
     assert {"one device", "mine", *SEARCHES} <= {row.name for row in rows}
     assert all(row.value is None or row.note or row.value >= (proved.bound or 0.0) for row in rows)
 
@@ -420,7 +426,7 @@ def test_searches_are_no_worse_than_the_rules_that_they_begin_at() -> None:
     """Stages along many orders keep the order of the data and are no busier than along one; descents than equal stages."""
     for seed in range(2):
         staged = question(random_graph(seed, 9), 2, contiguity="stages")
-        rows = {row.name: row for row in compared(staged, 0.2, 1, {}, ("many orders", "local search", "annealing"))}
+        rows = {row.name: row for row in compared_throughput(staged, 0.2, 1, {}, ("many orders", "local search", "annealing"))}
         least = answered(staged, "auto", Limits(), silent).value
         assert not rows["many orders"].note
         assert least is not None
@@ -444,7 +450,7 @@ def test_seeds_are_kept_and_tell() -> None:
     runs = [local_search(asked, seed, float("inf")) for seed in (0, 0, 1)]
     values = [judge(asked, run).value for run in runs if run is not None]
     assert values[0] == values[1] != values[2]
-    assert set(SEEDED) < set(SEARCHES)
+    assert set(_SEEDED_THROUGHPUT) < set(SEARCHES)
 
 
 @pytest.mark.data

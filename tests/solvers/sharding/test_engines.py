@@ -29,11 +29,10 @@ from crossopt.reports.cli import main
 from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.backends.arrays import Look, Session
-from crossopt.solvers.sharding import compile_ahead as warming
 from crossopt.solvers.sharding import engines, exhaustive, judge, messages, run, search
 from crossopt.solvers.sharding import engines as searching
-from crossopt.solvers.sharding.compile_ahead import MESSAGE, warm_search, warmed
-from crossopt.solvers.sharding.engines import ENGINES
+from crossopt.solvers.sharding import engines as warming
+from crossopt.solvers.sharding.engines import ENGINES, MESSAGE, quick, simplest, warm_search, warmed
 from crossopt.solvers.sharding.exhaustive import best_of_all, choices_in
 from crossopt.solvers.sharding.integer import close, milp
 from crossopt.solvers.sharding.judge import BY_EVERY, EXACT_PROOFS, Answer, peak_of, weigh
@@ -50,7 +49,6 @@ from crossopt.solvers.sharding.messages import (
     smoothed,
     state_of,
 )
-from crossopt.solvers.sharding.quick import quick, simplest
 from crossopt.solvers.sharding.regions import (
     NODES,
     Layout,

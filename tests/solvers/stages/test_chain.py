@@ -16,11 +16,10 @@ from crossopt.solvers.answer import Limits, Result, SearchOutcome, gap_between
 from crossopt.solvers.checking import Report, check
 from crossopt.solvers.family import certify, solve
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.chain import prove
+from crossopt.solvers.stages.chain import judge as prove
 from crossopt.solvers.stages.chain.engine import best_plans, equal_splits
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, even, judge
-from crossopt.solvers.stages.chain.prove import every_plan, least_of_all
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, even, every_plan, judge, least_of_all
 from tests.every import every
 from tests.extent import examples
 from tests.paths import INSTANCES, reference

@@ -19,12 +19,11 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, gap_between
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.pipedream import prove
+from crossopt.solvers.stages.pipedream import family
 from crossopt.solvers.stages.pipedream.baselines import baselines_of, rules
 from crossopt.solvers.stages.pipedream.engine import best_stages, ideals_of
-from crossopt.solvers.stages.pipedream.family import FAMILY
+from crossopt.solvers.stages.pipedream.family import FAMILY, every_plan, least_of_all, least_slowest, steps_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
-from crossopt.solvers.stages.pipedream.prove import every_plan, least_of_all, least_slowest, steps_of
 from tests.every import every
 from tests.extent import examples
 from tests.paths import reference
@@ -578,14 +577,14 @@ def test_that_there_is_no_plan_is_shown_too() -> None:
 def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     question = asked_of(random_profile(4, 14, 1), ("devices=5",))
     counted = answered(question)
-    monkeypatch.setattr(prove, "MOST_STEPS", 1000)
+    monkeypatch.setattr(family, "MOST_STEPS", 1000)
     told = answered(question)
     assert isinstance(told.proof, UnverifiedBound)
     report = checked(told)
     assert (report.refused, report.told) == ((), True)
     assert "proof: counting again takes more steps than a check does" in refused(counted)
-    monkeypatch.setattr(prove, "MOST_STEPS", 1 << 60)
-    monkeypatch.setattr(prove, "MOST_CUTS", 3)
+    monkeypatch.setattr(family, "MOST_STEPS", 1 << 60)
+    monkeypatch.setattr(family, "MOST_CUTS", 3)
     assert isinstance(answered(question).proof, UnverifiedBound)
 
 

@@ -18,11 +18,10 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Baseline, Limits, SearchOutcome
 from crossopt.solvers.family import certify, described
 from crossopt.solvers.proofs import RecomputableBound
-from crossopt.solvers.stages.piper import cuts, prove
-from crossopt.solvers.stages.piper.cuts import cuts_near, ideals_of
-from crossopt.solvers.stages.piper.family import FAMILY
+from crossopt.solvers.stages.piper import family, search
+from crossopt.solvers.stages.piper.family import FAMILY, none_below
 from crossopt.solvers.stages.piper.judge import PiperPlan, Stage, judge, judge_rows, named
-from crossopt.solvers.stages.piper.prove import none_below
+from crossopt.solvers.stages.piper.search import cuts_near, ideals_of
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.stages.piper.graphs import (
@@ -258,7 +257,7 @@ def _partitions(rows: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
 def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
-    monkeypatch.setattr(cuts, "MOST_POINTS", 4)
+    monkeypatch.setattr(search, "MOST_POINTS", 4)
     result = answered(question)
     assert result.value is None or result.value >= best * (1.0 - 1e-12)
     assert result.bound is None or result.bound <= best
@@ -269,7 +268,7 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
 
 def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, 3, 5, 4)
-    monkeypatch.setattr(prove, "MOST_STEPS", 10)
+    monkeypatch.setattr(family, "MOST_STEPS", 10)
     result = answered(question)
     assert result.told
     assert not result.proved
@@ -284,7 +283,7 @@ def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatc
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, seed, 6, 4)
     best = best_by_trying(question)
-    monkeypatch.setattr(cuts, "MOST_IDEALS", 3)
+    monkeypatch.setattr(search, "MOST_IDEALS", 3)
     result = answered(question)
     assert result.status != "INFEASIBLE" or best == float("inf")
     assert result.value is None or result.value >= best * (1.0 - 1e-12)
@@ -383,7 +382,7 @@ def test_all_cuts_are_found(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_some_of_many_cuts_are_cuts_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     arcs = arcs_of(seed, 9)
-    monkeypatch.setattr(cuts, "MOST_IDEALS", 8)
+    monkeypatch.setattr(search, "MOST_IDEALS", 8)
     found, every = ideals_of(9, arcs)
     assert not every
     assert (found[0], found[-1]) == (0, (1 << 9) - 1)

@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.studies.arithmetic import parse_claim, parse_formula
-from crossopt.instances.studies.study import Claims, DerivedSection, ExpectedSection, MeasuredSection, points_of, read_study
+from crossopt.instances.studies.study import (
+    Claims,
+    DerivedSection,
+    ExpectedSection,
+    MeasuredSection,
+    parse_claim,
+    parse_formula,
+    points_of,
+    read_study,
+)
 from crossopt.reports.cli import main
 from crossopt.solvers.study.columns import Ends, figure_of, verdict_of, with_columns
 from crossopt.solvers.study.records import Study

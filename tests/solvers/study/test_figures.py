@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.instances.errors import VerificationError
 from crossopt.reports.render.html import html
-from crossopt.reports.render.page import page as page_file
+from crossopt.reports.render.html import page as page_file
 from crossopt.reports.render.terminal import terminal
 from crossopt.reports.sheets.sheet import Table
 from crossopt.reports.sheets.study import course_text, partial_text, refuted_text, study_sheet

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crossopt.reports.cli import main
+from crossopt.reports.render.runs import runs_csv
 from crossopt.reports.render.tables import digest
 from crossopt.reports.sheets.amounts import bound_amount
 from crossopt.reports.sheets.study import course_text, ends_of, study_sheet
-from crossopt.reports.tables.runs import runs_csv
 from crossopt.solvers.study.figures import NEVER, Spread
 from crossopt.solvers.sweeps.listed import Axis
 from tests.paths import ROOT

@@ -6,8 +6,8 @@ import pytest
 
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.sweeps import keys
-from crossopt.solvers.sweeps.keys import code_digest, key_of, question_digest
+from crossopt.solvers.sweeps import listed
+from crossopt.solvers.sweeps.listed import code_digest, key_of, question_digest
 from tests.paths import INSTANCES
 
 TINY = (INSTANCES / "tiny.yaml").read_text(encoding="utf-8")
@@ -51,5 +51,5 @@ def test_what_an_engine_may_spend_counts(limits: Limits) -> None:
 def test_the_code_that_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key_of("q", "auto", Limits())
     assert len(code_digest()) == 64
-    monkeypatch.setattr(keys, "code_digest", lambda: "another")
+    monkeypatch.setattr(listed, "code_digest", lambda: "another")
     assert key_of("q", "auto", Limits()) != before

@@ -9,8 +9,7 @@ import pytest
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.studies.study import read_study
 from crossopt.solvers.sweeps.asking import ask
-from crossopt.solvers.sweeps.keys import question_digest
-from crossopt.solvers.sweeps.listed import Axis, Point, name_faults
+from crossopt.solvers.sweeps.listed import Axis, Point, name_faults, question_digest
 from tests.every import every
 from tests.samples import PROFILE
 

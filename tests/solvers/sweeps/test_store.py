@@ -11,8 +11,7 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.family import family_of, solve
-from crossopt.solvers.sweeps.keys import question_digest
-from crossopt.solvers.sweeps.listed import Listed, Point, Row
+from crossopt.solvers.sweeps.listed import Listed, Point, Row, question_digest
 from crossopt.solvers.sweeps.store import failure_of, keep, kept_at, listing, open_store, result_of
 from tests.paths import INSTANCES
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import yaml
 
-from crossopt.crossflow.traces.graph import EDGES, KINDS, graph_of
+from crossopt.crossflow.traces import EDGES, KINDS, graph_of
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read
 from crossopt.instances.traces.benchmark import BenchmarkQuestion
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.instances.traces.whatif import WhatIfQuestion
-from crossopt.solvers.traces.benchmark.judge import Runs
-from crossopt.solvers.traces.benchmark.judge import judge as judge_runs
-from crossopt.solvers.traces.whatif.judge import Changes, judge
+from crossopt.solvers.traces.benchmark.family import Runs
+from crossopt.solvers.traces.benchmark.family import judge as judge_runs
+from crossopt.solvers.traces.whatif.family import Changes, judge
 from tests.trace_steps import few_kernels
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.crossflow.traces.graph import graph_of
+from crossopt.crossflow.traces import graph_of
 from crossopt.formulation.certificate import bound_of_tree, integer_form
 from crossopt.formulation.traces.selection import selection
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of
@@ -18,7 +18,7 @@ from crossopt.instances.question import read
 from crossopt.instances.traces.benchmark import BenchmarkQuestion
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.cli import main
-from crossopt.reports.sheets.traces.whatif import nearest_text
+from crossopt.reports.sheets.traces import nearest_text
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.checking import check_answer
@@ -27,9 +27,9 @@ from crossopt.solvers.proofs import Chosen, Integers
 from crossopt.solvers.traces.benchmark import engines
 from crossopt.solvers.traces.benchmark.engines import Clash, apportioned, clash_of, rounded
 from crossopt.solvers.traces.benchmark.family import FAMILY as BENCHMARK
-from crossopt.solvers.traces.benchmark.judge import Runs
+from crossopt.solvers.traces.benchmark.family import Runs
 from crossopt.solvers.traces.whatif.family import FAMILY as WHATIF
-from crossopt.solvers.traces.whatif.judge import Changes, judge
+from crossopt.solvers.traces.whatif.family import Changes, judge
 from crossopt.solvers.traces.whatif.search import nearest
 from tests.paths import INSTANCES
 from tests.solvers.traces.drawn import asked, changes, kernels

@@ -1,0 +1,666 @@
+"""The graph of a trace: its replay, excerpts, operations that take turns, and what a change does to it."""
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+
+# The graph of a trace: operations with dependencies, their replay, excerpts, and operations that share resources.
+
+# The graph of a trace: operations on threads and streams, and which of them waits for which.
+#
+# All times are whole nanoseconds. An operation begins when all that it waits for have ended; nothing else delays it. The order on a thread
+# or a stream is an edge like every other, so that no choice is left when a graph is run again: what is shortened then never ends anything
+# later (with a choice it may: Graham 1969).
+
+KINDS = ("host", "gap", "kernel", "copy", "collective", "wait")
+"""Kinds of operations: host work, unexplained host time, device kernels, device copies, collectives, and host waits."""
+EDGES = ("thread", "stream", "launch", "wait", "data")
+"""Reasons for an edge: order on a thread or stream, launch, wait for a device, data."""
+SPAN_ENDS = 1 << 62
+"""Upper limit in nanoseconds of every sum of durations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Operations as columns, and edges as pairs of their indices."""
+
+    names: tuple[str, ...]
+    kinds: Whole
+    """Indices into KINDS."""
+    places: Whole
+    """Index of the thread or stream in `resources`."""
+    durations: Whole
+    """Nanoseconds."""
+    resources: tuple[str, ...]
+    before: Whole
+    after: Whole
+    """Each edge as the indices of two operations."""
+    reasons: Whole
+    """Index into EDGES of each edge."""
+    bytes: Whole
+    """Bytes moved or sent; 0 if unknown."""
+    flops: Whole
+    groups: tuple[str, ...]
+    """Participants of a collective, as the trace names them; empty otherwise."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def graph_of(
+    operations: Sequence[tuple[str, str, str, int]],
+    edges: Sequence[tuple[int, int, str]],
+    moved: Sequence[int] = (),
+    flops: Sequence[int] = (),
+    groups: Sequence[str] = (),
+) -> Graph:
+    """The graph from operations (name, kind, thread or stream, nanoseconds) and edges (before, after, reason)."""
+    count = len(operations)
+    resources = tuple(dict.fromkeys(operation[2] for operation in operations))
+    place_of = {name: place for place, name in enumerate(resources)}
+    return Graph(
+        tuple(operation[0] for operation in operations),
+        _integers(KINDS.index(operation[1]) for operation in operations),
+        _integers(place_of[operation[2]] for operation in operations),
+        _integers(operation[3] for operation in operations),
+        resources,
+        _integers(edge[0] for edge in edges),
+        _integers(edge[1] for edge in edges),
+        _integers(EDGES.index(edge[2]) for edge in edges),
+        _integers(moved or [0] * count),
+        _integers(flops or [0] * count),
+        tuple(groups or [""] * count),
+    )
+
+
+def _integers(numbers: Iterable[int]) -> Whole:
+    return np.fromiter(numbers, np.int64)
+
+
+# When every operation of a graph begins and ends if all wait for what they waited for: the longest path through it.
+#
+#     begin of v = max over edges (u, v) of end of u, or 0;    end of v = begin of v + duration of v
+#
+# The span is the last end. Monotone: less of any duration, or an edge less, ends nothing later. That is what bounds of what-ifs rest on.
+
+_WORK = [KINDS.index(kind) for kind in ("kernel", "copy", "collective")]
+"""Whether the kind runs on a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Start of each operation, in nanoseconds from the first."""
+
+    begins: Whole
+    ends: Whole
+
+    @property
+    def span(self) -> int:
+        return int(self.ends.max(initial=0))
+
+
+def order_of(graph: Graph) -> list[int]:
+    """All operations in topological order; a ValueError if the graph has a cycle."""
+    waits = np.bincount(graph.after, minlength=len(graph)).tolist()
+    followers = followers_of(graph)
+    order = [operation for operation, count in enumerate(waits) if count == 0]
+    for operation in order:
+        for follower in followers[operation]:
+            waits[follower] -= 1
+            if waits[follower] == 0:
+                order.append(follower)
+    if len(order) < len(graph):
+        raise ValueError("operations depend on each other in a cycle")
+    return order
+
+
+def order_along_streams(graph: Graph) -> list[int]:
+    """A topological order in which work of a device is followed by the next on its stream, where possible. What stands in a row may become
+    one: whatever waits for a part of it comes behind all of it."""
+    waits, followers = np.bincount(graph.after, minlength=len(graph)).tolist(), followers_of(graph)
+    works, places = np.isin(graph.kinds, _WORK).tolist(), graph.places.tolist()
+    threads, devices = deque[int](), deque[int]()
+    for operation in np.flatnonzero(np.equal(waits, 0)).tolist():
+        (devices if works[operation] else threads).append(operation)
+    order, following = list[int](), -1
+    while following >= 0 or threads or devices:
+        operation = following if following >= 0 else (threads or devices).popleft()
+        along, following = following >= 0 or works[operation], -1
+        order.append(operation)
+        for one in followers[operation]:
+            waits[one] -= 1
+            if waits[one] == 0 and along and following < 0 and places[one] == places[operation]:
+                following = one
+            elif waits[one] == 0:
+                (devices if works[one] else threads).append(one)
+    if len(order) < len(graph):
+        raise ValueError("operations depend on each other in a cycle")
+    return order
+
+
+def followers_of(graph: Graph) -> list[list[int]]:
+    """Successors of each operation."""
+    by_before = np.argsort(graph.before, kind="stable")
+    bounds = np.searchsorted(graph.before[by_before], np.arange(len(graph) + 1)).tolist()
+    after = graph.after[by_before].tolist()
+    return [after[start:end] for start, end in pairwise(bounds)]
+
+
+def replay(graph: Graph, order: list[int] | None = None) -> Replayed:
+    """Earliest start of every operation."""
+    durations, followers = graph.durations.tolist(), followers_of(graph)
+    begins, ends = [0] * len(graph), [0] * len(graph)
+    for operation in order_of(graph) if order is None else order:
+        end = ends[operation] = begins[operation] + durations[operation]
+        for follower in followers[operation]:
+            begins[follower] = max(begins[follower], end)
+    return Replayed(np.array(begins, np.int64), np.array(ends, np.int64))
+
+
+def critical_path(graph: Graph, replayed: Replayed) -> list[int]:
+    """A critical path: operations without slack from a source to the operation that ends last."""
+    if not len(graph):
+        return []
+    last_of: dict[int, int] = {}
+    tight = replayed.ends[graph.before] == replayed.begins[graph.after]
+    for edge in np.flatnonzero(tight)[::-1].tolist():
+        last_of[int(graph.after[edge])] = int(graph.before[edge])
+    path = [int(replayed.ends.argmax())]
+    while path[-1] in last_of:
+        path.append(last_of[path[-1]])
+    return path[::-1]
+
+
+# Operations of which no start is known take turns: one at a time on each thread, stream, device or network.
+#
+# Whenever operations have ended, each resource that is free begins with the smallest number among those that wait for nothing more, as
+# ASTRA-sim issues the nodes of a trace (astra-sim/astra-sim, workload/Workload.cc and HardwareResource.cc: one operation of the host, one
+# computation and one message or collective at a time; any number of messages is awaited beside). The order that comes of it is kept as
+# edges, each from an operation to one that began behind it, so that none closes a cycle and no choice is left when the graph is run again.
+
+RULE = (
+    "no start times were traced: operations of one thread, stream, device or network run in turn, the ready one "
+    "with the smallest number first"
+)
+"""Assumptions of the replay."""
+APART = "no collective waits for a kernel, nor a kernel for a collective, so the effect of faster links on kernels is not captured"
+"""Limitation of a trace with kernels and collectives that are not connected."""
+
+
+def are_apart(graph: Graph) -> bool:
+    """Whether there are kernels and collectives, and no edge from the one kind to the other."""
+    kernels, collectives = (graph.kinds == KINDS.index(kind) for kind in ("kernel", "collective"))
+    between = (kernels[graph.before] & collectives[graph.after]) | (collectives[graph.before] & kernels[graph.after])
+    return bool(kernels.any() and collectives.any() and not between.any())
+
+
+def turns_of(graph: Graph, numbers: Sequence[int], beside: Collection[int] = ()) -> Iterator[tuple[int, int]]:
+    """Indices of each operation and of the next on the same resource, by start time; those in `beside` are skipped."""
+    lanes, last = graph.places.tolist(), dict[int, int]()
+    for number, place in enumerate(beside, len(graph.resources)):
+        lanes[place] = number
+    for place in _begun(graph, lanes, numbers):
+        if lanes[place] in last:
+            yield last[lanes[place]], place
+        last[lanes[place]] = place
+
+
+def _begun(graph: Graph, lanes: Sequence[int], numbers: Sequence[int]) -> Iterator[int]:
+    """All operations by start time, one at a time per lane; those on a cycle are left out."""
+    durations, followers = graph.durations.tolist(), followers_of(graph)
+    waits = np.bincount(graph.after, minlength=len(graph)).tolist()
+    ready = [place for place, count in enumerate(waits) if count == 0]
+    waiting, running = defaultdict[int, list[tuple[int, int]]](list), list[tuple[int, int]]()
+    busy, changed, now = set[int](), set[int](), 0
+    while True:
+        for place in ready:
+            heappush(waiting[lanes[place]], (numbers[place], place))
+            changed.add(lanes[place])
+        for lane in changed - busy:
+            if waiting[lane]:
+                _, place = heappop(waiting[lane])
+                yield place
+                busy.add(lane)
+                heappush(running, (now + durations[place], place))
+        if not running:
+            return
+        ready, changed, now = [], set(), running[0][0]
+        while running and running[0][0] == now:
+            _, ended = heappop(running)
+            busy.remove(lanes[ended])
+            changed.add(lanes[ended])
+            for follower in followers[ended]:
+                waits[follower] -= 1
+                ready += [follower] if waits[follower] == 0 else []
+
+
+# Some operations of a graph as a graph of their own, each as often as asked, with the time of all alike shared out.
+#
+# Of the n operations of a class those that are kept are spread evenly: every n / x-th. They come in an order of the trace, those of a
+# thread or stream one after another, and each waits for the last kept one of each other that it waited for, through whatever was in
+# between. The first i of x copies take floor(i S / n) ns together, where all n take S, so that all x take the mean to a ns.
+
+
+def excerpt(graph: Graph, classes: Sequence[tuple[Sequence[int], int]]) -> Graph:
+    """The class graph: a graph of this many operations of each class."""
+    took = dict[int, int]()
+    for places, count in classes:
+        whole = sum(int(graph.durations[place]) for place in places)
+        ends = [whole * number // len(places) for number in range(count + 1)]
+        kept = [places[len(places) * number // count] for number in range(count)]
+        took |= {place: end - start for place, (start, end) in zip(kept, pairwise(ends), strict=True)}
+    order = order_of(graph)
+    places = [place for place in order if place in took]
+    number = {place: one for one, place in enumerate(places)}
+    operations = [(graph.names[one], KINDS[graph.kinds[one]], graph.resources[graph.places[one]], took[one]) for one in places]
+    moved, flops = ([int(column[place]) for place in places] for column in (graph.bytes, graph.flops))
+    return graph_of(operations, _waits(graph, order, number), moved, flops, [graph.groups[place] for place in places])
+
+
+def _waits(graph: Graph, order: Sequence[int], number: dict[int, int]) -> list[tuple[int, int, str]]:
+    """Edges to each kept operation from the last kept operation of each thread or stream that it depended on."""
+    before = dict[int, list[int]]()
+    for one, other in zip(graph.before.tolist(), graph.after.tolist(), strict=True):
+        before.setdefault(other, []).append(one)
+    seen, edges, latest = dict[int, dict[int, int]](), list[tuple[int, int, str]](), dict[int, int]()
+    for place in order:
+        last = dict[int, int]()
+        for one in before.get(place, []):
+            for resource, kept in seen[one].items():
+                last[resource] = max(last.get(resource, -1), kept)
+        if place in number:
+            own = int(graph.places[place])
+            last |= {own: latest[own]} if own in latest else {}
+            edges += [(kept, number[place], "stream" if resource == own else "data") for resource, kept in sorted(last.items())]
+            last[own] = latest[own] = number[place]
+        seen[place] = last
+    return edges
+
+
+# Effects of a change on the graph of a trace: new durations, removed edges, and copies of operations.
+#
+# Every change is read off the graph as traced. Several act one after another in their order: where two touch one operation, the second
+# takes what the first left of it, and every copy follows its original. Times are whole nanoseconds, rounded up, so that nothing is promised
+# that a change does not give:
+#
+#     a time of d becomes  ceil(g min(d, l)) + ceil(f max(d - l, 0)) + m      latency l and its factor g, factor f of the rest, m more
+#
+# which never falls where d grows. A change that shortens has f, g <= 1, no m, no copy and no new edge: with it nothing ends later, whatever
+# else is changed (replay.py). Edges are new only from earlier to later operations of one order of the traced graph, in which parts of what
+# becomes one stand in a row (`order_along_streams`): none closes a cycle.
+# The changes are those of Daydream (Zhu, Phanishayee, Pekhimenko, USENIX ATC 2020) as far as a trace alone holds what they need.
+
+Transform = Literal[
+    "scale", "amp", "fuse", "remove", "unwait", "cpu", "cuda-graph", "bandwidth", "latency", "compress", "overlap", "recompute"
+]
+ASSUMPTIONS: Mapping[Transform, str] = {
+    "scale": "these operations take `factor` of their time; everything else is unchanged",
+    "amp": (
+        "kernels of matrix products take a third and other kernels half of their time, as in Daydream; copies and host work are unchanged"
+    ),
+    "fuse": (
+        "consecutive kernels on a stream become one that takes `factor` of their summed time; kernels separated by other work are not fused"
+    ),
+    "remove": "these operations, and launches of nothing else, take no time; their successors depend on their predecessors",
+    "unwait": "these calls are removed with their waits; data read after them are assumed not to be needed yet",
+    "cpu": "host threads take `factor` of their time, unexplained gaps included; devices are unchanged",
+    "cuda-graph": (
+        "consecutive launches become one and work between them is removed; waits, blocking copies, memory calls and long gaps are kept"
+    ),
+    "bandwidth": "a collective is `latency` followed by a transfer, which is faster by `times`; waiting counts as transfer",
+    "latency": "the first `latency` of a collective takes `factor` of its time; the transfer is unchanged",
+    "compress": "a collective moves `factor` of its bytes in the same share of its time; `overhead` is added to each for packing",
+    "overlap": "gradients become ready in proportion to bytes sent: a collective waits for its part, its launch, and earlier collectives",
+    "recompute": "these kernels run again, launched in time, before the next operation on their stream that `before` names",
+}
+"""Assumptions of each transform."""
+PRODUCTS = ("*gemm*", "*matmul*", "*conv*", "*cutlass*", "*xmma*", "*cudnn*", "*wgrad*", "*dgrad*", "*flash*")
+"""Names of kernels that count as matrix products by default."""
+MEMORY = ("alloc", "free")
+"""Parts of names of calls that allocate or free memory."""
+LONGEST_GAP = 1_000_000
+"""Longest unexplained host time, in ns, that can be part of a captured graph; longer gaps are, for example, data loading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """New durations of operations."""
+
+    factor: Fraction = Fraction(1)
+    latency: int = 0
+    of_latency: Fraction = Fraction(1)
+    more: int = 0
+
+    @property
+    def shortens(self) -> bool:
+        return self.factor <= 1 and self.of_latency <= 1 and not self.more
+
+    def __call__(self, took: int) -> int:
+        """Nanoseconds, rounded up."""
+        first = min(took, self.latency)
+        return _part(first, self.of_latency) + _part(took - first, self.factor) + self.more
+
+
+def _part(took: int, factor: Fraction) -> int:
+    """ceil(factor took)."""
+    return -(-took * factor.numerator // factor.denominator)
+
+
+NOTHING = Rescale(Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect of one change."""
+
+    rescaled: tuple[tuple[tuple[int, ...], Rescale], ...] = ()
+    """Operations by index, each at most once, and their new durations."""
+    dropped: frozenset[int] = frozenset()
+    """Indices of removed edges."""
+    copies: tuple[int, ...] = ()
+    """Originals of operations that run once more."""
+    added: tuple[tuple[int, int], ...] = ()
+    """New edges between indices; a copy is -1 minus its index among the copies."""
+    fused: tuple[tuple[int, ...], ...] = ()
+    """Consecutive operations that become one: successors of a part wait for the last, and the first waits for predecessors of all parts."""
+
+    @property
+    def shortens(self) -> bool:
+        """Whether no operation can end later because of the change, whatever else is changed."""
+        return not self.copies and not self.added and not self.fused and all(rescale.shortens for _, rescale in self.rescaled)
+
+    @property
+    def touches(self) -> bool:
+        return bool(self.dropped or self.copies or self.added or self.fused or any(places for places, _ in self.rescaled))
+
+
+def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
+    """The graph after changes, applied in order."""
+    durations, originals = graph.durations.tolist(), list(range(len(graph)))
+    added, dropped = list[tuple[int, int]](), set[int]()
+    for effect in effects:
+        first = len(durations)
+        durations += [durations[original] for original in effect.copies]
+        originals += effect.copies
+        for places, rescale in effect.rescaled:
+            touched = set(places)
+            for place, original in enumerate(originals):
+                if original in touched:
+                    durations[place] = rescale(durations[place])
+        added += [(_node_number(one, first), _node_number(other, first)) for one, other in effect.added]
+        dropped |= effect.dropped
+    edges = zip(graph.before.tolist(), graph.after.tolist(), strict=True)
+    held = [*(edge for place, edge in enumerate(edges) if place not in dropped), *added]
+    for effect in effects:
+        parts = ends_of_parts(effect)
+        more = [edge for one in held for edge in joined_ends(parts, one, len(graph))] if parts else []
+        held, added = held + more, added + more
+    return _built(graph, durations, originals, added, dropped)
+
+
+def ends_of_parts(effect: Effect) -> dict[int, tuple[int, int]]:
+    """For each part of a merged operation, the first and the last part."""
+    return {part: (chain[0], chain[-1]) for chain in effect.fused for part in chain}
+
+
+def joined_ends(parts: Mapping[int, tuple[int, int]], edge: tuple[int, int], count: int) -> Iterator[tuple[int, int]]:
+    """The edge that replaces one at merged operations."""
+    before, after = (parts.get(end, (end, end)) for end in edge)
+    joined = before[1], after[0]
+    if before != after and joined != edge and max(edge) < count:
+        yield joined
+
+
+def _node_number(end: int, first: int) -> int:
+    return end if end >= 0 else first - 1 - end
+
+
+def _built(graph: Graph, durations: Sequence[int], originals: Sequence[int], added: Sequence[tuple[int, int]], dropped: set[int]) -> Graph:
+    kept = np.ones(len(graph.before), bool)
+    kept[list(dropped)] = False
+    more = np.array(added, np.int64).reshape(-1, 2)
+    return replace(
+        graph,
+        names=tuple(graph.names[original] for original in originals),
+        groups=tuple(graph.groups[original] for original in originals),
+        durations=np.array(durations, np.int64),
+        kinds=graph.kinds[originals],
+        places=graph.places[originals],
+        bytes=graph.bytes[originals],
+        flops=graph.flops[originals],
+        before=np.concatenate([graph.before[kept], more[:, 0]]),
+        after=np.concatenate([graph.after[kept], more[:, 1]]),
+        reasons=np.concatenate([graph.reasons[kept], np.full(len(more), EDGES.index("data"), np.int64)]),
+    )
+
+
+# --- the changes ---------------------------------------------------------------------------------------------------------------------
+
+
+def scale(places: Sequence[int], factor: Fraction) -> Effect:
+    """These operations at this factor of their time."""
+    return Effect(((tuple(places), Rescale(factor)),))
+
+
+def amp(products: Sequence[int], others: Sequence[int]) -> Effect:
+    """Half precision: a third for products, half for other kernels (Daydream, section 5)."""
+    return Effect(((tuple(products), Rescale(Fraction(1, 3))), (tuple(others), Rescale(Fraction(1, 2)))))
+
+
+def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
+    """Fusion of consecutive kernels on a stream, as far as none depends on anything that depends on an earlier one."""
+    chains = _rows_of(graph, set(places))
+    followers = {part for chain in chains for part in chain[1:]}
+    dropped = frozenset(launch.edge for launch in _launches(graph) if launch.work in followers)
+    gone = _launches_of(graph, followers) | {gap for gap, work in _gaps(graph).items() if work in followers}
+    fused = {part for chain in chains for part in chain} - gone
+    rescaled = [(tuple(sorted(gone)), NOTHING)]
+    rescaled += [(tuple(sorted(fused)), Rescale(factor))] if factor != 1 else []
+    return Effect(tuple(rescaled) if fused else (), dropped, fused=tuple(chains))
+
+
+def _rows_of(graph: Graph, wanted: set[int]) -> list[tuple[int, ...]]:
+    """Runs of kernels, each following the previous one on its stream, with only gaps of the same stream between them."""
+    ends = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
+    streamed = {(one, other) for one, other, reason in ends if reason == EDGES.index("stream")}
+    gap_before, followers, rows, between = _gaps(graph), followers_of(graph), list[list[int]](), list[int]()
+    for place in order_along_streams(graph):
+        if place in wanted:
+            is_next = (
+                rows
+                and (rows[-1][-1], place) in streamed
+                and all(gap_before.get(one) == place and set(followers[one]) == {place} for one in between)
+            )
+            if is_next:
+                rows[-1] += [*between, place]
+            else:
+                rows.append([place])
+            between = []
+        else:
+            between.append(place)
+    return [tuple(row) for row in rows if len(row) > 1]
+
+
+def remove(graph: Graph, places: Sequence[int]) -> Effect:
+    """Operations, and launches of nothing else, that take no time."""
+    gone = set(places)
+    gaps = {gap for gap, work in _gaps(graph).items() if work in gone}
+    return Effect(((tuple(sorted(gone | gaps | _launches_of(graph, gone))), NOTHING),))
+
+
+def unwait(graph: Graph, places: Sequence[int]) -> Effect:
+    """Removed synchronisation calls: the thread continues while the device work runs."""
+    waits = (graph.reasons == EDGES.index("wait")) & np.isin(graph.after, places)
+    return Effect(((tuple(places), NOTHING),), frozenset(np.flatnonzero(waits).tolist()))
+
+
+def cpu(graph: Graph, factor: Fraction) -> Effect:
+    """Faster host threads."""
+    threads = {int(graph.places[place]) for place in of_kinds(graph, ("host", "wait"))}
+    return scale([place for place in of_kinds(graph, ("host", "gap")) if int(graph.places[place]) in threads], factor)
+
+
+def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_GAP) -> Effect:
+    """Consecutive launches merged into one; nothing between the first and the last may be impossible in a captured graph."""
+    wanted, launched = set(places), dict[int, set[int]]()
+    for launch in _launches(graph):
+        launched.setdefault(launch.call, set()).add(launch.work)
+    found, lines = list[int](), dict[int, list[int]]()
+    for place in order_along_streams(graph):
+        lines.setdefault(int(graph.places[place]), []).append(place)
+    for line in lines.values():
+        open_, since = False, list[int]()
+        for place, following in pairwise([*line, -1]):
+            if not launched.get(place, wanted) <= wanted or _breaks(graph, place, following, launched, longest_gap):
+                open_, since = False, []
+            elif place in launched:
+                found += [*since, place] if open_ else []
+                open_, since = True, []
+            else:
+                since.append(place)
+    return Effect(((tuple(sorted(found)), NOTHING),) if found else ())
+
+
+def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
+    """Whether a captured graph cannot contain this: a wait, an allocation, a long unexplained time, or a blocking copy."""
+    kind, name = KINDS[int(graph.kinds[place])], graph.names[place].casefold()
+    if kind == "gap":
+        return name == "gap" and int(graph.durations[place]) > longest_gap
+    copies = [work for work in launched.get(place, ()) if KINDS[int(graph.kinds[work])] == "copy"]
+    rest = following >= 0 and following not in launched and graph.names[following] == graph.names[place]
+    blocks = rest or any("pageable" in graph.names[work].casefold() for work in copies)
+    return kind == "wait" or any(part in name for part in MEMORY) or (bool(copies) and blocks)
+
+
+def bandwidth(places: Sequence[int], times: Fraction, latency: int) -> Effect:
+    """Transfers at this multiple of the bandwidth."""
+    return Effect(((tuple(places), Rescale(1 / times, latency)),))
+
+
+def less_latency(places: Sequence[int], factor: Fraction, latency: int) -> Effect:
+    """Collectives with this factor on their latency."""
+    return Effect(((tuple(places), Rescale(Fraction(1), latency, factor)),))
+
+
+def compress(places: Sequence[int], factor: Fraction, overhead: int) -> Effect:
+    """Fewer bytes, and additional time for packing."""
+    return Effect(((tuple(places), Rescale(factor, more=overhead)),))
+
+
+def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Effect:
+    """Collectives that wait only for their part of the gradients, their launch and the previous collective on their stream.
+
+    Only those that wait for some gradient as traced. Of k gradients a collective waits for the ceil(k times the share of bytes that is
+    sent when it ends)-th, or for the last one before it in the order of the trace."""
+    order = order_along_streams(graph)
+    rank = {place: number for number, place in enumerate(order)}
+    behind = _behind(graph, order, set(gradients))
+    sent, ready = [place for place in order if place in behind.intersection(places)], sorted(gradients, key=rank.__getitem__)
+    sizes = graph.bytes[sent].tolist()
+    sizes = sizes if all(sizes) else [1] * len(sent)
+    dropped, added = _freed(graph, set(sent))
+    so_far = 0
+    for place, size in zip(sent, sizes, strict=True):
+        so_far += size
+        part = ready[: -(-len(ready) * so_far // sum(sizes))]
+        added.append((next(gradient for gradient in reversed(part) if rank[gradient] < rank[place]), place))
+    return Effect((), frozenset(dropped), (), tuple(added))
+
+
+def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
+    """Successors of these operations, without the order of a thread."""
+    waits = graph.reasons != EDGES.index("thread")
+    followers, found = followers_of(replace(graph, before=graph.before[waits], after=graph.after[waits])), set[int]()
+    for place in order:
+        if place in found or place in first:
+            found.update(followers[place])
+    return found
+
+
+def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int]]]:
+    """Edges removed so that collectives wait only for launches and earlier collectives on their stream, and edges that replace them."""
+    collectives = moved | set(of_kinds(graph, ("collective",)))
+    launches = {launch.edge for launch in _launches(graph)}
+    arriving = {int(graph.after[edge]) for edge in launches} & _gaps(graph).keys()
+    stream, edges = EDGES.index("stream"), list(zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True))
+    streamed = dict[int, list[int]]()
+    for one, other, reason in edges:
+        if reason == stream:
+            streamed.setdefault(other, []).append(one)
+    dropped, added = set[int](), list[tuple[int, int]]()
+    for edge, (one, other, reason) in enumerate(edges):
+        kept = edge in launches or (reason == stream and (one in collectives or one in arriving))
+        if other in moved and not kept:
+            dropped.add(edge)
+    for place in sorted(moved):
+        seen, waiting = {place}, [one for one in streamed.get(place, []) if one not in collectives]
+        while waiting:
+            one = waiting.pop()
+            if one in collectives:
+                added.append((one, place))
+            elif one not in seen:
+                waiting += streamed.get(one, [])
+            seen.add(one)
+    return dropped, list(dict.fromkeys(added))
+
+
+def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Effect:
+    """Kernels that run again, in order, before the next operation of their stream with the given name."""
+    ends, again = set(before), set(places)
+    lines = dict[int, list[int]]()
+    for place in order_along_streams(graph):
+        lines.setdefault(int(graph.places[place]), []).append(place)
+    copies, added = list[int](), list[tuple[int, int]]()
+    for line in lines.values():
+        waiting = list[int]()
+        for last, place in pairwise([-1, *line]):
+            if place in ends and waiting:
+                chain = [last, *(-1 - len(copies) - number for number in range(len(waiting))), place]
+                added += pairwise(chain)
+                copies, waiting = [*copies, *waiting], []
+            if place in again:
+                waiting.append(place)
+    return Effect((), frozenset(), tuple(copies), tuple(added))
+
+
+def of_kinds(graph: Graph, kinds: Sequence[str]) -> list[int]:
+    """Indices of operations of these kinds."""
+    return np.flatnonzero(np.isin(graph.kinds, [KINDS.index(kind) for kind in kinds])).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """Edges from a call to the work that it launches, or to the gap before that work."""
+
+    edge: int
+    call: int
+    work: int
+
+
+def _launches(graph: Graph) -> Iterator[_Launch]:
+    gaps = _gaps(graph)
+    for edge in np.flatnonzero(graph.reasons == EDGES.index("launch")).tolist():
+        after = int(graph.after[edge])
+        yield _Launch(edge, int(graph.before[edge]), gaps.get(after, after))
+
+
+def _gaps(graph: Graph) -> dict[int, int]:
+    """Gaps on streams and the work that follows each: launch latency, or unexplained time."""
+    gap, stream = KINDS.index("gap"), EDGES.index("stream")
+    edges = np.flatnonzero((graph.reasons == stream) & (graph.kinds[graph.before] == gap) & (graph.kinds[graph.after] != gap))
+    return dict(zip(graph.before[edges].tolist(), graph.after[edges].tolist(), strict=True))
+
+
+def _launches_of(graph: Graph, works: set[int]) -> set[int]:
+    """Calls that launch some of these operations and nothing else."""
+    launched = list(_launches(graph))
+    others = {launch.call for launch in launched if launch.work not in works}
+    return {launch.call for launch in launched if launch.work in works} - others

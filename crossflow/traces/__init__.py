@@ -1,1 +1,0 @@
-"""Execution traces as graphs of operations, and their replay in traced order."""

@@ -1,1 +1,0 @@
-"""Bandwidths of dimensions as a convex program, and bounds of it that anybody can count."""

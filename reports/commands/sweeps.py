@@ -1,0 +1,415 @@
+"""Runs of a study answered by several processes into a folder; how far a sweep is, its table, its check, and a script for parts."""
+
+import errno
+import os
+import signal
+import sqlite3
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from shlex import quote
+from time import monotonic
+from types import FrameType
+from typing import Any, Final
+
+from crossopt.instances.errors import FailedError
+from crossopt.instances.files.saved import check_writable, file_name, naming, write_whole
+from crossopt.instances.kinds import kind_asked, question_path
+from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
+from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, UNPROVED, check_target, seconds_of, usage
+from crossopt.reports.commands.progress import notes_on
+from crossopt.reports.render.runs import Cells, cells_of, csv_of, markdown_of, write_parquet
+from crossopt.reports.render.swept import MOST, swept_page
+from crossopt.reports.render.width import fitted, listed, wrapped
+from crossopt.reports.sheets.amounts import several
+from crossopt.solvers.answer import result_in
+from crossopt.solvers.checking import check as report_of
+from crossopt.solvers.family import family_of
+from crossopt.solvers.sweeps.asking import (
+    Reader,
+    Standing,
+    Tally,
+    Unanswered,
+    ask,
+    in_shard,
+    is_left,
+    mark_of,
+    standings,
+    strange_names,
+    tally,
+)
+from crossopt.solvers.sweeps.leases import Worker, clear, leased_runs
+from crossopt.solvers.sweeps.listed import Listed, listed_faults, name_faults
+from crossopt.solvers.sweeps.store import RESULTS, STUDY, all_kept, known, listing, result_of
+from crossopt.solvers.sweeps.supervisor import Supervisor
+from crossopt.solvers.sweeps.worker import Job, lost_text
+
+# The command `sweep STUDY`: the runs of a study answered by several processes into a folder, and what a sweep has come to, in lines.
+
+_MOST_WORKERS = 1_024
+FAILED = 1
+SHOWN = 10
+"""Failures that are told one by one."""
+
+
+def study_in(path: Path) -> StudyText:
+    """The study in a file; usage where it is another question."""
+    found = question_path(path)
+    if found.is_file() and kind_asked(found) != "study":
+        usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
+    return read_study(found, strange_names, MOST_SWEPT)
+
+
+@dataclass(slots=True)
+class _Wish:
+    """How often somebody asked for the end."""
+
+    times: int = 0
+
+    def __call__(self) -> int:
+        return self.times
+
+
+def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worker], kinds: tuple[str, ...]) -> int:
+    """Answer what is left, by the processes that have begun and by others; say what all of it, or of the shard, has come to."""
+    folder, workers = options.store, options.workers or _cores()
+    if workers > _MOST_WORKERS:
+        usage(f"--workers {workers}: this is too many (write {_MOST_WORKERS} or less; more than the machine's cores gain nothing)")
+    if folder is None and not options.dry_run:
+        usage("--store: say where the answers are to be kept (`--store runs/`)")
+    if options.dask and options.memory:
+        usage("--memory: with --dask the cluster says what a process may take (leave it out)")
+    study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
+    if options.dry_run:
+        return _say_what_is_left(options, ask(study, tuple(options.settings), limit))
+    crew = Supervisor(folder, workers, memory, kinds, crew=begun)
+    try:
+        return _answer(options, study, limit, crew)
+    finally:
+        crew.dismiss()
+
+
+def _say_what_is_left(options: Namespace, asked: Listed) -> int:
+    keys = [row.key for row in asked.rows if in_shard(row.key, options.shard)]
+    missing = dict.fromkeys(keys, Standing("not asked"))
+    before = standings(options.store, asked, set(keys)) if options.store else missing
+    left = {key for key in keys if is_left(before[key], options.retry or ())}
+    sys.stdout.write(fitted(_dry_text(asked, keys, before, left)))
+    return ANSWERED
+
+
+def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Supervisor) -> int:
+    """Have what is left answered, and say what came of all; questions are read where they are to be asked, or are others than before."""
+    began, folder, settings, wish = monotonic(), crew.folder, tuple(options.settings), _Wish()
+    mark = mark_of(study, settings, limit)
+    unanswered = Unanswered(folder, Reader(study, settings, limit), mark, known(folder, mark), options.shard, options.retry or ())
+    jobs = unanswered.jobs()
+    first = next((job for job in jobs if job), None)
+    if first is not None:
+        with naming(folder / RESULTS):
+            check_writable(folder / RESULTS / "any.json")
+        clear(folder)
+        crew.spoiled, crew.stopping = unanswered.spoiled, wish
+        with _heard(wish), notes_on(sys.stderr) as crew.note:
+            try:
+                _work(options.dask, crew, chain([first], jobs))
+            except OSError as error:
+                raise FailedError(lost_text(error, folder)) from error
+    asked_now = f"{len(crew.answered | crew.failed):,} of them asked now, in {monotonic() - began:.3g} s"
+    full_list = unanswered.listed
+    if full_list is None:
+        sys.stdout.write(fitted(_early_text(folder, unanswered.reader, asked_now)))
+        return ENDED_EARLY
+    keys = unanswered.keys(full_list)
+    now = unanswered.before if first is None else standings(folder, full_list, set(keys))
+    found = tally(keys, now)
+    lines = [f"{folder}: {full_list.title}", *tally_text(len(full_list.points), found)]
+    lines.append("  nothing was left to ask" if first is None else f"  {asked_now}")
+    lines += [*failures_text(full_list, keys, now), *remedies_text(folder, found), f"  `crossopt sweep table {folder}` has each of them"]
+    sys.stdout.write(fitted("\n".join(lines) + "\n"))
+    return code_of_sweep(found)
+
+
+def _work(dask: str | None, crew: Supervisor, jobs: Iterator[Job | None]) -> None:
+    """By processes of this machine, or by those of a cluster."""
+    if dask is None:
+        crew.run(jobs)
+        return
+    from crossopt.solvers.sweeps.on_dask import run_on_dask  # noqa: PLC0415 - few have it
+
+    run_on_dask(dask, crew, jobs)
+
+
+@contextmanager
+def _heard(wish: _Wish) -> Iterator[None]:
+    """Ctrl-C, and how batch systems say it, as a wish that is heard between two answers."""
+
+    def note(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        wish.times += 1
+        told = "what is being answered is finished; once more ends it at once" if wish.times == 1 else "ended"
+        sys.stderr.write(f"\n{told}\n")
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _dry_text(asked: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+    done = sum(one.state != "not asked" for one in before.values())
+    twice = len(keys) - len(set(keys))
+    lines = [f"{asked.title}: {several(len(asked.points), 'point')}, {several(len(keys), 'run')}"]
+    lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
+    return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+# --- in lines ----------------------------------------------------------------------------------------------------------------------------
+
+
+def code_of_sweep(found: Tally) -> int:
+    """The exit code: what is left counts before what failed, and that before what an engine that proves left without a proof."""
+    if found.left:
+        return ENDED_EARLY
+    if found.failed:
+        return FAILED
+    return UNPROVED if found.open else ANSWERED
+
+
+def tally_text(points: int, found: Tally) -> Iterator[str]:
+    """How many runs there are, and what they have come to."""
+    twice = f", {found.runs - found.keys:,} of which ask what another one asks" if found.keys < found.runs else ""
+    parts = [f"{found.answered:,} answered"]
+    parts += [f"{found.refused:,} not answered by the engine that was asked"] if found.refused else []
+    parts += [f"{found.failed:,} failed"] if found.failed else []
+    parts += [f"{found.left:,} not asked yet, of which nothing is said"] if found.left else []
+    yield from wrapped("  ", f"{several(points, 'point')}, {several(found.runs, 'run')}{twice}: {', '.join(parts)}")
+    if not found.answered:
+        return
+    none = f" ({found.infeasible:,} of them that there is no answer)" if found.infeasible else ""
+    open_ = f", {found.open:,} without a proof" if found.open else "" if found.ruled else ", none without a proof"
+    gap = f", the widest known gap {found.widest:.2%}" if found.widest is not None else ""
+    late = f", {found.stopped:,} of them stopped by time" if found.stopped else ""
+    ruled = f", {found.ruled:,} by engines that prove nothing" if found.ruled else ""
+    yield from wrapped("  ", f"of those answered {found.proved:,} proved{none}{open_}{late}{gap}{ruled}")
+
+
+def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
+    """What asks what is left, and what failed, FILE being the study."""
+    again = f"`crossopt sweep FILE --store {folder}"
+    if found.left:
+        yield from wrapped("  ", f"{again}` asks what is left")
+    if found.failed:
+        yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
+
+
+def _early_text(folder: Path, reader: Reader, asked: str) -> str:
+    """What is said where the end was asked for before all questions were read."""
+    read = f"{reader.done:,} of {reader.count:,} points were read when it was ended; {asked}, and nothing is said of the others"
+    again = f"`crossopt sweep FILE --store {folder}` goes on"
+    return "\n".join([f"{folder}: {reader.study.file.title}", *wrapped("  ", read), *wrapped("  ", again)]) + "\n"
+
+
+def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
+    """What failed, and why; and files that were not used."""
+    among, seen, told = set(keys), set[str](), 0
+    for row in asked.rows:
+        if row.key not in among or row.key in seen:
+            continue
+        seen.add(row.key)
+        one = standings[row.key]
+        for fault in one.faults:
+            yield from listed("  not used  ", fault)
+        if one.state == "failed" and one.failure:
+            told += 1
+            if told <= SHOWN:
+                tries = f" ({one.failure.tries} tries)" if one.failure.tries > 1 else ""
+                yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.words}{tries}")
+    if told > SHOWN:
+        yield f"  and {told - SHOWN:,} more that failed; the table has them"
+
+
+# What else is done about a sweep: how far it is, as a table, checked, and as a database; and a script that answers it in parts.
+
+REFUSED = 30
+INDEX = "index.sqlite"
+_SHARDS: Final = 10
+_SCRIPT: Final = """\
+#!/bin/bash
+# Answers {title} in {shards} parts. Submit it by `sbatch`; once more, and only what is missing is asked.
+# A job that ends with 11 left answers without a proof, one with 12 was ended early: see `crossopt sweep status {store}`.
+#SBATCH --job-name={name}
+#SBATCH --array=0-{last}
+#SBATCH --cpus-per-task={workers}
+#SBATCH --requeue
+# A minute before its time is over a job is told, finishes what it is answering, and begins nothing new.
+#SBATCH --signal=TERM@60
+set -u
+exec crossopt sweep {study} --store {store} --workers {workers} --shard "$SLURM_ARRAY_TASK_ID/{shards}"{more}
+"""
+
+
+def status(options: Namespace, folder: Path) -> int:
+    """How far it is, with what asks the rest; it ends as the sweep itself would: 12 where runs are left, 1 where some failed."""
+    del options
+    listed = listing(folder)
+    now, (alive, over) = standings(folder, listed), leased_runs(folder)
+    keys = [row.key for row in listed.rows]
+    found = tally(keys, now)
+    lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
+    lines += [f"  {len(alive):,} being answered now"] if alive else []
+    lines += [f"  {len(over):,} were being answered when their process ended"] if over else []
+    lines += [*_strangers(folder, listed), *failures_text(listed, keys, now), *remedies_text(folder, found)]
+    sys.stdout.write(fitted("\n".join(lines) + "\n"))
+    return code_of_sweep(found)
+
+
+def _strangers(folder: Path, listed: Listed) -> list[str]:
+    """Results that belong to nothing that is asked."""
+    known, kept = {row.key for row in listed.rows}, all_kept(folder)
+    others = sum(len(paths) for key, paths in kept.items() if key and key not in known)
+    lines = [f"  not used  {path.parent.name}/{path.name}: its name is none of a result" for path in kept.get("", ())]
+    lines += [f"  {others:,} results of other points, limits or versions are left alone"] if others else []
+    return lines
+
+
+def table(options: Namespace, folder: Path) -> int:
+    """One row a run."""
+    check_target(options.out)
+    listed = listing(folder)
+    cells = cells_of(folder, listed, options.seconds)
+    cells = _chosen(cells, options.columns) if options.columns else cells
+    if options.form == "parquet":
+        if options.out is None:
+            usage("--as parquet: say where it goes (`--out FILE.parquet`)")
+        try:
+            write_parquet(cells, options.out)
+        except ImportError:
+            usage("--as parquet: this needs pyarrow (`pip install pyarrow`, or take --as csv)")
+        return ANSWERED
+    if options.form == "html" and len(cells.rows) > MOST:
+        usage(f"--as html: {len(cells.rows):,} rows are more than a page holds, {MOST:,} (take --as csv)")
+    text = _page(folder, listed, cells) if options.form == "html" else markdown_of(cells) if options.form == "markdown" else csv_of(cells)
+    if options.out is None or str(options.out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(options.out, text)
+    for fault in cells.faults:
+        sys.stderr.write(f"not used  {fault}\n")
+    return ANSWERED
+
+
+def _page(folder: Path, listed: Listed, cells: Cells) -> str:
+    return swept_page(listed, cells, tally([row.key for row in listed.rows], standings(folder, listed)))
+
+
+def _chosen(cells: Cells, names: str) -> Cells:
+    wanted = [name.strip() for name in names.split(",")]
+    if strange := [name for name in wanted if name not in cells.heads]:
+        usage(f"--columns: there is no column {strange[0]!r} (one of {', '.join(cells.heads)})")
+    return Cells(tuple(wanted), cells.rows, cells.faults)
+
+
+def check(options: Namespace, folder: Path) -> int:
+    """Every result, or some, said again from its question alone; exit code 30 where one does not hold."""
+    listed, kept = listing(folder), all_kept(folder)
+    rows = {row.key: row for row in listed.rows if row.key in kept}
+    keys = _evenly(list(rows), options.sample) if options.sample else list(rows)
+    told, faults, refused, asked = 0, _strangers(folder, listed), list[str](), dict[int, dict[str, Any]]()
+    with notes_on(sys.stderr) as note:
+        for number, key in enumerate(keys):
+            note(f"{number:,} of {len(keys):,} checked")
+            point = listed.points[rows[key].question]
+            found, family = result_of(kept[key], rows[key], point), family_of(point.kind)
+            refused += found.faults
+            if found.data is not None and found.path is not None:
+                report = report_of(family, result_in(found.data, family.answer, family.details), found.path.parent)
+                told += report.told
+                asked[rows[key].question] = found.data["question"]
+                refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
+    points = [replace(one, document=asked.get(place)) for place, one in enumerate(listed.points)]
+    refused += [f"{STUDY}: {fault}" for fault in name_faults(listed.axes, points)]
+    refused += [f"{STUDY}: {fault}" for fault in listed_faults(listed)]
+    beside = f", {told:,} of them but for a bound that is told and not proved anew" if told else ""
+    lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *faults, *(f"  REFUSED  {fault}" for fault in refused)]
+    sys.stdout.write(fitted("\n".join([*lines, f"{folder}: {'refused' if refused else 'accepted'}"]) + "\n"))
+    return REFUSED if refused else ANSWERED
+
+
+def _evenly(keys: list[str], count: int) -> list[str]:
+    """So many of them, chosen evenly from their order."""
+    ordered = sorted(keys)
+    return ordered if count >= len(ordered) else [ordered[place * len(ordered) // count] for place in range(count)]
+
+
+def index(options: Namespace, folder: Path) -> int:
+    """The table as a database, made anew from the files."""
+    del options
+    cells = cells_of(folder, listing(folder), seconds=True)
+    target, beside = folder / INDEX, folder / f".{INDEX}"
+    try:
+        with naming(target):
+            beside.unlink(missing_ok=True)
+            _write_index(cells, beside)
+            beside.replace(target)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    sys.stdout.write(f"{target}: {len(cells.rows):,} runs in the table `runs`\n")
+    return ANSWERED
+
+
+def _write_index(cells: Cells, path: Path) -> None:
+    """The database; an OSError where there is no room for it."""
+    heads, places = ", ".join('"' + head.replace('"', '""') + '"' for head in cells.heads), ", ".join("?" * len(cells.heads))
+    try:
+        with closing(sqlite3.connect(path)) as base, base:
+            base.execute(f"CREATE TABLE runs ({heads})")
+            base.executemany(f"INSERT INTO runs VALUES ({places})", ([row.get(head) for head in cells.heads] for row in cells.rows))
+    except sqlite3.OperationalError as error:
+        raise OSError(errno.EIO, str(error)) from error
+
+
+def script(options: Namespace, path: Path) -> int:
+    """A script for a batch system that answers a sweep in equal parts, each a job of its own, that share a folder and nothing else."""
+    if not options.slurm:
+        usage("sweep script: say for which batch system (`--slurm`)")
+    if options.store is None:
+        usage("--store: say where the answers are to be kept, a folder that all machines of the cluster see (`--store /shared/runs`)")
+    check_target(options.out)
+    study, shards = read_study(question_path(path), strange_names, MOST_SWEPT), options.shards or _SHARDS
+    given = (("--time-limit", options.time_limit), ("--memory", options.memory), ("--retry", ",".join(options.retry or ()) or None))
+    settings = tuple(("--set", one) for one in options.settings)
+    more = "".join(f" {flag} {quote(value)}" for flag, value in (*given, *settings) if value is not None)
+    name = path if path == question_path(path) else path.name  # one that comes along has its name on all machines
+    told = {
+        "title": " ".join(study.file.title.split()),
+        "name": file_name(study.file.title).replace(" ", "-"),
+        "study": quote(str(question_path(path).resolve())) if name == path else quote(str(name)),
+        "store": quote(str(options.store.absolute())),
+        "workers": options.workers or 1,
+        "shards": shards,
+        "last": shards - 1,
+        "more": more,
+    }
+    text = _SCRIPT.format(**told)
+    if options.out is None or str(options.out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(options.out, text)
+    return ANSWERED

@@ -1,1 +1,0 @@
-"""Commands about traces: what `import` reads and prints, and how files of them are written and checked."""

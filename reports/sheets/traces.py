@@ -1,0 +1,345 @@
+"""Sheets of traces: kernels that stand for a benchmark, and changes of a trace with what is too close to call."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from math import inf
+
+from crossopt.crossflow.traces import ASSUMPTIONS, KINDS, changed, replay
+from crossopt.formulation.traces.whatif import Model, all_choices, model_of, places_in
+from crossopt.instances.files.units import format_quantity
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, size_of
+from crossopt.instances.traces.ranks import WAITING
+from crossopt.instances.traces.whatif import AMOUNTS, ChangeSection, WhatIfQuestion, cost_of, matched
+from crossopt.instances.traces.whatif import size_of as whatif_size_of
+from crossopt.reports.drawing.axes import Segment, Track
+from crossopt.reports.sheets.amounts import digits, listed, several, short
+from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, baselines_in, counts, names
+from crossopt.solvers.answer import Result
+from crossopt.solvers.traces.benchmark.family import Runs, Stands
+from crossopt.solvers.traces.whatif.family import Changed, Changes
+from crossopt.solvers.traces.whatif.search import nearest
+
+# The sheet of a benchmark: which kernels run how often, how each total is met, and how much of the trace they make up.
+
+_MOST = 40
+_LONGEST = 240
+"""Characters of a kernel's name: those of C++ templates go on for lines."""
+
+
+def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
+    """What is shown."""
+    details, answer, sections, summary = result.details, result.answer, tuple[Section, ...](), ""
+    figures = tuple[tuple[str, str], ...]()
+    if details is not None and answer is not None:
+        summary = f"{several(details.kernels, 'kernel')}, {several(details.runs, 'run')}"
+        sections = (_totals(details), _kernels(question, answer, details))
+        worst = max((one.deviation for one in details.totals), default=0.0)
+        figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
+        figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
+        figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
+    words = [_text(rival.answer) for rival in result.rivals]
+    share = f"{float(100 * question.file.share):.6g}%"
+    return answer_sheet(
+        result,
+        "benchmark",
+        f"Which few kernels, each repeated how often, stand for {share} of the trace of {question.name}?",
+        asks="size",
+        summary=summary,
+        figures=figures,
+        given=tuple(_benchmark_given(question)),
+        sections=(*sections, baselines_in("benchmark", result, result.rivals, words)),
+        notes=("each run counts for the mean of all runs of its kernel",),
+        judged="total by total, as fractions",
+    )
+
+
+def _benchmark_given(question: BenchmarkQuestion) -> Iterator[tuple[str, str]]:
+    file = question.file
+    yield "trace", f"{size_of(question)}{f', {question.trace.source}' if question.trace.source else ''}"
+    yield "stands for", f"{float(file.share):.4%} of it, each total within {float(file.deviation):.4%}"
+    yield "coverage at the least", f"{float(file.coverage):.2%} of its time"
+    yield "mix of kernels", "no limit" if file.mix is None else f"off by {float(file.mix):.2%} of the time at the most"
+    for key in ("kernels", "runs"):
+        if getattr(file, key) is not None:
+            yield f"{key} at the most", f"{getattr(file, key):,}"
+
+
+def _other(question: BenchmarkQuestion, details: Stands) -> str:
+    whole = sum(kernel.runs for kernel in question.kernels)
+    if question.file.objective == "kernels":
+        return f"{details.runs:,} of {whole:,} in the trace"
+    return f"{details.kernels:,} of {len(question.kernels):,} in the trace"
+
+
+def _text(answer: Runs | None) -> str:
+    return "" if answer is None else f"{several(sum(one > 0 for one in answer.runs), 'kernel')}, {several(sum(answer.runs), 'run')}"
+
+
+def _totals(details: Stands) -> Section:
+    columns = (
+        names("total", (one.total for one in details.totals)),
+        Column("wanted", tuple(f"{one.wanted:,.0f}" for one in details.totals), tuple(one.wanted for one in details.totals)),
+        Column("has", tuple(f"{one.has:,.0f}" for one in details.totals), tuple(one.has for one in details.totals)),
+        Column("off by", tuple(f"{one.deviation:.4%}" for one in details.totals), tuple(one.deviation for one in details.totals)),
+    )
+    return Section("How the totals are met", (Table(columns), "Times are in ns; what is wanted is the share of the whole trace."))
+
+
+def _kernels(question: BenchmarkQuestion, answer: Runs, details: Stands) -> Section:
+    rows = [(kernel, runs) for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs]
+    shares = [kernel.time / question.time for kernel, _ in rows]
+    took = [kernel.time * runs / kernel.runs for kernel, runs in rows]
+    own = [one / sum(took) for one in took]
+    columns = (
+        names("kernel", (kernel.name[:_LONGEST] for kernel, _ in rows)),
+        counts("runs", [runs for _, runs in rows]),
+        counts("in trace", [kernel.runs for kernel, _ in rows]),
+        counts("ns each", [kernel.time // kernel.runs for kernel, _ in rows]),
+        Column("of the time", tuple(f"{share:.2%}" for share in shares), tuple(shares)),
+        Column("of the benchmark", tuple(f"{share:.2%}" for share in own), tuple(own)),
+    )
+    left = f"Kernels that are left out take {1 - details.coverage:.2%} of the time of the trace. "
+    left += f"The benchmark gives {details.mix:.2%} of its time to other kernels than the trace"
+    left += " (no limit was asked: give `mix`)." if question.file.mix is None else "."
+    order = "Not held: which kernels lie on the critical path, what runs beside what, and times without work."
+    return Section("Kernels", (Table(columns, most=_MOST), left, order))
+
+
+# Whether a choice of changes is too close to call: what is next to it, and how far assumptions may be off until that is as quick.
+
+_CLOSE = 0.1
+"""What a change saves is assumed, and hardly known better than to a tenth."""
+
+
+def nearest_text(question: WhatIfQuestion, model: Model, made: list[int]) -> str:
+    """In a sentence; empty where nothing is made, or nothing else may be, or where another value is asked for than time."""
+    best = sum(1 << place for place in made)
+    near = nearest(model, best) if made and question.file.objective == "time" else None
+    if near is None:
+        return ""
+    lost, gained = (listed([question.names[place] for place in places_in(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
+    swap = f"without {lost}{f' and with {gained}' if gained else ''} it takes"
+    looked = "" if near.is_nearest else f" of what {near.runs:,} runs of the trace looked at"
+    if near.beyond < 0:
+        return f"Quicker than this choice: {swap} {digits(-near.beyond, 'ns')} less."
+    if near.beyond == 0:
+        return f"Too close to call: {swap} as long."
+    told = f"{swap} {digits(near.beyond, 'ns')} more, and is as quick if what it lacks saved {near.share:.1%} less than is assumed"
+    if near.share > _CLOSE:
+        return f"Nearest{looked}: {told}."
+    return f"Too close to call: {told}{f'; nearest{looked}' if looked else ''}."
+
+
+# What is to be said of a trace that waits for other ranks of its job: they arrive as traced, whatever is changed on this one.
+
+
+def waiting_text(question: WhatIfQuestion) -> Iterator[str]:
+    """In a sentence, of gaps that no change touches; nothing where there are none."""
+    graph, waited = question.trace.graph, Counter[str]()
+    touched = {place for effect in question.effects for places, _ in effect.rescaled for place in places}
+    for place, name in enumerate(graph.names):
+        if name.startswith(WAITING) and place not in touched:
+            waited[name.removeprefix(WAITING)] += int(graph.durations[place])
+    if not waited:
+        return
+    ranks = waited.most_common()
+    told = listed([f"{digits(took, 'ns')} of waiting for rank {rank}" for rank, took in ranks])
+    alone = "what is saved before these on this rank alone is waited for in its place"
+    asked = f"for changes on all ranks ask the trace of rank {ranks[0][0]} (`crossopt import` with `--rank {ranks[0][0]}`)"
+    yield f"{told} stay as long as they were: {alone}; {asked}"
+
+
+# The sheet of changes of a trace: what each saves alone and last, the way to the answer, the critical path before and after.
+
+_MOST_TRACKS, _MOST_DRAWN = 8, 2_000
+"""Threads and streams, and operations, of a timeline."""
+_UNCHANGED = "unchanged"
+"""What the trace takes when it is run again as it is: as long as was traced, where anything was."""
+_CALLED = {"days": "of work"}
+"""What an amount is called whose unit is its name."""
+_MOST_LOOKED_AT = 10
+"""Changes of which every choice is looked at."""
+
+
+def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
+    """What is shown."""
+    details, answer, sections = result.details, result.answer, list[Section]()
+    summary, figures = "", list[tuple[str, str]]()
+    model = model_of(question)
+    made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
+    if details is not None and answer is not None:
+        summary = listed([question.names[place] for place in made]) or "nothing is changed"
+        figures = [(_UNCHANGED, short(details.traced, "ns"))]
+        figures += [("afterwards", short(details.span, "ns"))] if question.file.objective != "time" else []
+        figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
+        figures += [
+            (_CALLED.get(name, name), _amount(name, Fraction(getattr(details, name))))
+            for name in AMOUNTS
+            if _is_asked(question, name) and getattr(details, name)
+        ]
+        sections = [_way(question, model, made, details), _path(details)]
+    sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
+    words = [", ".join(rival.answer.changes) if rival.answer else "" for rival in result.rivals]
+    return answer_sheet(
+        result,
+        "choice of changes",
+        _sentence(question),
+        asks=question.file.objective,
+        summary=summary,
+        figures=tuple(figures),
+        given=tuple(_given(question)),
+        sections=(*sections, baselines_in("choice", result, result.rivals, words)),
+        notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_text(question)),
+        judged="change by change on the trace",
+    )
+
+
+_NOTE = "times are those of the trace run again: what it says of the program holds as far as the assumptions of the changes do"
+_NO_SPAN = "the trace says no span, so that no measured time stands behind the one that its operations take when they run again"
+
+
+def _sentence(question: WhatIfQuestion) -> str:
+    objective = question.file.objective
+    aim = "make it quickest" if objective == "time" else f"meet the target for the least {objective}"
+    return f"Which changes of the trace of {question.name}, within their budgets, {aim}?"
+
+
+def _given(question: WhatIfQuestion) -> Iterator[tuple[str, str]]:
+    yield "trace", f"{whatif_size_of(question)}{f', {question.trace.source}' if question.trace.source else ''}"
+    yield "span as traced", f"{question.trace.span:,} ns" if question.trace.span else "none"
+    if question.trace.order:
+        yield "order", question.trace.order
+    for amount in AMOUNTS:
+        most = getattr(question.file.budgets, amount)
+        if most is not None:
+            yield f"{amount} at the most", _amount(amount, most)
+    if question.target is not None:
+        yield "time at the most", f"{question.target:,} ns"
+
+
+def _amount(name: str, amount: Fraction) -> str:
+    if name == "days":
+        return several(int(amount), "day") if amount.denominator == 1 else f"{float(amount):g} days"
+    sign = "-" if amount < 0 else ""
+    return sign + format_quantity(float(abs(amount)), {"memory": "bytes"}.get(name, name))
+
+
+def _is_asked(question: WhatIfQuestion, amount: str) -> bool:
+    return amount != question.file.objective and any(cost_of(change, amount) for change in question.file.changes)
+
+
+def _costs(change: ChangeSection) -> str:
+    return ", ".join(_amount(name, cost_of(change, name)) for name in AMOUNTS if cost_of(change, name)) or "-"
+
+
+def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section:
+    """What each saves alone, and as the last one of the answer."""
+    whole, every = sum(1 << place for place in made), range(len(question.names))
+    choices = [(0, model.rules.all), (model.rules.all, 0), (whole, model.rules.all & ~whole)]
+    choices += [(1 << place, model.rules.all & ~(1 << place)) for place in every]
+    choices += [(whole & ~(1 << place), model.rules.all & ~whole | 1 << place) for place in made]
+    traced, all_of_them, span, *others = model.spans(choices).tolist()
+    alone, last = others[: len(every)], dict(zip(made, others[len(every) :], strict=True))
+    columns = (
+        names("change", question.names),
+        names("made", ("yes" if place in last else "" for place in every)),
+        _saved("alone ns", [traced - one for one in alone]),
+        _saved("last ns", [last[place] - span if place in last else None for place in every]),
+        names("costs", (_costs(change) for change in question.file.changes)),
+    )
+    words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
+    words += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
+    near = nearest_text(question, model, made)
+    assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
+    return Section("What the changes save", (Table(columns), *([near] if near else []), words, (*assumed, *_moved(question))))
+
+
+def _moved(question: WhatIfQuestion) -> Iterator[str]:
+    """How many collectives overlaps free, of those that their patterns mean."""
+    for change, effect in zip(question.file.changes, question.effects, strict=True):
+        if change.transform == "overlap":
+            count = len({after for _, after in effect.added})
+            meant = len(matched(question.trace.graph, change)["pattern"])
+            yield f"{change.name}: {count:,} of {several(meant, 'collective')} moved, as many as wait for some gradient"
+
+
+def _saved(head: str, saved: list[int | None]) -> Column:
+    return Column(head, tuple("" if one is None else f"{one:,}" for one in saved), tuple(saved))
+
+
+def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Changed) -> Section:
+    """From the trace to the answer, one change after another, as a waterfall."""
+    insides = [sum(1 << place for place in made[:count]) for count in range(len(made) + 1)]
+    spans = model.spans([(inside, model.rules.all & ~inside) for inside in insides]).tolist()
+    tracks = [Track(_UNCHANGED, (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
+    for place, (before, after) in zip(made, pairwise(spans), strict=True):
+        ends = sorted((before / 1e6, after / 1e6))
+        tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), _signed(after - before)))
+    tracks.append(Track("afterwards", (Segment(0.0, details.span / 1e6, 0),), digits(details.span, "ns")))
+    adds = any(after > before for before, after in pairwise(spans))
+    kinds = ("takes", "saves", *(["adds"] if adds else []))
+    until = max(spans) / 1e6
+    words = f"From {digits(details.traced, 'ns')} unchanged to {digits(details.span, 'ns')}, in the order of the question."
+    return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", words),))
+
+
+def _signed(nanoseconds: int) -> str:
+    return f"{'-' if nanoseconds < 0 else '+'}{digits(abs(nanoseconds), 'ns')}"
+
+
+def _path(details: Changed) -> Section:
+    columns = (
+        names("kind", (one.kind for one in details.path)),
+        counts("before ns", [one.before for one in details.path]),
+        counts("after ns", [one.after for one in details.path]),
+    )
+    return Section("The critical path by kind", ("Only what lies on this path makes the trace as long as it is.", Table(columns)))
+
+
+def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
+    """The least time for each number of days, whatever the budget of days is, where every choice can be looked at quickly."""
+    if len(question.names) > _MOST_LOOKED_AT or not any(change.days for change in question.file.changes):
+        return
+    budgets = tuple(replace(one, most=None) if one.name == "days" else one for one in model.rules.budgets)
+    days = next(one for one in budgets if one.name == "days")
+    choices = all_choices(replace(model.rules, budgets=budgets))
+    rows, best = list[tuple[Fraction, int, int]](), inf
+    spans = model.spans(choices).tolist()
+    for spent, span, inside in sorted((days.spent(choice[0]), span, choice[0]) for choice, span in zip(choices, spans, strict=True)):
+        if span < best:
+            best = span
+            rows.append((Fraction(spent, days.scale), span, inside))
+    columns = (
+        names("days", (f"{float(spent):g}" for spent, _, _ in rows)),
+        counts("least ns", [span for _, span, _ in rows]),
+        names("changes", (", ".join(question.names[place] for place in places_in(inside)) or "none" for _, _, inside in rows)),
+    )
+    yield Section("What more or fewer days would buy", ("Within all other budgets; every choice was looked at.", Table(columns, most=24)))
+
+
+def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:
+    """When threads and streams work, before and after, where a picture can hold that."""
+    graph = question.trace.graph
+    if len(graph) > _MOST_DRAWN or len(graph.resources) > _MOST_TRACKS:
+        return
+    parts, used = list[Part](), sorted(set(graph.kinds.tolist()))
+    until = replay(graph).span / 1e6
+    for name, some in ((_UNCHANGED, []), ("afterwards", made)) if made else ((_UNCHANGED, []),):
+        after = changed(graph, [question.effects[place] for place in some])
+        found = replay(after)
+        tracks = []
+        for place, resource in enumerate(graph.resources):
+            own = [one for one in range(len(after)) if after.places[one] == place and found.ends[one] > found.begins[one]]
+            segments = tuple(
+                Segment(int(found.begins[one]) / 1e6, int(found.ends[one]) / 1e6, used.index(int(after.kinds[one]))) for one in own
+            )
+            busy = sum(int(found.ends[one] - found.begins[one]) for one in own if KINDS[int(after.kinds[one])] not in {"gap", "wait"})
+            tracks.append(Track(resource, segments, f"{busy / max(found.span, 1):.0%} busy"))
+        kinds = tuple(KINDS[kind] for kind in used)
+        parts.append(
+            Timeline(kinds, tuple(tracks), max(until, found.span / 1e6), "ms", "", f"{name.capitalize()}: {digits(found.span, 'ns')}.")
+        )
+    yield Section("When threads and streams work", tuple(parts))

@@ -1,1 +1,0 @@
-"""Sheets of questions about traces."""

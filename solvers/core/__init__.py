@@ -1,1 +1,0 @@
-"""What all kinds of questions and engines stand on."""

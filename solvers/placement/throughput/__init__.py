@@ -1,1 +1,0 @@
-"""The busiest device is least busy."""
