@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from crossopt.crossflow.records import dataclass
@@ -126,7 +126,8 @@ KINDS = {
 STANDARD_INPUT = Path("-")
 """How a command line names the question that is read from standard input."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9_-]+)", re.MULTILINE)
-_LOOKED_AT = 1 << 20
+LOOKED_AT = 1 << 20
+"""Bytes of a file by which it is recognised."""
 _FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
 _STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
@@ -181,9 +182,8 @@ def kind_in(text: str) -> str:
 
 
 def _recognised(path: Path) -> tuple[str, bool]:
-    start = _start(path, _LOOKED_AT)
     try:
-        return _form_of(path.name, start, lambda: _start(path, _LARGEST))
+        return _form_of(path.name, file_start(path), lambda: _start(path, _LARGEST))
     except ValueError as error:
         raise InstanceError(name_of(path), [Fault(1, 1, "", str(error))]) from error
 
@@ -247,8 +247,22 @@ def name_of(path: Path) -> str:
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
+def file_start(path: Path) -> bytes:
+    """The first bytes of a file, read once while it stays as it is; none where it cannot be read, which its reader reports."""
+    try:
+        state = None if path == STANDARD_INPUT else path.stat()
+    except (OSError, ValueError):
+        return b""
+    return _start(path, LOOKED_AT) if state is None else _start_of(path, (state.st_ino, state.st_ctime_ns, state.st_size))
+
+
+@lru_cache(maxsize=8)
+def _start_of(path: Path, state: tuple[int, int, int]) -> bytes:
+    del state
+    return _start(path, LOOKED_AT)
+
+
 def _start(path: Path, most: int) -> bytes:
-    """The first bytes of a file, however large it is; none where it cannot be read, which its reader reports."""
     if path == STANDARD_INPUT:
         return standard_input()[:most]
     try:

@@ -16,7 +16,17 @@ from crossopt.instances.files.document import Node, Scalar, node_of, read_text, 
 from crossopt.instances.files.graphs import text_of as text_of_graph
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import TOP_ONLY, Files, Written, graft, lay_over
-from crossopt.instances.kinds import KINDS, STANDARD_INPUT, is_graph_file, is_graph_text, kind_asked, name_of, standard_input
+from crossopt.instances.kinds import (
+    KINDS,
+    LOOKED_AT,
+    STANDARD_INPUT,
+    file_start,
+    is_graph_file,
+    is_graph_text,
+    kind_asked,
+    name_of,
+    standard_input,
+)
 
 
 class Question(Protocol):
@@ -75,7 +85,8 @@ def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workloa
     if path == STANDARD_INPUT:
         files.kept[path.name] = text_in(standard_input(), source)
     if not is_graph_file(path):
-        text = files.kept.get(path.name) or text_of(path)
+        start = file_start(path)
+        text = files.kept.get(path.name) or (text_in(start, str(path)) if 0 < len(start) < LOOKED_AT else text_of(path))
         root = read_text(text, source)
     else:
         root = _naming(path, kind)
