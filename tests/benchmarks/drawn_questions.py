@@ -38,7 +38,7 @@ PATIENCE: Final = 30.0
 """Seconds after which nobody waits for a proof any longer."""
 EXACT: Final = ("exhaustive", "boxes")
 RULES: Final = ("recipes", "plan-only", "hardware-only")
-SEARCHERS: Final = ("alternating", "random", "descent", "genetic", "gradient", "nsga-ii", "tpe")
+SEARCHERS: Final = ("alternating", "random", "descent", "genetic", "gradient", "tpe")
 
 
 @dataclass(slots=True)
@@ -273,8 +273,9 @@ def _head() -> list[str]:
         "stand the middle seed's and, in brackets, the least and the greatest, of distances that of the seed in the middle, but of the",
         "worst. A question is solved where an engine's design is priced at the very optimum, whether it proves that or not; engines that",
         "prove stand beside those that do not. One without a design was drawn again. `python -m tests.benchmarks.drawn_questions` draws",
-        "and answers all of them again. Not asked are `cma-es` and `bayesian`, which have hardly begun in such a time, and `expert`, whose",
-        "chip is one of the recipes'. With more time every searcher solves more: the seconds are chosen so that they tell engines apart.",
+        "and answers all of them again. Not asked are `nsga-ii`, `cma-es` and `bayesian`, which have hardly begun in such a time, and",
+        "`expert`, whose chip is one of the recipes'. With more time every searcher solves more: the seconds are chosen so that they tell",
+        "engines apart.",
         "",
         f"Networks are {', '.join(MODELS)}.",
         "There are 16, 32 or 64 devices, with 2, 4, 8 or 16 samples for each, of 1,024, 2,048 or 4,096 tokens; step time or energy of a",
