@@ -302,6 +302,9 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     _add_version(parser)  # of the program `solve` too
     _add_question(parser)
     _add_output(parser)
+    parser.add_argument(
+        "--verbose", action="store_true", help="print all that is known of the answer: where the time goes, limits, baselines"
+    )
     parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
     parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min (default: 6h)")
     parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")

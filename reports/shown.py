@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.render.terminal import terminal
+from crossopt.reports.render.terminal import brief, terminal
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.solvers.answer import Result
 
@@ -40,11 +40,11 @@ def _in_place(error: Exception, question: Any, result: Result[Any, Any]) -> Shee
     return plain(question, replace(result, notes=(*result.notes, why)))
 
 
-def text_of(kind: str, question: Any, result: Result[Any, Any]) -> str:  # noqa: ANN401
-    """For the terminal."""
+def text_of(kind: str, question: Any, result: Result[Any, Any], verbose: bool = True) -> str:  # noqa: ANN401
+    """For the terminal: all of it, or the dozen rows of a sheet that has such."""
     made = sheet_of(kind, question, result)
     try:
-        return terminal(made)
+        return terminal(made) if verbose or not (rows := made.brief()) else brief(f"{made.name}   {made.headline}", rows)
     except Exception as error:  # noqa: BLE001 - an answer is printed whatever its drawing does
         return terminal(_in_place(error, question, result))
 

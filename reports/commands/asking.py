@@ -51,7 +51,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     question = question_of(options, row.options)
 
     def written(result: Result[Any, Any]) -> Kept:
-        return saved_of(options, result, lambda: text_of(kind, question, result))
+        return saved_of(options, result, lambda: text_of(kind, question, result, options.verbose))
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
         kept = Keeping(keep, family, question, name, limits, told, written) if keep else None

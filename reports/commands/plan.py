@@ -152,7 +152,7 @@ def _rank(one: _Tried, options: Namespace) -> tuple[float, ...]:
 def _told(best: _Tried, tried: Sequence[_Tried], options: Namespace) -> str:
     """The verdict, the numbers of devices beside each other where there are several, and what to do next."""
     context = context_in(best.question, best.result)
-    rows = brief_of(context) if context else tuple(("why", reason) for reason in _reasons(best))
+    rows = brief_of(context)[:-1] if context else tuple(("why", reason) for reason in _reasons(best))
     sections = [Section("Devices beside each other", (_table(tried),))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
     rows += (("next", _following(best, options, saved)),)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.reports.render.paper import harmless
+from crossopt.reports.sheets.amounts import with_unit
 from crossopt.solvers.study.figures import above, bound_of, near_after
 from crossopt.solvers.study.records import Study
 from crossopt.solvers.sweeps.listed import Listed, Point, Row
@@ -176,7 +177,7 @@ def _of_study(study: Study) -> Iterator[dict[str, Value]]:
 def _with_unit(name: str) -> str:
     """The heads of figures with the unit that they are in."""
     unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
-    return f"{name} in {unit}" if unit else name
+    return with_unit(name, unit)
 
 
 # --- as text -----------------------------------------------------------------------------------------------------------------------------

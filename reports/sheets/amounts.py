@@ -155,3 +155,8 @@ def lowered(bound: float, digits: int = 6) -> str:
 def count_of(number: int) -> str:
     """With commas; beyond a billion only how large it is."""
     return f"{number:,}" if number < _COUNTABLE else f"{number:.2g}".replace("e+", "e")
+
+
+def with_unit(head: str, unit: str) -> str:
+    """The head of a column of figures with their unit, where it says more than the head."""
+    return f"{head} in {unit}" if unit and unit != head else head

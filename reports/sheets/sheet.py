@@ -8,7 +8,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.axes import Track
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, share_of, short, short_below
+from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, share_of, short, short_below, with_unit
 from crossopt.solvers.answer import Baseline, Number, Result
 
 ALL = 10**9
@@ -418,7 +418,7 @@ def with_sections(sheet: Sheet, *sections: Section) -> Sheet:
 def amounts(head: str, values: Sequence[float | None], words: Callable[[float], str], unit: str = "") -> Column:
     """A column of figures, each in words, for spreadsheets in this unit."""
     said = tuple("-" if value is None else words(value) for value in values)
-    return Column(head, said, tuple(values), f"{head} in {unit}" if unit else "")
+    return Column(head, said, tuple(values), with_unit(head, unit) if unit else "")
 
 
 def names(head: str, words: Iterable[str]) -> Column:

@@ -13,7 +13,7 @@ from crossopt.reports.drawing.plots import lines as drawn_lines
 from crossopt.reports.drawing.svg import NARROW
 from crossopt.reports.facts.chip import design_text, hardware_text
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_text, uses_named, uses_of
-from crossopt.reports.sheets.amounts import amount, seconds_of, several
+from crossopt.reports.sheets.amounts import amount, seconds_of, several, with_unit
 from crossopt.reports.sheets.sheet import Bound, Cell, Column, Part, Picture, Section, Sheet, Table, figures, given_in, names
 from crossopt.solvers.codesign.family import SEARCHING
 from crossopt.solvers.study.figures import (
@@ -210,7 +210,9 @@ def study_sheet(study: Study) -> Sheet:
     verdict = f"{answered}; distances are from the best bound that any engine proved. {runs}{ended}.{_start_text(plan)}"
     first = study.questions[0]
     title = (
-        f"{first.objective.replace('_', ' ')} in {first.unit}" if alone else f"{several(count, 'question')}, {len(plan.engines)} engines"
+        with_unit(first.objective.replace("_", " "), first.unit)
+        if alone
+        else f"{several(count, 'question')}, {several(len(plan.engines), 'engine')}"
     )
     return Sheet(
         name=first.name if alone else plan.title,
@@ -323,7 +325,7 @@ def _value(one: Ended) -> str:
 
 
 def _column(head: str, cells: Sequence[tuple[str, Cell]], unit: str = "") -> Column:
-    return Column(head, tuple(words for words, _ in cells), tuple(exact for _, exact in cells), f"{head} in {unit}" if unit else "")
+    return Column(head, tuple(words for words, _ in cells), tuple(exact for _, exact in cells), with_unit(head, unit) if unit else "")
 
 
 def _shares(head: str, gaps: Sequence[Spread | None], which: str = "middle") -> Column:

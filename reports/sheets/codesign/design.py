@@ -33,7 +33,7 @@ from crossopt.reports.facts.question import Asked, asked_of
 from crossopt.reports.facts.repriced import doubt_text, likely_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
-from crossopt.reports.sheets.amounts import above, count_of, seconds_of, shown, time_of
+from crossopt.reports.sheets.amounts import above, count_of, digits, digits_below, seconds_of, shown, time_of
 from crossopt.reports.sheets.codesign.caveats import BRIEF, Context, Note, caveats_section, context_of, unnamed_text
 from crossopt.reports.sheets.sheet import (
     FULL,
@@ -753,16 +753,28 @@ def brief_of(context: Context) -> Pairs:
     rows = (
         *((chip_rows(context)[0],) if free else ()),
         ("plan", context.design.words),
+        *_objective(context),
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
         ("speed", _speed(context)),
-        ("run", "" if question.goal is None else _run(question.goal, evaluation.likely)),
+        ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
+        ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
         ("limits", _full(context) if free else ""),
         ("baselines", "" if context.result is None else _baselines(context.result)),
         ("proof", "" if context.result is None else proof_of(context.result)),
-        *(("caveat", first_clause(note)) for note in _doubts(context)),
+        *(("note", f"{note}.") for note in (context.result.notes if context.result is not None else ())),
+        *(("caveat", f"{note.label}: {first_clause(note)}") for note in _doubts(context)),
+        ("more", "--verbose shows where the time goes, limits, near designs and all caveats; `crossopt explain` says what binds"),
     )
     return tuple(row for row in rows if row[1])
+
+
+def _objective(context: Context) -> Pairs:
+    """What was minimised, where that is not the step time, which has a row in any case."""
+    result, asked = context.result, context.question.objective
+    if result is None or result.value is None or asked == "step_time":
+        return ()
+    return ((asked.replace("_", " "), digits(result.value, str(result.question["unit"]))),)
 
 
 def _speed(context: Context) -> str:
@@ -772,15 +784,16 @@ def _speed(context: Context) -> str:
     return " · ".join([f"{found['tokens a second']} tokens/s", *shares])
 
 
-def _run(goal: Goal, likely: tuple[float, float]) -> str:
-    """Steps, and the days and the money that the likely step times come to; the headline has those of the step time."""
+def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
+    """How long the run takes and what it costs, by the step time and by the likely ones."""
     low, high = likely
-    words = [f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"]
+    money = goal.money(step_time)
+    words = [f"{days_of(goal.seconds(step_time))}{'' if money is None else f' and {money:,.0f} USD'}"]
     if low < high:
-        words.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}")
         least, most = goal.money(low), goal.money(high)
-        words += [f"{least:,.0f} to {most:,.0f} USD"] if least is not None and most is not None and least < most else []
-    return " · ".join(words)
+        paid = f" and {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
+        words.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}{paid}")
+    return " · ".join([*words, f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"])
 
 
 def tokens_of(tokens: float) -> str:
@@ -807,7 +820,7 @@ def _full(context: Context) -> str:
 
 def _baselines(result: DesignResult) -> str:
     """How far published recipes are above the answer."""
-    found = [(baseline_label(rival), rival.value) for rival in result.rivals if rival.value is not None and not rival.note]
+    found = [(baseline_label(rival), rival.value) for rival in result.rivals if rival.value is not None]
     return "; ".join(f"{name} {above(value, result.value).strip(' ,') or 'is as good'}" for name, value in found if value is not None)
 
 
@@ -816,10 +829,12 @@ def proof_of(result: DesignResult) -> str:
     time = seconds_of(result.seconds)
     if result.bound is None:
         return f"none: a better design may exist (after {time})"
+    bound = digits_below(result.bound, result.value, str(result.question["unit"]))
     if not result.settled:
-        return f"none within {time}: no design is below {time_of(result.bound)}, a gap of {result.gap or 0.0:.2%}"
-    many = f" of {count_of(designs)} designs" if (designs := _designs_proved(result)) else ""
-    return f"the fastest{many}: none is below {time_of(result.bound)}, proved in {time}"
+        return f"none in {time}: no design is below {bound}, a gap of {result.gap or 0.0:.2%}"
+    among = f"none of {count_of(designs)} designs" if (designs := _designs_proved(result)) else "no design"
+    near = "" if result.optimal else f", {result.gap or 0.0:.2%} below this one"
+    return f"{among} is below {bound}{near}, {'as the solver reports' if result.told else 'proved'} in {time}"
 
 
 def _designs_proved(result: DesignResult) -> int:

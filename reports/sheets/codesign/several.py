@@ -9,7 +9,7 @@ from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
 from crossopt.reports.facts.chip import design_text
 from crossopt.reports.facts.question import Asked, asked_of, asked_of_counts
-from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, time_of
+from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, time_of, with_unit
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
 from crossopt.reports.sheets.codesign.design import (
     CHECKED,
@@ -276,7 +276,7 @@ def _parts_section(counted: MultiScaleQuestion, result: DesignResult) -> Section
 def _column(head: str, cells: list[tuple[str, Cell]], unit: str) -> Column:
     exact = tuple(cell for _, cell in cells)
     is_figure = any(isinstance(cell, float | Bound) for cell in exact)
-    return Column(head, tuple(words for words, _ in cells), exact if is_figure else (), f"{head} in {unit}" if unit and is_figure else "")
+    return Column(head, tuple(words for words, _ in cells), exact if is_figure else (), with_unit(head, unit) if unit and is_figure else "")
 
 
 def _row(counted: MultiScaleQuestion, place: int, answer: DesignResult | None, result: DesignResult) -> tuple[tuple[str, Cell], ...]:

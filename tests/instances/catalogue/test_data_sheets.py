@@ -110,7 +110,7 @@ def test_three_figures_make_a_device_that_answers(tmp_path: Path, capsys: pytest
     (tmp_path / "question.yaml").write_text(QUESTION, encoding="utf-8")
     instance = read_instance(tmp_path / "question.yaml")
     assert instance.derived.startswith("as of the nearest class, a100-80g: ")
-    assert main(["solve", str(tmp_path / "question.yaml")]) == 0
+    assert main(["solve", str(tmp_path / "question.yaml"), "--verbose"]) == 0
     assert "device, derived as of the nearest class, a100-80g: vector_peak 125 TFLOP/s" in " ".join(capsys.readouterr().out.split())
 
 

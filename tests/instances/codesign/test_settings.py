@@ -249,9 +249,12 @@ def test_all_that_is_no_word_is_refused() -> None:
 def test_answers_say_what_was_left_out_and_where_nothing_was_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(SMALL, encoding="utf-8")
-    assert main(["solve", str(path), "--set", "workload.transformer.layers=2"]) == 0
+    assert main(["solve", str(path), "--verbose", "--set", "workload.transformer.layers=2"]) == 0
     assert "Combinations of settings" not in capsys.readouterr().out
-    assert main(["solve", str(path), "--set", "tensor=divisors", "--set", "pipeline=divisors", "--set", "overlap=[none, both]"]) == 0
+    assert (
+        main(["solve", str(path), "--verbose", "--set", "tensor=divisors", "--set", "pipeline=divisors", "--set", "overlap=[none, both]"])
+        == 0
+    )
     said = capsys.readouterr().out
     assert "of 20 are valid plans; of the others:" in said
     assert "are equivalent to another" in said

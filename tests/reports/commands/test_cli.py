@@ -45,7 +45,7 @@ def test_solve_prints_the_answer_and_exits_with_zero(capsys: Captured) -> None:
     assert main(["solve", TINY]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("tiny   24 designs, 24 keep every limit, proved in ")
-    assert "certificate: no design is below" in out
+    assert "proof      none of 24 designs is below" in out
     assert err == ""
 
 

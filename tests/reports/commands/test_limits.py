@@ -54,6 +54,7 @@ def test_the_form_and_the_workers_are_taken(engine: str, strict: bool, tmp_path:
         "log",
         "--workers",
         "2",
+        "--verbose",
     ]
     assert main([*words, "--strict"] if strict else words) == (UNPROVED if strict else 0)  # told, as no tree is sought of this form
     assert "in the log form" in " ".join(capsys.readouterr().out.split())

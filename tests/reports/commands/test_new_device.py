@@ -103,7 +103,7 @@ def test_a_gpu_is_added_by_three_commands(
     line = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:2] == ["l40s", "measured"])
     assert float(line.split()[4].rstrip("%")) < 2.0
     (folder / "question.yaml").write_text(QUESTION, encoding="utf-8")
-    assert main(["solve", str(folder / "question.yaml")]) == 0
+    assert main(["solve", str(folder / "question.yaml"), "--verbose"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "priced by l40s with fsdp; fitted to 14 runs of 2 sources, " in told
 

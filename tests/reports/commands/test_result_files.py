@@ -103,7 +103,7 @@ def test_an_old_result_stays_whole_when_the_disk_is_full_and_the_answer_is_still
     monkeypatch.setattr(os, "fsync", full)
     assert main(["solve", TINY, "--out", str(target)]) == 3
     out, err = capsys.readouterr()
-    assert "certificate" in out
+    assert "proof " in out
     assert err == f"{target}: no space left on device\n"
     assert (target.read_text(), list(tmp_path.iterdir())) == ("precious", [target])
 
