@@ -189,10 +189,11 @@ def _by_kind(options: argparse.Namespace) -> int:
 
 
 _UNCHECKED = "nothing checks the words beside: names, notes, seconds, versions, and which rivals were asked"
+_UNCHECKED_MODEL = "not covered: that this is the model of a question (`crossopt check` of the result shows that), and comments"
 
 
 def _check(options: argparse.Namespace) -> int:
-    from crossopt.reports.commands.families import check  # noqa: PLC0415
+    from crossopt.reports.commands.families import VIPR, check  # noqa: PLC0415
     from crossopt.reports.render.width import fitted  # noqa: PLC0415
 
     both = options.network, options.system
@@ -208,7 +209,7 @@ def _check(options: argparse.Namespace) -> int:
     for line in (*report.checked, *(f"REFUSED  {line}" for line in report.refused)):
         sys.stdout.write(fitted(f"  {line}\n"))
     if report.accepted:
-        sys.stdout.write(fitted(f"  {_UNCHECKED}\n"))
+        sys.stdout.write(fitted(f"  {_UNCHECKED_MODEL if options.file.suffix == VIPR else _UNCHECKED}\n"))
     accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
     sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED

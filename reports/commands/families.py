@@ -11,11 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import kind_of
 from crossopt.instances.kinds import KINDS
 from crossopt.reports.commands.console import Ending
 
+VIPR = ".vipr"
+"""How the names of certificates of integer models end."""
 if TYPE_CHECKING:
     from crossopt.solvers.checking import Report
 
@@ -57,6 +59,8 @@ def check(path: Path, cross_check: bool = False) -> "Report":
     """Everything that a saved result says, said again from its question alone, whatever it is about."""
     from crossopt.reports.commands import asking, fronts  # noqa: PLC0415
 
+    if path.suffix == VIPR:
+        return _check_vipr(path)
     kind = kind_of(path)
     if kind == fronts.KIND:
         return fronts.check_front(path, cross_check)
@@ -66,6 +70,28 @@ def check(path: Path, cross_check: bool = False) -> "Report":
         return check_constants(path)
     own: Callable[[Path], Report] | None = _own(kind, "check") if kind in KINDS else None
     return own(path) if own else asking.check(path, kind if kind in KINDS else "codesign", cross_check)
+
+
+def _check_vipr(path: Path) -> "Report":
+    """What a certificate of an integer model proves, whoever wrote it."""
+    from crossopt.instances.files.careful import bytes_of  # noqa: PLC0415 - most checks are of results
+    from crossopt.solvers import vipr  # noqa: PLC0415
+    from crossopt.solvers.checking import Report  # noqa: PLC0415
+
+    data = bytes_of(path, vipr.LARGEST, "name a certificate, as `export --as vipr` writes it")
+    try:
+        if data is None:
+            raise vipr.MalformedError(f"the certificate is larger than {vipr.LARGEST:,} bytes, which is the limit")
+        checked = vipr.check(data.decode("utf-8", "replace"))
+    except vipr.MalformedError as error:
+        raise InstanceError(str(path), [Fault(error.line, 1, "", str(error))], "nothing checked") from error
+    except vipr.RefutedError as error:
+        return Report((), (str(error),))
+    size = f"{checked.variables:,} variables, {checked.constraints:,} constraints"
+    steps = f"{checked.derived:,} derivations and {checked.solutions:,} solutions were checked in exact fractions"
+    named = (comment for comment in checked.comments if comment.startswith("question: "))
+    comments = (f"a comment, which is not verified: {''.join(filter(str.isprintable, comment))[:150]}" for comment in named)
+    return Report((f"a model of {size}: {steps}", vipr.sentence(checked), *list(comments)[:1]), ())
 
 
 def _own(kind: str, name: str) -> Any:  # noqa: ANN401 - a command of any form
