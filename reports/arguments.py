@@ -126,7 +126,7 @@ def _number(text: str) -> int:
 # What `export` takes.
 
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
-CERTIFICATE, TRACE, CHAKRA, GRAPH = "certificate", "perfetto", "chakra", "graph"
+CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
 
 
 def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: str) -> None:
@@ -135,10 +135,11 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, TRACE, CHAKRA, GRAPH),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; strategies, or joint "
-        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; or what is done when, as a "
+        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; a tree about an "
+        "integer model as a certificate for any checker of VIPR 1.0; or what is done when, as a "
         "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark "
         "runs, or of a trace with its changes",
     )
@@ -367,7 +368,11 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a result that `solve --out` wrote, or a folder or .tar of `export --as chakra`")
+    parser.add_argument(
+        "file",
+        type=Path,
+        help="a result that `solve --out` wrote, a .vipr of `export --as vipr`, or a folder or .tar of `export --as chakra`",
+    )
     parser.add_argument("--cross-check", action="store_true", help="bound the designs by boxes too, where a solver's word is the proof")
     of = "of traces: how long they take on a network of ASTRA-sim's, by its"
     parser.add_argument("--network", type=Path, metavar="FILE.yml", help=f"{of} network file, with --system")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
 from time import monotonic
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import FailedError, ModelError, RefusedError, VerificationError
@@ -32,6 +32,9 @@ from crossopt.solvers.answer import (
     less_rounding,
     versions,
 )
+
+if TYPE_CHECKING:
+    from crossopt.formulation.vipr import IntegerProof
 
 _AT_ONCE = 0.2
 """Seconds for the simplest rule, after a search was ended."""
@@ -94,6 +97,11 @@ def no_faults(question: Any, saved: Any, judge: Any) -> tuple[str, ...]:  # noqa
     return ()
 
 
+def no_tree(question: Any, saved: Any) -> None:  # noqa: ANN401 - of any kind
+    """Proofs that are no trees about an integer model."""
+    del question, saved
+
+
 def found_alone(question: Any, found: SearchOutcome[A], limits: Limits) -> SearchOutcome[A]:  # noqa: ANN401 - any question
     """An answer that rests on no others."""
     del question, limits
@@ -149,6 +157,8 @@ class ProblemType(Generic[Q, A, D]):
     """An answer that was told on the way, with the narrower answers that it rests on."""
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
+    integer_proof: Callable[[Q, Result[A, D]], "IntegerProof | None"] = no_tree
+    """The integer model that proves a bound, with its tree; None where a proof is another one, and a ValueError where it is none."""
     lowered: Callable[[Q, Number], Number] = as_it_is
     """A bound less what its sums of floating-point numbers may be off."""
     summing: float = 0.0

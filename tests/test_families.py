@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from crossopt.formulation.vipr import vipr_certificate
 from crossopt.instances.errors import InstanceError, RefusedError, VerificationError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.kinds import KINDS, Kind
@@ -26,7 +27,8 @@ from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.shown import digest_of, text_of
-from crossopt.solvers.answer import Limits, Progress, Result, result_in, to_text
+from crossopt.solvers import vipr
+from crossopt.solvers.answer import Limits, Progress, Result, claimed_lower_bound, result_in, to_text
 from crossopt.solvers.checking import check, check_answer
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
@@ -41,6 +43,8 @@ FREE = {"seconds", "versions", "seed", "notes", "trace"}
 NEW: tuple[object, ...] = ("x", "", 123.5, None, 3, -1, True, 10**400, [], {})
 SHOWING = {(key,) for key in ("limit", "prices", "block", "states", "longest", "beside", "tangents")}
 """Limits, prices, blocks, paths and multipliers that show a bound: others that show it too are a proof of it (placement's `test_prove`)."""
+WITH_TREES = {"benchmark", "sharding"}
+"""Kinds of whose samples some are proved by a tree about an integer model; of placements and joint designs larger questions are."""
 FEW = NEW[::3]
 """Deep inside, of further samples, and in answers to narrower questions: whatever is refused in one place of a kind is in the other.
 
@@ -125,6 +129,25 @@ def test_results_survive_json_and_are_accepted(kind: str) -> None:
         assert again == result
         report = check(family, again, folder())
         assert (report.refused, report.told) == ((), report.told)
+
+
+@EACH
+def test_proofs_that_are_trees_about_integer_models_become_certificates(kind: str) -> None:
+    """The checker of VIPR finds the bound of the result, no value of an answer below it, and where values are whole the answer itself."""
+    family, found = family_of(kind), 0
+    for result in results(kind):
+        bound = claimed_lower_bound(result)
+        proof = None if bound is None else family.integer_proof(read_again(result.question, kind, folder()), result)
+        if proof is None or bound is None:
+            continue
+        certificate, found = vipr_certificate(proof), found + 1
+        checked = vipr.check(certificate.text)
+        assert (checked.low, checked.infeasible) == (certificate.bound, certificate.bound is None)
+        shown = proof.shown(certificate.bound)
+        assert shown >= bound if result.proved else shown <= inf
+        assert result.value is None or shown <= result.value
+        assert proof.known is None or checked.high == result.value
+    assert (found > 0) == (kind in WITH_TREES)
 
 
 @EACH

@@ -12,21 +12,25 @@ import json
 import os
 import sys
 from argparse import Namespace
+from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crossopt import __version__
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
 from crossopt.instances.codesign.question import asked_in, narrowing, read_instance, read_question, several_text
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
+from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.arguments import CHAKRA
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import refuse_overwriting_others, usage
 from crossopt.reports.commands.progress import progress_on
-from crossopt.solvers.answer import Status
+from crossopt.solvers.answer import Result, Status, claimed_lower_bound
 from crossopt.solvers.checking import check
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignResult, candidate_in
 from crossopt.solvers.proofs import Parts
@@ -166,6 +170,62 @@ def _of_strategies(path: Path) -> dict[str, Any]:
     if certificate["bound"] != result.bound and result.value is not None:
         sys.stderr.write(f"the bound {result.bound:,} of the result is the word of {result.proved_by}, and not in the certificate\n")
     return certificate
+
+
+def export_vipr(path: Path, out: Path | None) -> None:
+    """Write what proves the bound of a saved result in the format VIPR, and say what that shows."""
+    from crossopt.formulation.vipr import vipr_certificate  # noqa: PLC0415 - most exports are of designs
+    from crossopt.solvers import vipr  # noqa: PLC0415
+
+    kind = kind_of(path)
+    family, result = read_saved(path, kind if kind in KINDS else "codesign")
+    bound = claimed_lower_bound(result)
+    if bound is None:
+        raise RefusedError(f"{path}: there is no bound in this result (solve it again with more time)")
+    question = read_again(result.question, result.kind, path.parent)
+    try:
+        proof = family.integer_proof(question, result)
+        if proof is None:
+            raise RefusedError(f"{path}: {_no_certificate(family.what, result)}")
+        certificate = vipr_certificate(proof, (*_about(result), proof.about))
+        checked = vipr.check(certificate.text)
+    except RefusedError:
+        raise
+    except vipr.MalformedError as error:
+        raise RefusedError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise RefusedError(f"{path}: the proof of this result does not hold: {error} (`crossopt check` tells more)") from error
+    shown = proof.shown(certificate.bound)
+    less = "" if shown >= bound else f" (the result says {bound!r}, which this file does not prove)"
+    unit = str(result.question.get("unit") or "")
+    sys.stderr.write(f"{vipr.sentence(checked)}: {_no_answer_below(family.what, shown, unit)}{less}\n")
+    if out is None or str(out) == "-":
+        sys.stdout.write(certificate.text)
+    else:
+        write_whole(out, certificate.text)
+
+
+def _no_certificate(what: str, result: Result[Any, Any]) -> str:
+    """Why there is none, and what holds of the bound all the same."""
+    claim = f"that there is no {what}" if result.value is None else "the bound"
+    if result.told:
+        return f"{claim} is reported by {result.proved_by} and not proved, so that there is no certificate"
+    how = f"{claim} is proved by {result.proved_by}, not by a tree about an integer model"
+    return f"{how}, so that there is no certificate (`crossopt check` repeats the proof)"
+
+
+def _about(result: Result[Any, Any]) -> tuple[str, ...]:
+    """Comments that bind a certificate to its question, and say what it does not cover."""
+    digest = sha256(json.dumps(result.question, sort_keys=True).encode()).hexdigest()
+    return (
+        f"crossopt {__version__}, {result.kind}: {str(result.question.get('name', ''))[:100]}",
+        f"question: sha256 {digest} (`question` of the result, as JSON with sorted keys)",
+        "not covered: that this is the model of the question, which `crossopt check` of the result shows",
+    )
+
+
+def _no_answer_below(what: str, shown: float, unit: str) -> str:
+    return f"no {what} is possible" if shown == inf else f"no {what} is below {shown!r} {unit}".rstrip()
 
 
 def _split(result: "PlacementAnswer", folder: Path) -> dict[str, Any]:

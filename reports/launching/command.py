@@ -22,7 +22,7 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
-from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE
+from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE, VIPR
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
@@ -172,27 +172,22 @@ def export(options: Namespace) -> int:
     """Write it, or print it; the exit code."""
     if not (options.stack == TRACE and is_graph(options.file)):
         _refuse(options)
-    if options.stack == TRACE:
-        export_trace(options.file, options.out)
-        return ANSWERED
-    if options.stack == GRAPH:
-        export_graph(options.file, options.out)
-        return ANSWERED
-    if options.stack in PLACEMENTS:
-        from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
-
-        sys.stdout.write(export_placement(options.file, options.stack))
-        return ANSWERED
-    if options.stack == CERTIFICATE:
-        from crossopt.reports.commands.export import export_certificate  # noqa: PLC0415
-
-        export_certificate(options.file, options.out)
-        return ANSWERED
     if options.stack in MODELS:
         from crossopt.reports.commands.export import export_model  # noqa: PLC0415
 
         return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
-    _export_plan(options)
+    if options.stack in (TRACE, GRAPH):
+        (export_trace if options.stack == TRACE else export_graph)(options.file, options.out)
+    elif options.stack in PLACEMENTS:
+        from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
+
+        sys.stdout.write(export_placement(options.file, options.stack))
+    elif options.stack in (CERTIFICATE, VIPR):
+        from crossopt.reports.commands.export import export_certificate, export_vipr  # noqa: PLC0415
+
+        (export_certificate if options.stack == CERTIFICATE else export_vipr)(options.file, options.out)
+    else:
+        _export_plan(options)
     return ANSWERED
 
 
@@ -218,6 +213,8 @@ def _refuse(options: Namespace) -> None:
     form = options.stack or "megatron"
     saved = options.file.suffix.lower() == ".json"
     kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
+    if options.stack == VIPR and not saved:
+        usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
     if kind is None and is_graph(options.file):
         usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE})")
     if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
@@ -234,7 +231,8 @@ def _refuse(options: Namespace) -> None:
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
     own = {"placement": (*PLACEMENTS, TRACE), "sharding": (CERTIFICATE,), "what-if": (GRAPH,), "benchmark": (GRAPH,)}
     forms = own.get(str(kind), (TRACE,) if kind in TRACED else ())
-    if kind in KINDS and kind != "codesign" and options.stack not in forms:
+    proved = options.stack == VIPR and kind in KINDS and bool(KINDS[kind].family)
+    if kind in KINDS and kind != "codesign" and options.stack not in forms and not proved:
         other = f"take --as {' or '.join(forms)}" if forms else "the result itself is JSON" if saved else "solve it, its result is JSON"
         usage(f"--as {form}: what is about {KINDS[kind].about} is not written so ({other})")
 

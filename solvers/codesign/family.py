@@ -14,7 +14,7 @@ from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
-from crossopt.solvers.family import ProblemType, quick_answer
+from crossopt.solvers.family import ProblemType, lazy_import, quick_answer
 
 ENGINES = (
     "auto",
@@ -132,6 +132,7 @@ FAMILY: ProblemType[Question, Designs, Priced] = ProblemType(
     parts=_parts,
     part_name=_part_name,
     described=_described,
+    integer_proof=lazy_import("crossopt.solvers.codesign.linear.whole", "integer_proof"),
     quick=_quick,
     whole=_with_parts,
 )

@@ -119,6 +119,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     prove=prove,
     said=_PROOF_LABELS,
     described=_described,
+    integer_proof=lazy_import("crossopt.solvers.placement.shown", "integer_proof"),
     quick=lazy_import("crossopt.solvers.placement.run", "quick"),
     least_gap=LEAST_GAP,
     summing=1e-12,

@@ -9,11 +9,14 @@ from math import inf
 import numpy as np
 
 from crossopt.formulation.certificate import proved_bound, unpacked
-from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import greatest_of, machine_of, model_within
+from crossopt.formulation.vipr import IntegerProof
 from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.solvers.answer import Result
+from crossopt.solvers.placement.answer import Placement
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_with
+from crossopt.solvers.placement.judge import PlacementLoads
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     between,
@@ -84,16 +87,28 @@ def _by_rounds(question: PlacementQuestion, proof: Swept, bound: float) -> float
 
 def _by_branches(question: PlacementQuestion, proof: Branched) -> float | None:
     """Infinite where the limit is beyond all placements, and the tree shows that none is within it."""
-    if not 0.0 < proof.limit < inf:
-        return None
     try:
-        model, quantum = model_within(question, proof.limit)
-        shown = proved_bound(model, unpacked(proof.scale, proof.steps))
+        within = tree_within(question, proof)
+        shown = within.shown(proved_bound(within.model, within.tree))
     except ValueError:  # no tree of this model
         return None
-    if shown is not None:
-        return min(proof.limit, real(shown, quantum))
-    return inf if question.problem == "throughput" and proof.limit >= greatest_of(_blocks(question)) else proof.limit
+    return float(shown)
+
+
+def integer_proof(question: PlacementQuestion, saved: Result[Placement, PlacementLoads]) -> IntegerProof | None:
+    """The model that a tree is about, with that tree; None of other proofs."""
+    return tree_within(question, saved.proof) if isinstance(saved.proof, Branched) else None
+
+
+def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
+    """The model of all placements within the limit of a tree; a ValueError where it is none."""
+    if not 0.0 < proof.limit < inf:
+        raise ValueError(f"a limit of {proof.limit!r} ms is none")
+    model, quantum = model_within(question, proof.limit)
+    beyond_all = question.problem == "throughput" and proof.limit >= greatest_of(_blocks(question))
+    about = f"objective: milliseconds in units of {quantum!r}, rounded down; the model has all placements within {proof.limit!r} ms"
+    limits = (proof.limit, inf if beyond_all else proof.limit)
+    return IntegerProof(model, unpacked(proof.scale, proof.steps), about=about, unit=quantum, limits=limits)
 
 
 def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:

@@ -1,18 +1,24 @@
 """Certificates of strategies that `solvers/standalone.py` checks: the problem, the answer, the bound, and every step of its proof."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from crossopt.formulation.model import Values
 from crossopt.formulation.sharding.core import Core, beyond, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
+from crossopt.formulation.sharding.integer import Choice, choice_of
+from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.formulation.sharding.tree import Branch, Chooser, Over, Recorder, Step, forbidding_price
+from crossopt.formulation.vipr import IntegerProof
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.instances.sharding.reading import FORBIDDEN_FROM
+from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding.exhaustive import MOST, choices_in
 from crossopt.solvers.sharding.family import least_usages, step_of
@@ -55,6 +61,46 @@ def document_of(problem: Problem) -> dict[str, Any]:
         "edges": {"nodes": np.stack([problem.firsts, problem.seconds], axis=1).tolist(), "costs": [entries[a:b] for a, b in edges]},
     }
     return document if problem.limit is None else {**document, "usage_limit": problem.limit}
+
+
+LARGEST = 3_000
+"""Variables and rows together up to which a problem is modelled as it is, and not after its reductions."""
+_SECONDS, _BOXES = 60.0, 20_000
+"""For a tree."""
+
+
+def integer_proof(question: ShardingQuestion, saved: Answer) -> IntegerProof | None:
+    """The marginal model with a tree, sought anew: the proof of a result reduces the problem between its steps, which no linear row says.
+
+    None where there is no bound to prove; a RefusedError where no tree is found."""
+    none = saved.value is None
+    if saved.bound is None and not (none and saved.settled):
+        return None
+    core, about = unreduced(question.problem), "objective: the cost of a choice; the model is the whole problem"
+    choice = choice_of(core)
+    if len(choice.model.variables) + len(choice.model.constraints) > LARGEST:
+        try:
+            choice = choice_of(reduced(core).core)
+        except ContradictionError:  # forbidden pairs alone leave no choice
+            return None
+        about = "objective: the cost of a choice; the model is what reductions leave of the problem, which keep the least cost"
+        known = None
+    else:
+        known = None if saved.answer is None else _known(choice, saved.answer.strategies)
+    found = trace(choice.model, None if none else int(saved.bound or 0), _SECONDS, _BOXES)
+    if not found.boxes or (none and found.bound is not None):
+        other = "`export --as certificate` writes the proof that the result holds"
+        raise RefusedError(
+            f"no tree about the integer model is found in {_SECONDS:.0f} s, so that there is no certificate of this form ({other})"
+        )
+    own = known is None and not none and found.value == saved.value and found.values is not None
+    known = dict(zip(choice.model.variables, found.values or (), strict=True)) if own else known
+    return IntegerProof(choice.model, found.certificate, known, about)
+
+
+def _known(choice: Choice, strategies: Sequence[int]) -> Values:
+    """Which strategies an answer takes."""
+    return {x: int(s == taken) for own, taken in zip(choice.of, strategies, strict=True) for s, x in enumerate(own) if x}
 
 
 def _bounded(problem: Problem, saved: Answer) -> tuple[int, list[Any]]:

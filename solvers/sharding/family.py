@@ -314,6 +314,7 @@ FAMILY: ProblemType[ShardingQuestion, Strategies, Meaning] = ProblemType(
     judged="what is forbidden, cost, memory at every time",
     prove=prove,
     described=_described,
+    integer_proof=lazy_import("crossopt.solvers.sharding.certificate", "integer_proof"),
     quick=lazy_import("crossopt.solvers.sharding.engines", "quick"),
     faults=own_faults,
 )

@@ -33,12 +33,14 @@ from crossopt.formulation.codesign.choices import (
 )
 from crossopt.formulation.codesign.tangent import tangents_at, with_strong_rows
 from crossopt.formulation.model import quantum_for
+from crossopt.formulation.vipr import IntegerProof
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.space import plan_blocks
+from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import root_node
 from crossopt.solvers.codesign.objective import joined, memory_of, values_of
-from crossopt.solvers.proofs import WholeProof
+from crossopt.solvers.proofs import Exact, WholeProof
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,18 +301,46 @@ def whole_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[s
         return (f"the tree in whole numbers is none of the question: {error}",)
 
 
+def integer_proof(question: Instance | Portfolio | MultiScaleQuestion, saved: DesignResult) -> IntegerProof | None:
+    """The integer model of a proof, with its tree; None of other proofs, and where no plan is left for a model."""
+    if not isinstance(question, Instance) or not isinstance(saved.proof, Exact):
+        return None
+    proof = saved.proof.whole
+    rest = _left(question, inf if saved.bound is None else saved.bound, proof)
+    if isinstance(rest, str):
+        raise ValueError(rest)
+    if rest is None:
+        return None
+    problem = model_of(rest, proof.rows)
+    about = (
+        f"objective: seconds a step in units of {problem.quantum!r}, never above those of a design; "
+        "the model has the plans and the parts of chips that the bound does not rule out at once"
+    )
+    return IntegerProof(
+        problem.model(), unpacked(proof.scale, proof.steps), about=about, unit=problem.quantum, limits=(rest.bound, rest.bound)
+    )
+
+
 def _faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
-    if len(proof.rows) > MOST_ROWS or len(set(proof.rows)) < len(proof.rows) or len(proof.screens) > MOST_SCREENS:
-        return (f"a proof has {MOST_ROWS:,} rows and {MOST_SCREENS} screens at most, none of them twice",)
-    rest = rest_of(instance, bound)
-    for lines in proof.screens:
-        if rest is None or not len(rest):
-            return ("there are more screens than plans ask for",)
-        rest = screened(rest, screen_in(lines))
-    if rest is None or not len(rest):
-        return ("there is a tree where no plan is left",) if proof.rows or proof.steps else ()
+    rest = _left(instance, bound, proof)
+    if not isinstance(rest, Rest):
+        return () if rest is None else (rest,)
     problem = model_of(rest, proof.rows)
     found, goal = proved_bound(problem.model(), unpacked(proof.scale, proof.steps)), reach_of(rest, problem)
     if found is None or (goal is not None and found >= goal):
         return ()
     return (f"the tree in whole numbers proves {found} quanta of {problem.quantum!r} s, and {bound!r} s is told",)
+
+
+def _left(instance: Instance, bound: float, proof: WholeProof) -> Rest | str | None:
+    """What the screens of a proof leave; None where that is no plan, or why they are none of the question."""
+    if len(proof.rows) > MOST_ROWS or len(set(proof.rows)) < len(proof.rows) or len(proof.screens) > MOST_SCREENS:
+        return f"a proof has {MOST_ROWS:,} rows and {MOST_SCREENS} screens at most, none of them twice"
+    rest = rest_of(instance, bound)
+    for lines in proof.screens:
+        if rest is None or not len(rest):
+            return "there are more screens than plans ask for"
+        rest = screened(rest, screen_in(lines))
+    if rest is not None and len(rest):
+        return rest
+    return "there is a tree where no plan is left" if proof.rows or proof.steps else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
 from crossopt.formulation.traces.selection import selection
+from crossopt.formulation.vipr import IntegerProof
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.solvers.answer import Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
@@ -132,6 +133,16 @@ def _of_tree(question: BenchmarkQuestion, proof: Integers) -> float:
     return inf if bound is None else bound
 
 
+def integer_proof(question: BenchmarkQuestion, saved: Result[Runs, Stands]) -> IntegerProof | None:
+    """The outer model with its tree, and the benchmark as a solution of it."""
+    if not isinstance(saved.proof, Integers):
+        return None
+    outer, runs = selection(question, inner=False), () if saved.answer is None else saved.answer.runs
+    known = dict(zip((*outer.runs, *outer.chosen), (*runs, *(int(count > 0) for count in runs)), strict=True)) if runs else None
+    about = f"objective: {question.file.objective}; coefficients are rounded so that every benchmark within the limits is a solution"
+    return IntegerProof(outer.model, unpacked(saved.proof.scale, saved.proof.steps), known, about)
+
+
 def least_of_all(question: BenchmarkQuestion) -> tuple[float, Runs | None, int]:
     """The least value, an answer that has it, and the number of choices; a ValueError where these are too many to look at."""
     count = prod(kernel.runs + 1 for kernel in question.kernels)
@@ -188,4 +199,5 @@ FAMILY: ProblemType[BenchmarkQuestion, Runs, Stands] = ProblemType(
     prove=prove,
     said=frozenset({"a tree of branches in whole numbers", "N choices looked at"}),
     described=_described,
+    integer_proof=integer_proof,
 )

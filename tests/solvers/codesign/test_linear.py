@@ -22,6 +22,7 @@ from crossopt.formulation.certificate import Leaf, unpacked
 from crossopt.formulation.codesign.choices import Chip, Priced
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Values, Variable, violations
+from crossopt.formulation.vipr import vipr_certificate
 from crossopt.instances.codesign.boxes import corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
@@ -52,6 +53,7 @@ from crossopt.solvers.codesign.linear.relaxation import Explored, Fixed, explore
 from crossopt.solvers.codesign.linear.whole import Screen, lines_of, screen_in, whole_faults
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
+from crossopt.solvers.vipr import check as check_certificate
 from tests.once import once
 from tests.paths import INSTANCES
 from tests.solvers.backends.test_backends import read_with_highs
@@ -526,9 +528,28 @@ def test_a_tree_of_empty_leaves_shows_that_budgets_leave_no_design(power: str) -
     assert (result.value, result.proved) == (None, True)
     assert proof.steps
     assert all(step.empty for step in unpacked(proof.scale, proof.steps).steps if isinstance(step, Leaf))
+    assert certified_bound(asked, result) == float("inf")
     for steps in ((), ("0",), ("1",), (*proof.steps, "1"), ("0 0",), proof.steps[1:]):
         assert whole_faults(asked, float("inf"), replace(proof, steps=steps))
     assert whole_faults(asked, float("inf"), replace(proof, scale=2))
+
+
+def certified_bound(instance: Instance, result: DesignResult) -> float:
+    """What the checker of VIPR finds of a proof's certificate."""
+    tree = whole.integer_proof(instance, result)
+    assert tree is not None
+    certificate = vipr_certificate(tree)
+    checked = check_certificate(certificate.text)
+    assert (checked.low, checked.infeasible) == (certificate.bound, certificate.bound is None)
+    return tree.shown(certificate.bound)
+
+
+def test_a_certificate_shows_the_bound_of_its_result() -> None:
+    result = solved(WHOLE_QUICK)
+    assert certified_bound(WHOLE_QUICK, result) == result.bound
+    for less in (replace(proof_of(result), steps=()), replace(proof_of(result), screens=(("0; 0.5; 1.0",),) * 9)):
+        with pytest.raises(ValueError, match=r"tree ends|screens at most"):
+            certified_bound(WHOLE_QUICK, with_proof(result, less))
 
 
 @once

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from crossopt.formulation.placement.blocks import Blocks, Figures, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import Machine, contract, greatest_of, machine_of
+from crossopt.formulation.vipr import vipr_certificate
 from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read
@@ -43,8 +44,9 @@ from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import annealed, staged_start
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.run import Run
-from crossopt.solvers.placement.shown import shown_by
+from crossopt.solvers.placement.shown import integer_proof, shown_by, tree_within
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept, UnverifiedBound
+from crossopt.solvers.vipr import check
 from tests.every import every
 from tests.extent import examples
 from tests.instances.placement.graphs import graph, question, random_graph
@@ -76,6 +78,10 @@ def test_that_nothing_fits_is_counted_and_not_told() -> None:
     assert isinstance(found.proof, Branched)
     report = check_answer(FAMILY, found, CROWDED)
     assert (report.refused, report.told) == ((), False)
+    tree = integer_proof(CROWDED, found)
+    assert tree is not None
+    certificate = vipr_certificate(tree)
+    assert (check(certificate.text).infeasible, tree.shown(certificate.bound)) == (True, inf)
     for less in (replace(found.proof, steps=()), replace(found.proof, limit=0.5 * found.proof.limit), replace(found.proof, scale=0)):
         assert not check_answer(FAMILY, replace(found, proof=less), CROWDED).accepted
 
@@ -92,6 +98,11 @@ def test_a_tree_shows_no_more_than_the_best_placement(seed: int, share: float, c
     assert bound <= true
     assert (shown_by(asked, proof) or 0.0) >= bound
     assert (shown_by(asked, proof) or 0.0) <= true
+    tree = tree_within(asked, proof)
+    certificate = vipr_certificate(tree)
+    checked = check(certificate.text)
+    assert (checked.low, checked.infeasible) == (certificate.bound, certificate.bound is None)
+    assert tree.shown(certificate.bound) == shown_by(asked, proof)
 
 
 @settings(max_examples=20, deadline=None)
