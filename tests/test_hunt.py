@@ -13,7 +13,7 @@ import pytest
 
 from crossopt.solvers.family import Proved
 from tests.hunt import __main__ as hunt
-from tests.hunt import files, held, liars
+from tests.hunt import files, fronts, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
 from tests.hunt.coverage import ALL, COLUMNS, options_of, table_of
@@ -137,6 +137,15 @@ def test_a_false_claim_that_was_accepted_is_found(edited: bytes, last: str, foun
     faults = files.passed(edited, f"checked\nFILE: {last}\n", truths)
     assert len(faults) == bool(found)
     assert all(found in fault for fault in faults)
+
+
+def test_a_front_with_a_point_too_few_is_found_and_what_is_near_the_optimum_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fronts.hunt_near(5, Random(5), 0, Counter(), Counter())[1]["options"] >= 4
+    assert fronts.hunt_front(4, Random(4), 2, Counter(), Counter())[1]["points"] == 2
+    found = fronts.front
+    monkeypatch.setattr(fronts, "front", lambda *given: replace(found(*given), points=found(*given).points[1:]))
+    with pytest.raises(held.FindingError, match="the front of"):
+        fronts.hunt_front(4, Random(4), 2, Counter(), Counter())
 
 
 @pytest.mark.slow

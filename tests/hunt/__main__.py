@@ -22,11 +22,12 @@ from tests.hunt.coverage import COLUMNS, Table, options_of, table_of
 from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
+from tests.hunt.fronts import SEARCHES
 from tests.hunt.held import FindingError, hunt, kept
 from tests.hunt.liars import LIES
 
 FILES = "files"
-PARTS = (*DRAWS, *LIES, *FAULTS, FILES)
+PARTS = (*DRAWS, *SEARCHES, *LIES, *FAULTS, FILES)
 
 
 @dataclass(slots=True)
@@ -68,7 +69,9 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
                 if name == FILES and start - began < seconds:
                     _files(Path(work), seed, began + seconds, folder, bag)
                 elif start - began < seconds:
-                    _one(name, seed, edits, folder, bag, table)
+                    often = DRAWS[name].often if name in DRAWS else 1
+                    for place in range(often):
+                        _one(name, seed * often + place, edits, folder, bag, table)
                 bag.seconds += monotonic() - start
             seed += 1
     for name, bag in bags.items():
@@ -99,10 +102,13 @@ def _asked(name: str, seed: int, random: Random) -> Counter[str]:
 
 def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) -> Counter[str]:
     """One drawn question, with its options in the table."""
-    drawn = DRAWS[name](seed, table.columns["compared"], table.tried_extras)
-    own = options_of(drawn.question, drawn.kind)
+    if name in SEARCHES:
+        question, said = SEARCHES[name](seed, random, edits, table.columns["compared"], table.tried_extras)
+        own = options_of(question)
+    else:
+        drawn = DRAWS[name](seed, table.columns["compared"], table.tried_extras)
+        own, said = options_of(drawn.question, drawn.kind), hunt(drawn, random, edits)
     table.columns["drawn"].update(own)
-    said = hunt(drawn, random, edits)
     for column in COLUMNS[1:]:
         table.columns[column].update(own if said[column] else ())
     return said
@@ -111,7 +117,7 @@ def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) 
 def _one(name: str, seed: int, edits: int, folder: Path, bag: Bag, table: Table) -> None:
     random = Random(f"{name} {seed}")
     try:
-        bag.said += _hunted_one(name, seed, random, edits, table) if name in DRAWS else _asked(name, seed, random)
+        bag.said += _hunted_one(name, seed, random, edits, table) if name in DRAWS or name in SEARCHES else _asked(name, seed, random)
         bag.questions += 1
     except (TooLargeError, RefusedError):
         bag.left_out += 1

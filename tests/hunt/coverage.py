@@ -34,18 +34,19 @@ _WORDS = {
 }
 _SHAPES = ("switch", "rails", "ring", "fully_connected")
 _FORMS = (
-    "one",
-    "several workloads",
-    "worst_regret",
-    "several counts",
-    "several batches",
-    "several networks",
-    "sets",
-    "host",
-    "dense",
-    "experts",
-    "Lstm",
-    "Gemm",
+    *(
+        "one",
+        "several workloads",
+        "worst_regret",
+        "several counts",
+        "several batches",
+        "several networks",
+        "sets",
+        "host",
+        "dense",
+        "experts",
+    ),
+    *("Lstm", "Gemm"),
 )
 _NO_CHOICES = frozenset(("rest", "only"))
 _DESIGNS = (

@@ -10,16 +10,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-import numpy as np
 import yaml
 
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.question import read, read_again, read_given
-from crossopt.solvers.stages.chain.judge import every_plan
-from crossopt.solvers.stages.chain.judge import judge as judge_chain
+from crossopt.instances.question import read, read_again
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings
@@ -31,10 +28,10 @@ from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_of
-from tests.solvers.network.test_network import steps_of_all_ways
+from tests.solvers.network.test_network import least_sends, sends_question
 from tests.solvers.placement.test_answers import brute_force
 from tests.solvers.placement.test_searches import asked_at_random
-from tests.solvers.stages.chain.chains import asked_of, random_chain
+from tests.solvers.stages.chain.chains import chain_question, least_by_every_plan
 from tests.solvers.stages.pipedream.plainly import Plainly, seen
 from tests.solvers.stages.piper.graphs import best_by_trying
 from tests.solvers.stages.piper.graphs import random_question as random_graph_of_layers
@@ -74,19 +71,24 @@ class Draw:
     least: Callable[[Any], float]
     engines: tuple[str, ...] = ("auto",)
     nearness: float = 0.0
+    often: int = 1
+    """Questions in one round: many where one takes some milliseconds."""
 
     def __call__(self, seed: int, compared: Counter[str] | None = None, tried_extras: Counter[str] | None = None) -> Drawn:
-        """The question of a seed; with counts of how often options were compared, the rarest of some, with settings that are rare, too."""
+        """The question of a seed, and its least value."""
+        question = self.question(seed, compared, tried_extras)
+        nearness = 1e-15 if isinstance(question, Portfolio | MultiScaleQuestion) else self.nearness
+        return Drawn(self.kind, question, self.least(question), self.engines, nearness)
+
+    def question(self, seed: int, compared: Counter[str] | None, tried_extras: Counter[str] | None) -> Any:  # noqa: ANN401 - of any kind
+        """With counts of how often options were compared, the question with the rarest of some seeds, and rare settings laid over it."""
         if compared is None or tried_extras is None:
             question = self.ask(seed)
         else:
             several = [self.ask(seed + place * APART) for place in range(CANDIDATES if self.kind == "codesign" else 1)]
             rarity = [sum(1.0 / (1 + compared[option]) for option in options_of(question, self.kind)) for question in several]
             question = with_extras(several[rarity.index(max(rarity))], self.kind, Random(seed), tried_extras)
-        if self.kind == "codesign":
-            question = fewer(question, seed)
-        nearness = max(self.nearness, 0.0 if self.kind != "codesign" or isinstance(question, Instance) else 1e-15)
-        return Drawn(self.kind, question, self.least(question), self.engines, nearness)
+        return fewer(question, seed) if self.kind == "codesign" else question
 
 
 APART = 10**7
@@ -152,19 +154,6 @@ def strategies(seed: int) -> Any:  # noqa: ANN401
         return read(written(Path(folder), seed), ())
 
 
-def chain(seed: int) -> Any:  # noqa: ANN401
-    """Stages of a chain."""
-    random = np.random.default_rng([seed, 7])
-    more = str(random.choice(["", "copies: 3", "schedule: two-versions", "schedule: two-versions\ndivisible: true"]))
-    return asked_of(random_chain(seed, int(random.integers(3, 7)), (1,) if random.random() < 0.5 else (1, 2), more))
-
-
-def least_chain(question: Any) -> float:  # noqa: ANN401
-    """By every plan."""
-    verdicts = (judge_chain(question, plan) for plan in every_plan(question))
-    return min((float(verdict.value) for verdict in verdicts if not verdict.violations), default=inf)
-
-
 def least_profile(question: Any) -> float:  # noqa: ANN401
     """For our optimizer or for the public one."""
     if question.compatible and frozenset(range(len(question.profile))) not in seen(question):
@@ -187,24 +176,6 @@ def least_chunks(question: Any) -> float:  # noqa: ANN401
     return min(least_of(question, count) for count in question.options)
 
 
-def least_sends(question: Any) -> float:  # noqa: ANN401
-    """The steps of all ways to send, where there is no deadline before them."""
-    steps = steps_of_all_ways(question)
-    return float(steps) if question.file.deadline is None or steps <= question.file.deadline else inf
-
-
-def sends(seed: int) -> Any:  # noqa: ANN401
-    """Sends of one or two chunks over few links of one step."""
-    random = Random(seed)
-    shape = random.choice(("line", "ring", "full", "mesh"))
-    links = [{"from": one, "to": (one + 1) % 3, "steps": 1} for one in range(3)]
-    document = {"kind": "synthesis", "collective": random.choice(("all_gather", "reduce_scatter", "broadcast"))}
-    layout = {"layout": {"shape": shape, "size": [2, 2] if shape == "mesh" else [random.choice((2, 3))]}}
-    document |= {"links": links} if random.random() < 0.3 else layout
-    root = {"root": random.choice((0, 1))} if document["collective"] == "broadcast" else {}
-    return read_given(json.dumps(document | root | {"chunks": random.choice((1, 1, 2))}), "synthesis")
-
-
 DRAWS = {
     "design": Draw("codesign", lambda seed: loosened(random_question(seed), seed), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
     "moved design": Draw("codesign", lambda seed: loosened(offloading_question(seed), seed), least_design, ("exhaustive", "boxes", "milp")),
@@ -214,12 +185,12 @@ DRAWS = {
     "placement": Draw("placement", lambda seed: asked_at_random(1_000 + seed), brute_force),
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
-    "chain": Draw("chain", chain, least_chain),
-    "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12),
-    "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12),
-    "bandwidths": Draw("network", catalogue_question, least_bandwidths, nearness=1e-12),
-    "ordered chunks": Draw("collective", chunks_question, least_chunks, ("auto", "search")),
-    "sends": Draw("synthesis", sends, least_sends),
-    "changes of a trace": Draw("what-if", changes_question, least_of_all, ("auto", "enumerate")),
-    "benchmark": Draw("benchmark", kernels_question, least_kernels, ("auto", "exhaustive")),
+    "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
+    "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
+    "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
+    "bandwidths": Draw("network", catalogue_question, least_bandwidths, nearness=1e-12, often=8),
+    "ordered chunks": Draw("collective", chunks_question, least_chunks, ("auto", "search"), often=8),
+    "sends": Draw("synthesis", sends_question, least_sends, often=8),
+    "changes of a trace": Draw("what-if", changes_question, least_of_all, ("auto", "enumerate"), often=8),
+    "benchmark": Draw("benchmark", kernels_question, least_kernels, ("auto", "exhaustive"), often=8),
 }

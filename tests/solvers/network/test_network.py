@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from crossopt.formulation.model import Scheduled, Shop
 from crossopt.formulation.network import Multipliers, Program, asked_of, bound_of, compositions, least_steps, least_time, sends_model
-from crossopt.instances.errors import InstanceError
+from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.instances.network.synthesis import SynthesisQuestion
@@ -651,6 +651,29 @@ def steps_of_all_ways(question: SynthesisQuestion) -> int:
             after |= {has | set(way) for way in product(*(ways for ways in useful if ways))}
         now = {has for has in after if not any(has < other for other in after)}
     return taken
+
+
+MOST_ARRIVALS = 10
+"""Chunks at all units together, of which all ways to send are tried."""
+
+
+def least_sends(question: SynthesisQuestion) -> float:
+    """The steps of all ways to send, where there is no deadline before them."""
+    if len(question.origins) * question.npus > MOST_ARRIVALS:
+        raise RefusedError("too many chunks at too many units")
+    steps = steps_of_all_ways(question)
+    return float(steps) if question.file.deadline is None or steps <= question.file.deadline else inf
+
+
+def sends_question(seed: int) -> SynthesisQuestion:
+    """Sends of one or two chunks over few links of one step."""
+    draw = random.Random(seed)
+    shape, collective = draw.choice(("line", "ring", "full", "mesh")), draw.choice(("all_gather", "reduce_scatter", "broadcast"))
+    layout = f"layout: {{shape: {shape}, size: {'[2, 2]' if shape == 'mesh' else [draw.choice((2, 3))]}}}"
+    links = "links: [{from: 0, to: 1}, {from: 1, to: 2, steps: 1}, {from: 2, to: 0}]"
+    root = f"\nroot: {draw.choice((0, 1))}" if collective == "broadcast" else ""
+    chosen = links if draw.random() < 0.3 else layout
+    return synthesis_asked(f"kind: synthesis\n{chosen}\ncollective: {collective}\nchunks: {draw.choice((1, 1, 2))}{root}")
 
 
 @pytest.mark.parametrize(

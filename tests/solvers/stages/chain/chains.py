@@ -1,6 +1,7 @@
 """Chains for tests: transformers by their shapes, and random ones, as text."""
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from crossopt.instances.stages.chain import ChainQuestion
 from crossopt.solvers.answer import Limits, Result
 from crossopt.solvers.family import solve
 from crossopt.solvers.stages.chain.family import FAMILY
-from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan
+from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan, every_plan, judge
 
 
 @dataclass(frozen=True)
@@ -79,3 +80,16 @@ def random_chain(seed: int, layers: int, widths: tuple[int, ...], more: str = ""
             times = f"forward: {forward / width + width} ms, backward: {backward / width + width} ms"
             lines.append(f"      {width}: {{{times}, parameters: {parameters // width} B, activations: {activations // width} B}}")
     return "\n".join(lines) + "\n"
+
+
+def chain_question(seed: int) -> ChainQuestion:
+    """A short chain, with replicas, versions or neither."""
+    random = np.random.default_rng([seed, 7])
+    more = str(random.choice(["", "copies: 3", "schedule: two-versions", "schedule: two-versions\ndivisible: true"]))
+    return asked_of(random_chain(seed, int(random.integers(3, 7)), (1,) if random.random() < 0.5 else (1, 2), more))
+
+
+def least_by_every_plan(question: ChainQuestion) -> float:
+    """The least value of all plans, by the judge alone; infinite where none keeps the rules."""
+    verdicts = (judge(question, plan) for plan in every_plan(question))
+    return min((float(verdict.value) for verdict in verdicts if not verdict.violations), default=inf)
