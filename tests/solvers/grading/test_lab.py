@@ -70,7 +70,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lab
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS)
 def test_commands_print_what_the_readme_shows(
     block: str, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -106,7 +105,7 @@ def test_the_table_of_microbatches(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for size, chain, full, *parts in rows:
         Path("llama.yaml").write_text(program.question(32, 4096, 4096, int(size), [1]), encoding="utf-8")
         assert f"time of a batch     {chain} s" in printed("crossopt solve llama.yaml", capsys)
-        told = printed(f"crossopt solve {LAB / 'llama.yaml'} --set microbatch={size}", capsys)
+        told = printed(f"crossopt solve {LAB / 'llama.yaml'} --set microbatch={size} --verbose", capsys)
         assert [f"{float(figure):.4g}" for figure in re.findall(r"^ +step time +([\d.]+) s$", told, re.MULTILINE)[:1]] == [full]
         for name, part in zip(("compute", "pipeline bubble", "recompute"), parts, strict=True):
             found = re.search(rf"^ +{name} +([\d.]+) (m?s) ", told, re.MULTILINE)
