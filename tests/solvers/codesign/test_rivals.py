@@ -26,11 +26,13 @@ from crossopt.instances.codesign.space import combinations, device_at, hardware_
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.sheets.codesign.design import baseline_label, baseline_text
 from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.codesign import engines
 from crossopt.solvers.codesign.answer import candidate_in
 from crossopt.solvers.codesign.baselines import recipes, searchers
 from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip, usual_chips
 from crossopt.solvers.codesign.baselines.recipes import (
     RECIPES,
+    Practice,
     fsdp_design,
     own_recipe,
     pipedream_design,
@@ -723,3 +725,17 @@ def test_what_two_dies_hold_is_used() -> None:
     assert large[1]["dies"] == 2.0
     assert large[2].throughput > 1.8 * small[2].throughput
     assert {choice["dies"] for _, choice, _ in two} == {1.0, 2.0}
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(60.0, 30.0), (3.0, 2.0), (1.0, 0.9)])
+def test_recipes_take_half_of_a_long_limit_and_most_of_a_short_one(monkeypatch: pytest.MonkeyPatch, limit: float, seconds: float) -> None:
+    given = list[float]()
+
+    def late(instance: Instance, deadline: float) -> Practice:
+        given.append(deadline)
+        raise TimeoutError
+
+    monkeypatch.setattr(engines, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(engines, "practice_of", late)
+    assert engines._practice(read_instance("instances/tiny.yaml"), Limits(limit), unwatched) == (None, None)
+    assert given == [seconds]

@@ -10,7 +10,8 @@ from itertools import count, product
 from math import inf
 from pathlib import Path
 from time import monotonic
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from crossopt.reports.cli import main
 from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
 from crossopt.solvers.backends.arrays import Look, Session
-from crossopt.solvers.sharding import engines, exhaustive, judge, messages, run, search
+from crossopt.solvers.sharding import engines, exhaustive, integer, judge, messages, run, search
 from crossopt.solvers.sharding import engines as searching
 from crossopt.solvers.sharding import engines as warming
 from crossopt.solvers.sharding.engines import ENGINES, MESSAGE, quick, simplest, warm_search, warmed
@@ -53,8 +54,11 @@ from crossopt.solvers.sharding.regions import (
     NODES,
     Layout,
     best_choice,
+    changes_of,
     closed,
     difference,
+    events_of,
+    fits,
     gathered,
     layout_of,
     least_slack,
@@ -223,6 +227,27 @@ def test_a_region_ends_at_its_best_choice_or_no_worse(seed: int) -> None:
         assert value == min(choices)
 
 
+def test_a_move_fits_where_the_choice_that_it_leads_to_keeps_the_limit() -> None:
+    """From a choice that keeps it, to any labels of some nodes."""
+    fitting, breaking = 0, 0
+    for seed in range(300):
+        core, random = unreduced(tiny(seed, nodes=6, most=3)), np.random.default_rng(seed)
+        known = choices_of(core)
+        if core.limit is None or not known:
+            continue
+        labels, layout = known[seed % len(known)][0], layout_of(core)
+        standing, events = standing_of(core, layout, labels), events_of(layout, 4)
+        region = region_of(layout.entries, len(core), int(core.counts.max()), 6)
+        count = region.sizes[NODES] = gathered(layout, region, seed_of(seed), seed % 6, 4, 0)
+        found = labels.copy()
+        found[region.nodes[:count]] = region.labels[:count] = random.integers(0, core.counts[region.nodes[:count]])
+        changes_of(layout, standing, region, events)
+        fit = bool(events.filled[0] == 0 or fits(standing, events))
+        assert fit == (len(chosen_memory(core, found)[0]) == 0)
+        fitting, breaking = fitting + fit, breaking + (not fit)
+    assert min(fitting, breaking) > 10
+
+
 # The integer model against every choice of tiny problems, and its parts by hand.
 
 
@@ -278,6 +303,16 @@ def test_a_known_value_leaves_only_what_is_better() -> None:
             if run.bound != run.cost:
                 close(run)
             assert run.cost == run.bound == choices[0][1]
+
+
+@pytest.mark.parametrize(("bound", "told"), [(2.5, 12), (2.0, 12), (-0.25, 9), (float("inf"), None)])
+def test_a_bound_of_the_solver_is_rounded_down(monkeypatch: pytest.MonkeyPatch, bound: float, told: int | None) -> None:
+    monkeypatch.setattr(integer, "_not_believed", lambda model: 0)
+    given = list[int]()
+    model: Any = SimpleNamespace(unit=1.0, core=SimpleNamespace(constant=10), session=SimpleNamespace(name="highs"))
+    run: Any = SimpleNamespace(bound_in_floats=lambda value, by: given.append(value))
+    integer._tell(model, run, bound)
+    assert given == ([] if told is None else [told])
 
 
 def test_rows_of_memory_say_what_the_limit_says() -> None:
