@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from crossopt import __version__
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.files.dataclass_json import from_plain, to_plain
+from crossopt.instances.files.dataclass_json import from_file, to_file
 from crossopt.instances.files.saved import NEWEST
 from crossopt.solvers.proofs import Proof, Relaxed, Steps, UnverifiedBound
 
@@ -185,16 +185,13 @@ def to_text(result: "Result[A, D]") -> str:
 
 def plain_result(result: "Result[A, D]") -> dict[str, Any]:
     """The result as plain data."""
-    return {"format": NEWEST, **to_plain(result)}
+    return to_file({"format": NEWEST}, result)
 
 
 def result_in(data: object, answer: type[A], details: type[D], path: str = "") -> "Result[A, D]":
     """The result in plain data; a ValueError, with the path of what is wrong, if it is none."""
-    if not isinstance(data, dict) or data.get("format") != NEWEST:
-        raise ValueError(f"this is no result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)")
-    plain = {key: value for key, value in data.items() if key != "format"}
-    found: Result[A, D] = from_plain(Result, plain, path, {"A": answer, "D": details})
-    return found
+    refusal = f"this is no result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)"
+    return from_file(Result, data, {"format": NEWEST}, refusal, path, {"A": answer, "D": details})
 
 
 def in_text(progress: Progress, unit: str) -> str:

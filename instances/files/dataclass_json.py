@@ -10,6 +10,7 @@ from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+K = TypeVar("K")
 INLINE: Final = MappingProxyType({"inline": True})
 """The metadata of a dictionary whose keys stand beside the other fields of its dataclass."""
 _GREATEST, _WHOLE = 1.7e308, 1 << 63
@@ -20,11 +21,29 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - dataclasses of any kind
     """A dataclass with all inside it as dictionaries, lists and plain values; other values as they are."""
     if is_dataclass(value) and not isinstance(value, type):
         inline = _inline(type(value))
-        plain = {name: to_plain(getattr(value, name)) for name in _fields_of(type(value)) if name != inline}
-        return plain | to_plain(getattr(value, inline)) if inline else plain
+        plain = dict[str, Any]()
+        for name in _fields_of(type(value)):
+            item = to_plain(getattr(value, name))
+            plain |= item if name == inline else {name: item}
+        return plain
     if isinstance(value, dict):
         return {key: to_plain(item) for key, item in value.items()}
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def to_file(head: Mapping[str, str | int], value: Any) -> dict[str, Any]:  # noqa: ANN401 - of every dataclass
+    """A dataclass as a file holds it: what the file is, such as its kind and format, then the fields."""
+    return {**head, **to_plain(value)}
+
+
+def from_file(
+    kind: type[K], data: object, head: Mapping[str, str | int], refusal: str, path: str = "", types: Mapping[str, Any] | None = None
+) -> K:
+    """The dataclass in a file that begins with this head; a ValueError with the refusal where another one stands there."""
+    if not isinstance(data, dict) or any(data.get(name) != value for name, value in head.items()):
+        raise ValueError(refusal)
+    found: K = from_plain(kind, {name: value for name, value in data.items() if name not in head}, path, types)
+    return found
 
 
 def from_plain(kind: Any, data: object, path: str = "", types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - of every dataclass

@@ -4,7 +4,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from time import monotonic
@@ -13,12 +13,13 @@ from typing import Any
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.dataclass_json import INLINE, from_file, to_file
 from crossopt.instances.files.saved import read_as
 from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.keeper import SHARE, keeper
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.amounts import several
-from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, result_in, to_text
+from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, plain_result, result_in
 from crossopt.solvers.checking import ANEW, Report, differences, solve_and_hold
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
@@ -88,13 +89,32 @@ class SavedFront:
     """Their figures, and their results."""
 
 
+@dataclass(frozen=True, slots=True)
+class _SavedPoint:
+    """A point as the file holds it, with its two figures by their names."""
+
+    figures: dict[str, float] = field(metadata=INLINE)
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _FrontFile:
+    """A front as its file holds it."""
+
+    figures: tuple[str, str]
+    question: dict[str, Any]
+    asked: int
+    stopped: str
+    proved: bool
+    points: tuple[_SavedPoint, ...]
+
+
 def front_json(instance: Instance, options: Namespace, found: Front) -> str:
     """The front as JSON text."""
     first, _, second = options.pareto.partition(",")
-    points = [{first: point.first, second: point.second, "result": json.loads(to_text(point.result))} for point in found.points]
-    told = {"asked": options.points, "stopped": found.stopped, "proved": found.proved, "points": points}
-    data = {"kind": KIND, "figures": [first, second], "question": described(FAMILY, instance), **told}
-    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    points = tuple(_SavedPoint({first: point.first, second: point.second}, plain_result(point.result)) for point in found.points)
+    saved = _FrontFile((first, second), described(FAMILY, instance), options.points, found.stopped, found.proved, points)
+    return json.dumps(to_file({"kind": KIND}, saved), indent=2, ensure_ascii=False) + "\n"
 
 
 def check_front(path: Path, cross_check: bool) -> Report:
@@ -203,24 +223,25 @@ def _strangers(front: SavedFront) -> list[int]:
 
 def front_in_file(data: Any) -> SavedFront:  # noqa: ANN401
     """The front; a ValueError where there is none."""
-    if not isinstance(data, dict) or data.keys() != {"kind", *_KEYS} or not all(isinstance(data[key], kind) for key, kind in _KEYS.items()):
-        remedy = "write one with `crossopt solve FILE --pareto A,B --out FRONT.json`"
-        raise ValueError(f"a front needs {', '.join(_KEYS)}, and nothing else ({remedy})")
-    figures = tuple(map(str, data["figures"]))
-    if len(figures) != 2 or not all(isinstance(point, dict) and set(point) == {*figures, "result"} for point in data["points"]):
+    remedy = "write one with `crossopt solve FILE --pareto A,B --out FRONT.json`"
+    try:
+        saved = from_file(_FrontFile, data, {"kind": KIND}, "this is no front")
+    except ValueError as error:
+        raise ValueError(f"{error} ({remedy})") from error
+    if any(point.figures.keys() != set(saved.figures) for point in saved.points):
         raise ValueError("every point of a front needs its two figures and its result")
-    points = [
-        (tuple(point[name] for name in figures), result_in(point["result"], Designs, Priced, f"points[{place}].result."))
-        for place, point in enumerate(data["points"])
-    ]
-    for said, result in points:
-        if not all(isinstance(figure, int | float) and not isinstance(figure, bool) for figure in said):
-            raise ValueError("the figures of a point are numbers")
-        if not isinstance(result.question.get("settings"), list) or not isinstance(result.question.get("objective"), str):
-            raise ValueError("the result of every point needs its question, with settings and objective")
-    told: dict[str, Any] = {key: data[key] for key in ("question", "stopped", "proved")}
-    return SavedFront(figures=figures, asked=int(data["asked"]), points=tuple(points), **told)
+    points = tuple(
+        ((point.figures[saved.figures[0]], point.figures[saved.figures[1]]), _result_in(point.result, place))
+        for place, point in enumerate(saved.points)
+    )
+    return SavedFront(saved.question, saved.figures, saved.asked, saved.stopped, saved.proved, points)
 
 
-_KEYS: dict[str, type] = {"figures": list, "question": dict, "asked": int, "stopped": str, "proved": bool, "points": list}
+def _result_in(data: object, place: int) -> DesignResult:
+    result = result_in(data, Designs, Priced, f"points[{place}].result.")
+    if not isinstance(result.question.get("settings"), list) or not isinstance(result.question.get("objective"), str):
+        raise ValueError("the result of every point needs its question, with settings and objective")
+    return result
+
+
 _MOST = 1_000_000

@@ -5,13 +5,15 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from crossopt.instances.files.dataclass_json import from_plain, to_plain
+from crossopt.instances.files.dataclass_json import from_file, to_file, to_plain
+from crossopt.instances.files.saved import NEWEST
 from crossopt.instances.studies.study import Claims
 from crossopt.solvers.answer import Start, Status
 from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.sweeps.listed import Axis
 
-KIND, FORMAT = "study", 2
+KIND = "study"
+_HEAD: dict[str, str | int] = {"kind": KIND, "format": NEWEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +146,7 @@ def _question_of(run: Run) -> int:
 
 def text_of(study: Study) -> str:
     """The study as JSON text, with a line for each run."""
-    plain = {"kind": KIND, "format": FORMAT, **to_plain(study)}
-    parts = [f" {json.dumps(name)}: {_lines(value)}" for name, value in plain.items()]
+    parts = [f" {json.dumps(name)}: {_lines(value)}" for name, value in to_file(_HEAD, study).items()]
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
@@ -157,7 +158,5 @@ def _lines(value: object) -> str:
 
 def from_json(data: object) -> Study:
     """The study in plain data; a ValueError in words if it is none."""
-    if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != FORMAT:
-        raise ValueError(f"these are no runs of format {FORMAT} (write some with `crossopt compare FILE --out RUNS.json`)")
-    study: Study = from_plain(Study, {key: value for key, value in data.items() if key not in {"kind", "format"}})
-    return study
+    refusal = f"these are no runs of format {NEWEST} (write some with `crossopt compare FILE --out RUNS.json`)"
+    return from_file(Study, data, _HEAD, refusal)

@@ -15,17 +15,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.careful import bytes_of, why_unreadable
-from crossopt.instances.files.saved import read_as, write_whole
+from crossopt.instances.files.dataclass_json import from_file, from_plain, to_file, to_plain
+from crossopt.instances.files.saved import NEWEST, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import Start, result_in
 from crossopt.solvers.family import family_of
 from crossopt.solvers.sweeps.listed import LENGTH, Axis, Listed, Point, Row, question_digest, subjects_of
 
-FORMAT: Final = 2
 STUDY: Final = "STUDY.json"
 RESULTS, FAILED, RUNNING = "results", "failed", "running"
 _OURS: Final = (STUDY, RESULTS, FAILED, RUNNING)
@@ -34,7 +34,8 @@ _LARGEST: Final = 256 << 20
 """Bytes of a result."""
 _NAME: Final = re.compile(rf"([0-9a-f]{{{LENGTH}}})\.([0-9a-f]{{{_DIGEST}}})\.json")
 _KEY: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}")
-_CUT: Final = f"this list of a sweep was edited or cut off, or is none of format {FORMAT}"
+_HEAD: Final = {"format": NEWEST}
+_CUT: Final = f"this list of a sweep was edited or cut off, or is none of format {NEWEST}"
 _BETTER: Final = ("OPTIMAL", "INFEASIBLE", "FEASIBLE", "UNKNOWN")
 
 
@@ -88,24 +89,32 @@ def known(folder: Path, mark: str) -> Listed | None:
     return listed if listed and listed.mark == mark else None
 
 
+@dataclass(frozen=True, slots=True)
+class _List:
+    """The list as its file holds it."""
+
+    title: str
+    axes: tuple[tuple[str, str, tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]], ...]
+    """Of each axis its name, its setting, the values, and the settings beside it."""
+    subjects: tuple[tuple[str, str], ...]
+    mark: str
+    points: tuple[tuple[str, str, tuple[str, ...], str, str], ...]
+    """Of each point its name, subject, values, kind and digest."""
+    runs: tuple[tuple[int, str, int, float | None, str, Start], ...]
+    """Of each run its question, engine, seed, seconds, key and start."""
+
+
 def text_of(listed: Listed) -> str:
     """The list as JSON, with a line for each point and each run."""
-    points = [json.dumps([one.name, one.subject, list(one.at), one.kind, one.digest]) for one in listed.points]
-    rows = [json.dumps(_plain_row(row)) for row in listed.rows]
-    axes = [[axis.name, axis.setting, axis.values, axis.beside] for axis in listed.axes]
-    head = f'"format": {FORMAT},\n"title": {json.dumps(listed.title)},\n"axes": {json.dumps(axes)}'
-    head += f',\n"subjects": {json.dumps(subjects_of(listed.points))},\n"mark": "{listed.mark}"'
-    return f'{{{head},\n"points": [\n{_lines(points)}],\n"runs": [\n{_lines(rows)}]}}\n'
+    axes = tuple((axis.name, axis.setting, axis.values, axis.beside) for axis in listed.axes)
+    points = tuple((one.name, one.subject, one.at, one.kind, one.digest) for one in listed.points)
+    runs = tuple((row.question, row.engine, row.seed, row.seconds, row.key, row.start) for row in listed.rows)
+    saved = to_file(_HEAD, _List(listed.title, axes, tuple(subjects_of(listed.points)), listed.mark, points, runs))
+    return "{" + ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in saved.items()) + "}\n"
 
 
-def _plain_row(row: Row) -> list[int | float | str | None]:
-    """A run without the start that is usual."""
-    plain: list[int | float | str | None] = [row.question, row.engine, row.seed, row.seconds, row.key]
-    return plain if row.start == "recipe" else [*plain, row.start]
-
-
-def _lines(items: list[str]) -> str:
-    return ",\n".join(items) + "\n"
+def _lines(value: object) -> str:
+    return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]" if isinstance(value, list) else json.dumps(value)
 
 
 def listing(folder: Path) -> Listed:
@@ -120,36 +129,17 @@ def listing(folder: Path) -> Listed:
         raise InstanceError(str(path), [replace(fault, message=f"{_CUT} ({remedy})") for fault in error.faults]) from error
 
 
-def _listed(data: Any) -> Listed:  # noqa: ANN401 - JSON as it is
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(_CUT)
+def _listed(data: object) -> Listed:
     try:
-        points = tuple(Point(name, subject, tuple(at), kind, digest) for name, subject, at, kind, digest in data["points"])
-        rows = tuple(Row(*row) for row in data["runs"])
-        axes = tuple(_axis(*one) for one in data["axes"])
-        listed = Listed(data["title"], axes, points, rows, str(data["mark"]))
-        if [list(pair) for pair in subjects_of(points)] != data["subjects"]:
-            raise ValueError(_CUT)
-        sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows) and isinstance(listed.title, str)
-        sound = sound and all(row.start in get_args(Start) for row in rows)
-        sound = sound and all(KINDS[point.kind].family and all(isinstance(word, str) for word in _words_of(point)) for point in points)
-    except (KeyError, TypeError, ValueError) as error:
+        saved = from_file(_List, data, _HEAD, _CUT)
+    except ValueError as error:
         raise ValueError(_CUT) from error
-    if not sound:
+    points, rows = tuple(Point(*point) for point in saved.points), tuple(Row(*run) for run in saved.runs)
+    sound = all(0 <= row.question < len(points) and _KEY.fullmatch(row.key) for row in rows)
+    sound = sound and all(point.kind in KINDS and KINDS[point.kind].family for point in points)
+    if not sound or tuple(subjects_of(points)) != saved.subjects:
         raise ValueError(_CUT)
-    return listed
-
-
-def _axis(name: str, setting: str, values: list[str], beside: list[tuple[str, list[str]]]) -> Axis:
-    if not all(
-        isinstance(word, str) for column in ([name, setting], values, *([key, *column] for key, column in beside)) for word in column
-    ):
-        raise ValueError(_CUT)
-    return Axis(name, setting, tuple(values), tuple((key, tuple(column)) for key, column in beside))
-
-
-def _words_of(point: Point) -> tuple[str, ...]:
-    return point.name, point.subject, *point.at, point.digest
+    return Listed(saved.title, tuple(Axis(*axis) for axis in saved.axes), points, rows, saved.mark)
 
 
 # --- results -------------------------------------------------------------------------------------------------------------------------
@@ -232,17 +222,16 @@ def _rank(data: dict[str, Any]) -> tuple[bool, int, float, float]:
 
 def keep_failure(folder: Path, key: str, failure: Failure) -> None:
     """Say why a run has no answer."""
-    told = {"words": failure.words, "code": failure.code, "tries": failure.tries, "tail": failure.tail}
-    write_whole(folder / FAILED / f"{key}.json", json.dumps(told, indent=1) + "\n")
+    write_whole(folder / FAILED / f"{key}.json", json.dumps(to_plain(failure), indent=1) + "\n")
 
 
 def failure_of(folder: Path, key: str) -> Failure | None:
     """Why a run has no answer, where that was said; a file that was edited or cut off says nothing, so that it is asked again."""
     try:
-        data = json.loads((folder / FAILED / f"{key}.json").read_bytes())
-        return Failure(str(data["words"]), int(data["code"]), int(data["tries"]), str(data["tail"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        failure: Failure = from_plain(Failure, json.loads((folder / FAILED / f"{key}.json").read_bytes()))
+    except (OSError, ValueError):
         return None
+    return failure
 
 
 def forget_failure(folder: Path, key: str) -> None:
