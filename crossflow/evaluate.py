@@ -28,7 +28,7 @@ class Limit:
     """The dimension of both figures, as the instances name it."""
 
     @property
-    def kept(self) -> bool:
+    def satisfied(self) -> bool:
         return self.used <= self.available
 
     @property
@@ -86,7 +86,7 @@ class Evaluation:
 
     @property
     def feasible(self) -> bool:
-        return all(limit.kept for limit in self.limits)
+        return all(limit.satisfied for limit in self.limits)
 
     @property
     def binding(self) -> tuple[str, ...]:

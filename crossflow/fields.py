@@ -118,7 +118,7 @@ class Setting:
 
     open: tuple[object, ...] = ()
     """Options if everything is open: these, the keyword's, or all values of the type."""
-    word: str | None = None
+    keyword: str | None = None
     """Keyword in questions for options that follow from the network or the cluster."""
     usual: object = None
     """Value if a question does not state the setting, if not a plan's default."""

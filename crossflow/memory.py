@@ -122,7 +122,7 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     """Adapters outside the experts (attention, shared experts), and adapters of the rank's experts."""
     several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
     splits = (sharding.tensor, sharding.tensor, expert_split(model, sharding))
-    attention, shared, one = (model.lora_rank * (ends.whole + ends.split / split) for ends, split in zip(several, splits, strict=True))
+    attention, shared, one = (model.lora_rank * (ends.replicated + ends.split / split) for ends, split in zip(several, splits, strict=True))
     return Weights(attention + shared, model.experts * one / (sharding.expert if model.experts > 1 else 1.0))
 
 
@@ -281,8 +281,8 @@ class _Common:
 
     weights: tuple[Weights, ...]
     trained: tuple[Weights, ...]
-    kept: Real
-    whole: Real
+    saved: Real
+    saved_in_full: Real
     largest: Real
     largest_trained: Real
     split: Split
@@ -330,7 +330,7 @@ def _working(model: Transformer, sharding: Sharding, stage: Real, held: Real, co
     head = 0.0 if model.lora_rank else table
     gathered = [np.where(sharding.zero > 2.5, size * (one + common.largest), 0.0) for one in (common.largest, table)]
     scattered = size * common.largest_trained + added * np.maximum(common.largest_trained, head)
-    layer = gathered[0] + np.where(sharded, scattered, 0.0) + (common.whole - common.kept)
+    layer = gathered[0] + np.where(sharded, scattered, 0.0) + (common.saved_in_full - common.saved)
     logits = sharding.microbatch * model.sequence / sharding.context * (model.vocabulary / sharding.tensor)
     loss = max(model.logit_peak_bytes - model.logit_bytes, 0.0) * logits
     at_head = gathered[1] + np.maximum(loss, np.where(sharded, (size + added) * head, 0.0))
@@ -341,11 +341,11 @@ def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Co
     """Stored activations that stay on the device; where others are offloaded, the remaining layers may be those that store everything."""
     resident = on_device(sharding, "activations", held * flight)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
-        return resident * common.kept
+        return resident * common.saved
     full = np.minimum(resident, (held - layers_again(sharding.recompute, sharding.interleave, held)) * flight)
-    mixed = full * common.whole + (resident - full) * common.kept
+    mixed = full * common.saved_in_full + (resident - full) * common.saved
     part = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
-    return np.where(part, mixed, resident * _mean_kept(sharding, common.kept, common.whole, held))
+    return np.where(part, mixed, resident * _mean_kept(sharding, common.saved, common.saved_in_full, held))
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:

@@ -86,7 +86,7 @@ class Ends:
     A matrix from n to m has an adapter of rank r with r (n + m) weights; what tensor parallelism splits is split in the adapter too.
     """
 
-    whole: int
+    replicated: int
     split: int
     matrices: int
 
@@ -117,7 +117,7 @@ def _adapted(model: Transformer, experts: int) -> int:
     """Adapter parameters of attention, of shared experts and of this many further experts."""
     fixed = (attention_ends(model), feed_forward_ends(model, model.shared_experts))
     one = feed_forward_ends(model, 1)
-    return model.lora_rank * (sum(ends.whole + ends.split for ends in fixed) + experts * (one.whole + one.split))
+    return model.lora_rank * (sum(ends.replicated + ends.split for ends in fixed) + experts * (one.replicated + one.split))
 
 
 def trained_parameters(model: Transformer) -> int:

@@ -63,22 +63,22 @@ says of which offloading that is true."""
 class Plan:
     """One parallel plan. The product of tensor, context, pipeline and data is the number of devices."""
 
-    tensor: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share each layer's weights (TP)")] = 1
-    context: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks that share the tokens of a sequence (CP)")] = 1
-    pipeline: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("stages that share the layers (PP)")] = 1
+    tensor: Annotated[int, Bounds(1), Setting(keyword="divisors"), Doc("ranks that share each layer's weights (TP)")] = 1
+    context: Annotated[int, Bounds(1), Setting(keyword="divisors"), Doc("ranks that share the tokens of a sequence (CP)")] = 1
+    pipeline: Annotated[int, Bounds(1), Setting(keyword="divisors"), Doc("stages that share the layers (PP)")] = 1
     data: Annotated[
         int,
         Bounds(1),
-        Setting(word="divisors", usual="divisors"),
+        Setting(keyword="divisors", usual="divisors"),
         Doc("replicas (DP); `divisors` takes what the other degrees leave of the devices"),
     ] = 1
-    expert: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("ranks, of the replicas, over which experts are spread (EP)")] = 1
+    expert: Annotated[int, Bounds(1), Setting(keyword="divisors"), Doc("ranks, of the replicas, over which experts are spread (EP)")] = 1
     """With `expert_tensor`, of all ranks of a stage."""
-    microbatch: Annotated[int, Bounds(1), Setting(word="divisors"), Doc("sequences per replica and microbatch")] = 1
+    microbatch: Annotated[int, Bounds(1), Setting(keyword="divisors"), Doc("sequences per replica and microbatch")] = 1
     interleave: Annotated[
         int,
         Bounds(1),
-        Setting(word="divisors"),
+        Setting(keyword="divisors"),
         Doc("chunks of layers per stage (virtual stages); `divisors` are those of the layers, also with embedding and head"),
     ] = 1
     sequence_parallel: Annotated[bool, Setting(), Doc("also split norms and dropouts over the tensor ranks")] = False
@@ -110,7 +110,7 @@ class Plan:
     shard: Annotated[
         int,
         Bounds(0, 2**31),
-        Setting(word="nodes"),
+        Setting(keyword="nodes"),
         Doc(
             "ranks, of data times context parallel, that form a ZeRO sharding group (HSDP); 0 is all, `nodes` also as many "
             "as 1, 2 and 4 nodes"

@@ -35,7 +35,7 @@ class Program:
     costs: Array
     highs: Array
     """All columns are from 0 on."""
-    whole: Mask
+    integral: Mask
     """Which columns are integers."""
     rows: Rows
 

@@ -76,17 +76,17 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
         raise _lacking("instance.source", f"{KINDS[kind].about} are asked in YAML, and {quoted(source)} is an author's file")
     root = _naming(path, kind) if authors else read_text(text, source)
     if authors:
-        beside.kept[path.name] = text
+        beside.texts[path.name] = text
     return _question_in(kind, Written(source, text, root, given, beside, workload))
 
 
 def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401
     files, text = Files(path.parent), ""
     if path == STANDARD_INPUT:
-        files.kept[path.name] = text_in(standard_input(), source)
+        files.texts[path.name] = text_in(standard_input(), source)
     if not is_graph_file(path):
         start = file_start(path)
-        text = files.kept.get(path.name) or (text_in(start, str(path)) if 0 < len(start) < LOOKED_AT else text_of(path))
+        text = files.texts.get(path.name) or (text_in(start, str(path)) if 0 < len(start) < LOOKED_AT else text_of(path))
         root = read_text(text, source)
     else:
         root = _naming(path, kind)

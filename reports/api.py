@@ -133,7 +133,7 @@ def evaluate(question: QuestionSource, settings: Settings | None = None, workloa
 
 
 def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:
-    """Verify a saved result from its question alone: `.accepted`, `.checked`, `.refused`, `.told` (solver-reported)."""
+    """Verify a saved result from its question alone: `.accepted`, `.checked`, `.refused`, `.unverified` (solver-reported)."""
     from crossopt.reports.commands.families import check as checked  # noqa: PLC0415
 
     with _file(result) as path:

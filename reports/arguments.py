@@ -575,7 +575,7 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="RUNS.json",
-        help="write every run, of other questions the answer and its rivals, as JSON to this file; - is standard output",
+        help="write every run, of other questions the answer and its baselines, as JSON to this file; - is standard output",
     )
     parser.add_argument(
         "--chart", type=Path, metavar="PAGE.html", help="of joint designs: draw the comparison as a page of HTML into this file"

@@ -188,7 +188,7 @@ def _by_kind(options: argparse.Namespace) -> int:
     return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
-_UNCHECKED = "nothing checks the words beside: names, notes, seconds, versions, and which rivals were asked"
+_UNCHECKED = "nothing checks the words beside: names, notes, seconds, versions, and which baselines were asked"
 _UNCHECKED_MODEL = "not covered: that this is the model of a question (`crossopt check` of the result shows that), and comments"
 
 
@@ -210,7 +210,7 @@ def _check(options: argparse.Namespace) -> int:
         sys.stdout.write(fitted(f"  {line}\n"))
     if report.accepted:
         sys.stdout.write(fitted(f"  {_UNCHECKED_MODEL if options.file.suffix == VIPR else _UNCHECKED}\n"))
-    accepted = "accepted, but for the bound, which is told and not proved anew" if report.told else "accepted"
+    accepted = "accepted, but for the bound, which is told and not proved anew" if report.unverified else "accepted"
     sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED
 
@@ -250,13 +250,13 @@ def _accuracy(options: argparse.Namespace) -> int:
     sheet = accuracy_sheet(name, result, options.worst)
     report = f"{json.dumps(document(name, result), indent=2, allow_nan=False)}\n" if options.json else terminal(sheet)
     try:
-        if options.plot and result.priced:
+        if options.plot and result.predictions:
             write_whole(options.plot, plot(name, result))
         elif options.plot:
             sys.stderr.write(f"--plot {options.plot}: not written, as no run could be priced\n")
     finally:  # a full disk must not cost the answer
         sys.stdout.write(report)
-    return ANSWERED if result.priced else INVALID
+    return ANSWERED if result.predictions else INVALID
 
 
 def _refuse_forms(options: argparse.Namespace) -> None:
@@ -279,7 +279,7 @@ def _accuracy_as(options: argparse.Namespace, result: "Accuracy") -> int:
         sys.stdout.write(written)
     else:
         write_whole(options.out, written)
-    return ANSWERED if result.priced else INVALID
+    return ANSWERED if result.predictions else INVALID
 
 
 def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:

@@ -40,7 +40,7 @@ class Limits:
 class Progress:
     """How far an engine is."""
 
-    words: str
+    label: str
     best: float | None
     """Value of the best design so far."""
     bound: float | None = None
@@ -104,7 +104,7 @@ class SearchOutcome(Generic[A]):
     reasons: tuple[str, ...] = ()
     """Why there is no answer."""
     notes: tuple[str, ...] = ()
-    rivals: tuple[Baseline[A], ...] = ()
+    baselines: tuple[Baseline[A], ...] = ()
     trace: Trace = ()
     value: Number | None = None
     """What the engine thinks that its answer costs, which the judge must find too; None to leave it to the judge."""
@@ -113,7 +113,7 @@ class SearchOutcome(Generic[A]):
     coarse: float = 0.0
     """A gap that the engine cannot tell from none: where a smaller one was asked, this is."""
     seconds: float | None = None
-    """Until this was known, where rivals are asked after it."""
+    """Until this was known, where baselines are asked after it."""
     uncounted: float = 0.0
     """Seconds of loading code, which are not told among those of an answer; time limits count them."""
     solver: str = ""
@@ -142,7 +142,7 @@ class Result(Generic[A, D]):
     """What the judge says of the answer beside its value."""
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
-    rivals: tuple[Baseline[A], ...]
+    baselines: tuple[Baseline[A], ...]
     parts: tuple["Result[A, D]", ...]
     """Answers to narrower questions, which this one rests on: each a result of its own."""
     trace: Trace
@@ -156,7 +156,7 @@ class Result(Generic[A, D]):
         return self.proof.by if self.proof else ""
 
     @property
-    def told(self) -> bool:
+    def unverified(self) -> bool:
         """Whether somebody says more than anybody can show again."""
         return is_unverified(self.proof, self.parts)
 
@@ -169,13 +169,13 @@ class Result(Generic[A, D]):
     def settled(self) -> bool:
         """Whether it is proved, or somebody says as much: that the answer is as good as was asked, or that there is none."""
         near = self.value is None or (self.gap is not None and self.gap <= self.gap_asked)
-        return self.proved or (self.proof is not None and self.told and near)
+        return self.proved or (self.proof is not None and self.unverified and near)
 
 
 def is_unverified(proof: Proof | None, parts: "Sequence[Result[Any, Any]]") -> bool:
     """Whether a proof, or one of the answers that it rests on, is somebody's word."""
-    own = isinstance(proof, UnverifiedBound | Relaxed) or (isinstance(proof, Steps) and proof.told)
-    return own or any(part.told for part in parts)
+    own = isinstance(proof, UnverifiedBound | Relaxed) or (isinstance(proof, Steps) and proof.unverified)
+    return own or any(part.unverified for part in parts)
 
 
 def to_text(result: "Result[A, D]") -> str:
@@ -190,14 +190,14 @@ def plain_result(result: "Result[A, D]") -> dict[str, Any]:
 
 def result_in(data: object, answer: type[A], details: type[D], path: str = "") -> "Result[A, D]":
     """The result in plain data; a ValueError, with the path of what is wrong, if it is none."""
-    refusal = f"this is no result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)"
+    refusal = f"this is not a result of format {NEWEST} (solve the question again: `crossopt solve FILE --out RESULT.json`)"
     return from_file(Result, data, {"format": NEWEST}, refusal, path, {"A": answer, "D": details})
 
 
 def in_text(progress: Progress, unit: str) -> str:
     """How far an engine is, on one line."""
     best = "nothing yet" if progress.best is None else f"best {progress.best:.5g} {unit}"
-    return f"{progress.words}  {best}{_gap(progress)}"
+    return f"{progress.label}  {best}{_gap(progress)}"
 
 
 def _gap(progress: Progress) -> str:
@@ -251,11 +251,11 @@ def versions(solver: str = "") -> dict[str, str]:
     return {"crossopt": __version__, "numpy": np.__version__, "python": python, **({"solver": solver} if solver else {})}
 
 
-def baseline_faults(bound: float | None, rivals: Sequence[Baseline[Any]]) -> list[str]:
+def baseline_faults(bound: float | None, baselines: Sequence[Baseline[Any]]) -> list[str]:
     """Plans beside the answer that its bound denies; an infinite bound denies every plan."""
     if bound is None:
         return []
-    beaten = [(rival.name, rival.value) for rival in rivals if rival.value is not None and rival.value < bound]
+    beaten = [(baseline.name, baseline.value) for baseline in baselines if baseline.value is not None and baseline.value < bound]
     denied = "that nothing is possible" if bound == float("inf") else f"that none is below {bound!r}"
     return [f"bound: {name!r} takes {value!r}, the result says {denied}" for name, value in beaten]
 

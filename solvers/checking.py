@@ -38,7 +38,7 @@ class Report:
 
     checked: tuple[str, ...]
     refused: tuple[str, ...]
-    told: bool = False
+    unverified: bool = False
     """Whether a bound was told and not proved anew."""
 
     @property
@@ -78,15 +78,15 @@ def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watc
         report, name = _proved(family, part, narrower, watch, cross_check), family.part_name(question, narrower)
         checked += [f"{name}: {line}" for line in report.checked]
         refused += [f"{name}: {line}" for line in report.refused]
-        told = told or report.told
+        told = told or report.unverified
     claims = saved.bound is not None or (saved.settled and saved.value is None)
-    prove = family.cross_check if cross_check and saved.told and family.cross_check else family.prove
+    prove = family.cross_check if cross_check and saved.unverified and family.cross_check else family.prove
     proved = prove(question, saved, watch) if claims and not refused else Proved()
     if proved.by and proved.by != saved.proved_by and not isinstance(saved.proof, UnverifiedBound):
         refused.append(f"proof: it is {proved.by!r}, the result says {short(saved.proved_by)}")
-    if proved.told and not saved.told:
+    if proved.unverified and not saved.unverified:
         refused.append("proof: it cannot be carried out anew, and nothing that is only told is called proved")
-    return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.told)
+    return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.unverified)
 
 
 def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
@@ -94,9 +94,9 @@ def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question
     refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
-    for place, rival in enumerate(saved.rivals):
-        refused += _baseline_value_faults(family, question, f"rivals[{place}]", rival)
-    return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.rivals)]
+    for place, baseline in enumerate(saved.baselines):
+        refused += _baseline_value_faults(family, question, f"baselines[{place}]", baseline)
+    return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.baselines)]
 
 
 def solve_and_hold(
@@ -147,7 +147,7 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     value, bound, what, least_gap = saved.value, saved.bound, f"a {family.what}", family.least_gap
     found, claims = saved.answer is not None, saved.bound is not None or saved.settled
     gap = None if value is None or bound is None else gap_between(value, bound)
-    near = is_proved(value, bound, saved.gap_asked) and not saved.told
+    near = is_proved(value, bound, saved.gap_asked) and not saved.unverified
     rules = (
         ("value, answer and details belong together", found == (value is not None) == (saved.details is not None)),
         ("a proof is told with what it proves, and only then", (saved.proof is not None) == claims),
@@ -162,7 +162,7 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
             "an answer is proved if its bound is as near as was asked and nobody's word, and only then",
             value is None or saved.proved == near,
         ),
-        ("that there is none is proved by nobody's word", value is not None or not (saved.proved and saved.told)),
+        ("that there is none is proved by nobody's word", value is not None or not (saved.proved and saved.unverified)),
         ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
         (f"proof: nothing is proved by {short(saved.proved_by)}", _is_proof_label(family, saved)),
         (f"reasons are told where there is {what}", value is None or not saved.reasons),
@@ -176,17 +176,17 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
 
 def _is_proof_label(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
     """Whether a proof is called what such proofs are; a word is whoever's it is."""
-    wordless = saved.proof is None or isinstance(saved.proof, UnverifiedBound) or not family.said
-    return wordless or re.sub(r"[0-9][0-9,]*", "N", saved.proved_by) in family.said
+    wordless = saved.proof is None or isinstance(saved.proof, UnverifiedBound) or not family.proof_labels
+    return wordless or re.sub(r"[0-9][0-9,]*", "N", saved.proved_by) in family.proof_labels
 
 
 def _long_text(saved: Result[A, D]) -> list[str]:
     """Words that nothing in the question says, and that are drawn all the same, so that they are no longer than an engine's."""
-    rivals = [word for rival in saved.rivals for word in (rival.name, rival.note)]
+    baselines = [word for baseline in saved.baselines for word in (baseline.name, baseline.note)]
     told = {
         "notes": saved.notes,
         "reasons": saved.reasons,
-        "rivals": rivals,
+        "baselines": baselines,
         "proof": (saved.proved_by,),
         "versions": (*saved.versions, *saved.versions.values()),
     }
@@ -222,23 +222,23 @@ def _amount(family: ProblemType[Q, A, D], question: Q, value: Number | None) -> 
     return f"{value!r} {unit_of(family, question)}".rstrip()
 
 
-def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str, rival: Baseline[A]) -> list[str]:
-    if rival.answer is None:
-        return [] if rival.value is None else [f"{path}: there is a value and no {family.what}"]
+def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str, baseline: Baseline[A]) -> list[str]:
+    if baseline.answer is None:
+        return [] if baseline.value is None else [f"{path}: there is a value and no {family.what}"]
     try:
-        verdict = family.judge(question, rival.answer)
+        verdict = family.judge(question, baseline.answer)
     except ValueError as error:
         return [f"{path}: the {family.what} is none of the question: {error}"]
     true = None if verdict.violations else verdict.value
-    said = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {rival.value!r}"
-    return [] if true == rival.value else [said]
+    said = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
+    return [] if true == baseline.value else [said]
 
 
 def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | None], unit: str = "s") -> Proved:
     """What is said of a bound that is held against every answer, where these are few enough to be looked at; it is told else."""
     least = least_of_all()
     if least is None:
-        return Proved((f"the bound is the word of {saved.proved_by}, not proved anew",), told=True)
+        return Proved((f"the bound is the word of {saved.proved_by}, not proved anew",), unverified=True)
     true = saved.bound <= least if saved.bound is not None else least == float("inf")
     fault = f"bound: an answer takes {least!r} {unit}, the result says that none is below {saved.bound!r}"
     return Proved(("every answer was looked at anew",), () if true else (fault,))

@@ -62,7 +62,7 @@ class Proved:
 
     checked: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    told: bool = False
+    unverified: bool = False
     by: str = ""
     """What such a proof is called, with its figures; empty where only an engine knows."""
 
@@ -141,8 +141,8 @@ class ProblemType(Generic[Q, A, D]):
     part_name: Callable[[Q, Q], str] = own_name
     """What sets a part of a question apart from the others in messages."""
     faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
-    """What else of a result is other than its question says, such as rivals that anybody can find again, and the judge prices."""
-    said: frozenset[str] = frozenset()
+    """What else of a result is other than its question says, such as baselines that anybody can find again, and the judge prices."""
+    proof_labels: frozenset[str] = frozenset()
     """What its proofs are called, with N for each number; empty where `faults` looks at that."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names of engines."""
@@ -153,7 +153,7 @@ class ProblemType(Generic[Q, A, D]):
     described: Callable[[Q], dict[str, Any]] = keep_all
     quick: Callable[[Q, float], A | None] = no_fallback
     """An answer by the simplest of rules, before a deadline of the monotonic clock, for who was ended before there was any."""
-    whole: Callable[[Q, SearchOutcome[A], Limits], SearchOutcome[A]] = found_alone
+    with_parts: Callable[[Q, SearchOutcome[A], Limits], SearchOutcome[A]] = found_alone
     """An answer that was told on the way, with the narrower answers that it rests on."""
     least_gap: float = 0.0
     """What rounding may lose: a smaller gap is none."""
@@ -252,7 +252,7 @@ def solve(
     began, ask = monotonic(), engine_of(family, engine)
 
     def whole(found: SearchOutcome[A]) -> SearchOutcome[A]:
-        return family.whole(question, found, limits)
+        return family.with_parts(question, found, limits)
 
     found = _run_engine(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
     if simplest and found.answer is None and found.stopped != "complete" and found.bound is None:
@@ -279,14 +279,14 @@ def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], 
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
     found = replace(found, value=None) if found.stopped == "interrupted" else found  # one line may know an answer, the next what it costs
-    rivals = tuple(judge_baseline(family.judge, question, rival) for rival in found.rivals)
-    values = (value, *(rival.value for rival in rivals))
+    baselines = tuple(judge_baseline(family.judge, question, baseline) for baseline in found.baselines)
+    values = (value, *(baseline.value for baseline in baselines))
     bound = None if found.bound is None else _snap_bound_to_value(family, family.lowered(question, found.bound), values)
     if value is not None and bound is not None and bound > max(value, value if found.value is None else found.value):
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if value is not None and found.value is not None and value != found.value:
         bound, found = _priced_by_the_judge(family, found, found.value, value, bound)
-    if faults := baseline_faults(bound, rivals):
+    if faults := baseline_faults(bound, baselines):
         raise VerificationError(faults[0])
     asked = max(limits.gap, found.coarse, family.least_gap)
     settled = is_proved(value, bound, asked)
@@ -309,7 +309,7 @@ def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], 
         details=verdict.details if verdict else None,
         reasons=found.reasons if settled and value is None else (),
         notes=found.notes,
-        rivals=rivals,
+        baselines=baselines,
         parts=found.parts,
         trace=_within(_closed(found.trace, value, seconds), told),
         seconds=seconds,
@@ -390,10 +390,10 @@ def _accepted(family: ProblemType[Q, A, D], question: Q, answer: A) -> Verdict[D
     return verdict
 
 
-def judge_baseline(judge: Judge[Q, A, D], question: Q, rival: Baseline[A]) -> Baseline[A]:
-    """A rival with the judge's value of its answer, or the first rule that it breaks."""
-    if rival.answer is None:
-        return rival
-    verdict = judge(question, rival.answer)
-    note = "; ".join([*([rival.note] if rival.note else []), *verdict.violations[:1]])
-    return Baseline(rival.name, None if verdict.violations else verdict.value, rival.answer, note, rival.seconds)
+def judge_baseline(judge: Judge[Q, A, D], question: Q, baseline: Baseline[A]) -> Baseline[A]:
+    """A baseline with the judge's value of its answer, or the first rule that it breaks."""
+    if baseline.answer is None:
+        return baseline
+    verdict = judge(question, baseline.answer)
+    note = "; ".join([*([baseline.note] if baseline.note else []), *verdict.violations[:1]])
+    return Baseline(baseline.name, None if verdict.violations else verdict.value, baseline.answer, note, baseline.seconds)

@@ -11,7 +11,7 @@ class UnverifiedBound:
     """Nobody but who says so knows that the bound holds."""
 
     by: str
-    form: Literal["word"] = "word"
+    form: Literal["unverified"] = "unverified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class RecomputableBound:
     """Anybody can count the bound again from the question, by the same program or by looking at everything."""
 
     by: str
-    form: Literal["counted"] = "counted"
+    form: Literal["recomputable"] = "recomputable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Steps:
     """Reductions, and steps about what they leave: anybody can carry both out again."""
 
     by: str
-    told: bool
+    unverified: bool
     """Whether more is said than that shows, by somebody's word."""
     reductions: Reductions
     certificate: Certificate | None
@@ -246,7 +246,7 @@ class MultiplierBound:
     limit: float
     """Milliseconds; nothing above it is proved."""
     prices: tuple[int, ...]
-    form: Literal["priced"] = "priced"
+    form: Literal["multipliers"] = "multipliers"
 
 
 @dataclass(frozen=True, slots=True)

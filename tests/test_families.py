@@ -128,7 +128,7 @@ def test_results_survive_json_and_are_accepted(kind: str) -> None:
         again = result_in(json.loads(to_text(result)), family.answer, family.details)
         assert again == result
         report = check(family, again, folder())
-        assert (report.refused, report.told) == ((), report.told)
+        assert (report.refused, report.unverified) == ((), report.unverified)
 
 
 @EACH
@@ -168,10 +168,10 @@ def test_every_single_edit_is_refused(kind: str, all_values: bool) -> None:
 @EACH
 def test_a_proof_is_called_what_it_is_with_its_figures(kind: str) -> None:
     """Each figure one more, and each other thing that proofs of the kind are called; whose word a bound is nothing shows."""
-    family, named = family_of(kind), {result.proof.by: result for result in results(kind) if result.proof and not result.told}
+    family, named = family_of(kind), {result.proof.by: result for result in results(kind) if result.proof and not result.unverified}
     for by, result in named.items():
         more = [f"{by[: at.start()]}{int(at[0].replace(',', '')) + 1:,}{by[at.end() :]}" for at in re.finditer("[0-9][0-9,]*", by)]
-        others = [one for one in family.said if "N" not in one and one != by]
+        others = [one for one in family.proof_labels if "N" not in one and one != by]
         question = read_again(result.question, kind, folder())
         forged = [replace(result, proof=replace(result.proof, by=words)) for words in (*more, *others)]
         assert [one.proof.by for one in forged if check_answer(family, one, question).accepted] == [], by
@@ -200,15 +200,15 @@ def _passes(kind: str, whole: Any, path: tuple[str | int, ...], new: object, que
 
 
 def _says_nothing(path: tuple[str | int, ...], whole: Any) -> bool:  # noqa: ANN401
-    """Names and notes of rivals, one that keeps no rule, who proved, where a file lay, how near was asked, and steps on the way.
+    """Names and notes of baselines, one that keeps no rule, who proved, where a file lay, how near was asked, and steps on the way.
 
     What shows a bound again may be other than it was, as long as it shows it.
     """
-    words = (path[0] == "rivals" and path[-1] in {"name", "note"}) or path[-1] == "seconds"
-    words |= path[0] == "rivals" and path[-1] == "answer" and whole["rivals"][path[1]]["value"] is None
+    words = (path[0] == "baselines" and path[-1] in {"name", "note"}) or path[-1] == "seconds"
+    words |= path[0] == "baselines" and path[-1] == "answer" and whole["baselines"][path[1]]["value"] is None
     return (
         words
-        or path in {("rivals",), ("question", "source")}
+        or path in {("baselines",), ("question", "source")}
         or path[:2] == ("proof", "by")
         or path[:3] == ("proof", "certificate", "steps")  # other steps that prove the same bound are a proof of it
         or (path[0] == "proof" and path[1:2] in SHOWING)
@@ -250,9 +250,9 @@ def test_a_worse_answer_that_claims_to_be_the_best_is_refused(kind: str) -> None
             if verdict.violations or best.value is None or not verdict.value > best.value * (1.0 + 1e-9):
                 continue
             claims += 1
-            claim = replace(best, answer=answer, details=verdict.details, value=verdict.value, bound=verdict.value, trace=(), rivals=())
+            claim = replace(best, answer=answer, details=verdict.details, value=verdict.value, bound=verdict.value, trace=(), baselines=())
             assert not check_answer(family, claim, question).accepted
-        none = replace(best, status="INFEASIBLE", answer=None, details=None, value=None, bound=inf, trace=(), rivals=(), reasons=("so",))
+        none = replace(best, status="INFEASIBLE", answer=None, details=None, value=None, bound=inf, trace=(), baselines=(), reasons=("so",))
         assert not check_answer(family, none, question).accepted
     assert claims > 0, f"no sample of {kind} has an answer that is not the best one: say in `worse` of tests/samples.py what leaves one"
 
@@ -267,8 +267,8 @@ def test_a_judge_sees_what_the_impossible_sample_forbids(kind: str) -> None:
 
 
 def told(found: tuple[Result[Any, Any], ...]) -> list[Any]:
-    """The answers of engines and of the rivals beside them, each once."""
-    answers = [one.answer for result in found for one in (result, *result.rivals) if one.answer is not None]
+    """The answers of engines and of the baselines beside them, each once."""
+    answers = [one.answer for result in found for one in (result, *result.baselines) if one.answer is not None]
     return list({to_json(answer): answer for answer in answers}.values())
 
 
@@ -299,7 +299,7 @@ def test_strangers_are_refused_in_words(kind: str) -> None:
         engine_of(family, "nobody")
     with pytest.raises(InstanceError, match="unknown key"):
         read(kind, path, ("stranger=1",))
-    with pytest.raises(ValueError, match="this is no result of format 2"):
+    with pytest.raises(ValueError, match="this is not a result of format 3"):
         result_in({"format": 1, "kind": kind}, family.answer, family.details)
 
 
@@ -406,4 +406,4 @@ def test_answers_by_a_word_are_not_called_proved() -> None:
     for kind in (kind for kind, row in KINDS.items() if row.family):
         for result in results(kind):
             report = check(family_of(kind), result, folder())
-            assert not report.told or result.told
+            assert not report.unverified or result.unverified

@@ -89,7 +89,7 @@ def exhaustive(question: Sack, limits: Limits, watch: Watch) -> SearchOutcome[Ta
         RecomputableBound("looking at every choice"),
         "exhaustive",
         reasons=reasons,
-        rivals=(Baseline("dearest", None, _dearest(question)),),
+        baselines=(Baseline("dearest", None, _dearest(question)),),
     )
 
 

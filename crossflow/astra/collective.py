@@ -547,7 +547,7 @@ class Run:
     """The start and end of an operation."""
 
     chunk: int
-    place: int
+    phase: int
     """Index of the phase within its chunk."""
     start: int
     end: int

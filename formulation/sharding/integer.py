@@ -61,7 +61,7 @@ def program_of(core: Core) -> Program:
         unit=unit,
         costs=costs / unit,
         highs=np.concatenate([(core.costs < FORBIDDEN).astype(float), np.ones(len(allowed))]),
-        whole=np.arange(len(costs)) < strategies,
+        integral=np.arange(len(costs)) < strategies,
         rows=Rows(right, right.copy(), starts, column[order], factor[order]),
     )
 
@@ -196,7 +196,7 @@ def weak_program_of(core: Core) -> Program:
         unit=unit,
         costs=figures / unit,
         highs=np.concatenate([(core.costs < FORBIDDEN).astype(float), np.ones(int(paid.sum()))]),
-        whole=np.arange(len(figures)) < strategies,
+        integral=np.arange(len(figures)) < strategies,
         rows=Rows(
             lows=np.concatenate([np.ones(nodes), np.full(len(pairs), -np.inf)]),
             highs=np.ones(nodes + len(pairs)),

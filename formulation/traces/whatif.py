@@ -152,7 +152,7 @@ class Wait:
 class Operation:
     """An operation that is left, its time by group and row, and what it waits for."""
 
-    place: int
+    index: int
     group: int
     """-1 where it never changes."""
     row: int
@@ -201,7 +201,7 @@ class Variants:
             if one.copied >= 0:
                 took = np.where(within[one.copied], took, 0)
             end = begin + took
-            ends[one.place] = end
+            ends[one.index] = end
             if one.tail >= 0:
                 np.maximum(span, end + one.tail, out=span)
             for place in one.last_use:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossopt.instances.catalogue.uncertain import Range
 
 
-# What was worked out for a question a moment ago: an answer, its check and the rivals beside it ask the same of one question again.
+# What was worked out for a question a moment ago: an answer, its check and the baselines beside it ask the same of one question again.
 
 Asked = TypeVar("Asked")
 Known = TypeVar("Known")
@@ -290,7 +290,7 @@ class FreeHardware:
     """The device whose constants price the chips; none where they are priced by the model's own."""
     sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """Where figures of the technology are from."""
-    sold: Hardware | None = field(default=None, compare=False)
+    reference_device: Hardware | None = field(default=None, compare=False)
     """That device as it is sold, in the same cluster, where the chips are of its node and of its memory."""
 
 

@@ -132,7 +132,7 @@ def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
         words = set_of_technology(section.base, section.constants, file.launcher)
     own = sorted({*file.efficiency, *file.factors.get("efficiency", ())})
     words += f"; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else ""
-    return f"{words}; {stack.told(file.stack.version)}" if stack and file.stack else words
+    return f"{words}; {stack.edition_label(file.stack.version)}" if stack and file.stack else words
 
 
 def _stack(file: CodesignFile, report: Report) -> Stack | None:
@@ -346,7 +346,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         like=(section.constants or entry.constants) if fitted else None,
         sources=tuple(entry.sources.items()),
     )
-    free = free if file.factors else replace(free, sold=_reference_device(free, section, node, stated, precision))
+    free = free if file.factors else replace(free, reference_device=_reference_device(free, section, node, stated, precision))
     return free, ranges_of(entry, own, free.variants, any(dies > 1 for dies in file.choices.dies or (split.dies,)))
 
 

@@ -256,7 +256,7 @@ TRANSFORMER_CHOICES: Final = _in_counting_order()
 def open_options(name: str) -> Any:  # noqa: ANN401 - a word or options
     """What of a setting is open where everything is."""
     _, setting = SETTINGS[name]
-    return setting.open or setting.word or NAMED_OPTIONS.get(name, (False, True))
+    return setting.open or setting.keyword or NAMED_OPTIONS.get(name, (False, True))
 
 
 def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:
@@ -265,7 +265,7 @@ def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:
     _, setting = SETTINGS[slot.key]
     said = tuple(mark for mark in marks if isinstance(mark, Bounds))
     options: Kind = Annotated[(tuple[kind, ...], *said, Choice())]  # type: ignore[valid-type]
-    stated = options if setting.word is None else options | Literal[setting.word]
+    stated = options if setting.keyword is None else options | Literal[setting.keyword]
     usual = (getattr(Plan(), slot.name),) if setting.usual is None else setting.usual
     return slot.key, Annotated[stated, Doc(slot.text)], field(default=usual)
 

@@ -156,5 +156,5 @@ def _umask() -> int:
     return mask
 
 
-NEWEST = 2
+NEWEST = 3
 """The format of results."""

@@ -375,7 +375,7 @@ class _Faults:
     """The faults of a reading, and the dataclass of the whole."""
 
     faults: list[Fault]
-    whole: Kind
+    root: Kind
 
     def add(self, fault: Fault) -> None:
         """One more; an _EnoughError where nobody reads any further ones."""
@@ -505,7 +505,7 @@ def _read_slots(slots: Sequence[Slot], node: Node, told: _Faults) -> dict[str, A
     before, known, meant = len(told.faults), [slot.key for slot in slots], set[str]()
     for key, entry in entries.items():
         if key not in known:
-            guess, remedy = remedy_for(key, node.path, known, places_of(told.whole))
+            guess, remedy = remedy_for(key, node.path, known, places_of(told.root))
             meant.update(guess)
             told.add(Fault(entry.line, entry.column, entry.node.path, f"unknown key ({remedy})"))
     for slot in slots:

@@ -128,17 +128,17 @@ class Files:
     """Texts of files by the names that a question gives them: read once from its folder, or those that a saved result kept."""
 
     folder: Path
-    kept: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     saved: bool = False
     """Nothing but what was kept is read, so that a result stands without the files and says where it lacks one."""
 
     def text(self, name: str, read: Callable[[Path], str]) -> str:
         """The text of a file, by its name relative to the question."""
-        if name not in self.kept and self.saved:
+        if name not in self.texts and self.saved:
             raise InstanceError("result", [Fault(1, 1, "instance.files", f"the text of {quoted(name)} is missing")])
-        if name not in self.kept:
-            self.kept[name] = read(self.path(name))
-        return self.kept[name]
+        if name not in self.texts:
+            self.texts[name] = read(self.path(name))
+        return self.texts[name]
 
     def path(self, name: str) -> Path:
         return self.folder / name
@@ -184,6 +184,6 @@ class Written:
     @property
     def document(self) -> dict[str, Any]:
         """What a result keeps: enough to ask the question again, without any file."""
-        beside = {name: text for name, text in sorted(self.files.kept.items()) if text is not self.text}
+        beside = {name: text for name, text in sorted(self.files.texts.items()) if text is not self.text}
         given = {"source": self.source, "text": self.text, "settings": list(self.settings)}
         return given | ({"files": beside} if beside else {}) | ({} if self.workload is None else {"workload": self.workload})

@@ -482,7 +482,7 @@ class Row:
     """One row as its source states it; None for a count, number or flag that it does not state, the empty text for a word."""
 
     line: int
-    words: Mapping[str, str]
+    texts: Mapping[str, str]
     counts: Mapping[str, int | None]
     numbers: Mapping[str, float | None]
     flags: Mapping[str, bool | None]
@@ -503,7 +503,7 @@ def _row(cells: Cells) -> Row:
         return Row(cells.line, words, {}, {}, {}, (cells.fault,))
     return Row(
         line=cells.line,
-        words=words,
+        texts=words,
         counts={name: count(given, name, faults) for name in (*COUNTS, *MORE_COUNTS)},
         numbers={name: number(given, name, faults) for name in NUMBERS},
         flags={name: _flag(given, name, faults) for name in FLAGS},
@@ -617,7 +617,7 @@ class _RejectedError(Exception):
 
 
 def _outcome(row: Row) -> Measurement | Rejected:
-    words = row.words
+    words = row.texts
     try:
         return _measurement(row)
     except (_RejectedError, ValueError) as error:
@@ -634,7 +634,7 @@ def _gpu(spelling: str) -> str:
 
 
 def _measurement(row: Row) -> Measurement:
-    words, inferred = row.words, list[str]()
+    words, inferred = row.texts, list[str]()
     if row.faults:
         raise _RejectedError("; ".join(row.faults))
     if trains_adapters(words["model"], words["note"]):
@@ -698,7 +698,7 @@ _SHAPE: Final = {"layers": "layers", "hidden": "hidden size", "seq": "sequence",
 
 def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Transformer:
     layers, hidden, sequence, batch = _needed(row, _SHAPE)
-    model, ffn = row.words["model"], row.counts["ffn"]
+    model, ffn = row.texts["model"], row.counts["ffn"]
     family = family_of(model, hidden, ffn)
     precision = _stated_or(row, "precision", precision_of, stack.precision, inferred)
     experts = experts_of(model)
@@ -706,7 +706,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         name=model,
         layers=layers,
         hidden=hidden,
-        heads=_count_or(row, "heads", lambda: heads_told(row.words["source"], hidden) or _heads(hidden, row.counts["tp"] or 1), inferred),
+        heads=_count_or(row, "heads", lambda: heads_told(row.texts["source"], hidden) or _heads(hidden, row.counts["tp"] or 1), inferred),
         ffn=_count_or(row, "ffn", lambda: _usual_ffn(hidden, family), inferred),
         vocabulary=_count_or(row, "vocab", lambda: _VOCABULARY, inferred),
         sequence=sequence,
@@ -721,7 +721,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         attention=stack.attention,
         dropout=stack.dropout,
         precision=precision,
-        scaling=scaling_of(row.words["precision"], stack.scaling),
+        scaling=scaling_of(row.texts["precision"], stack.scaling),
         gradient_bytes=stack.gradient_bytes.get(precision, stack.gradient_bytes[""]),
         gradient_traffic=stack.added_apart if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
@@ -729,7 +729,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         hides_publication=stack.hides_publication,
         whole_messages=stack.whole_messages,
         attention_rate=1.0 if gpu.startswith(_KNOWS_THE_FIRST) else stack.attention_rate,
-        eager=is_eager(row.words["note"]),
+        eager=is_eager(row.texts["note"]),
         apart=stack.apart,
         stops_early=stack.stops_early,
     )
@@ -789,20 +789,20 @@ def _plan(row: Row, stack: Framework, node: int, inferred: list[str]) -> Plan:
     if tensor * pipeline * context * data != devices:
         raise _RejectedError("the degrees do not multiply to the number of GPUs")
     shares = data * context > 1
-    group = shard_of(row.words["zero_fsdp"], max(node // tensor, 1))
+    group = shard_of(row.texts["zero_fsdp"], max(node // tensor, 1))
     plan = Plan(
         tensor=tensor,
         context=context,
         pipeline=pipeline,
         data=data,
-        expert=(row.counts["ep"] or 1) if experts_of(row.words["model"]) > 1 else 1,
+        expert=(row.counts["ep"] or 1) if experts_of(row.texts["model"]) > 1 else 1,
         microbatch=microbatch,
         interleave=(row.counts["interleave"] or 1) if pipeline > 1 else 1,
         sequence_parallel=tensor > 1 and _flag_or(row, "seq_parallel", stack.sequence_parallel, inferred),
         recompute=_stated_or(row, "recompute", stack.recomputes, stack.recompute, inferred),
         zero=_zero(row, stack, shares, inferred),
         overlap=_overlap(stack.overlap, shares, pipeline > 1),
-        tensor_exchange="hidden" if tensor > 1 and (stack.hides_tensor_exchange or is_async(row.words["note"])) else "exposed",
+        tensor_exchange="hidden" if tensor > 1 and (stack.hides_tensor_exchange or is_async(row.texts["note"])) else "exposed",
     )
     return replace(plan, shard=group) if plan.zero and group < data * context else plan
 
@@ -826,7 +826,7 @@ def _overlap(wanted: Overlap, data: bool, pipeline: bool) -> Overlap:
 
 
 def _stated_or(row: Row, column: str, meaning: Callable[[str], T], otherwise: T, inferred: list[str]) -> T:
-    word = row.words[column]
+    word = row.texts[column]
     if word.casefold() in UNSTATED:
         inferred.append(column)
         return otherwise

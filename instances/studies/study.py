@@ -499,7 +499,7 @@ class Setting(NamedTuple):
     """`KEY=VALUE`, and where it stands in the study; nowhere where the command line gives it."""
 
     text: str
-    place: Fault | None
+    location: Fault | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,7 +510,7 @@ class UnreadPoint:
     """What it is about where the study asks about several things; empty where its values on the axes say all."""
     instance: str
     workload: str | None
-    place: Fault
+    location: Fault
     """Where the study names it, as a fault without words."""
     at: tuple[str, ...]
     """Its value on each axis."""

@@ -66,7 +66,7 @@ class Archive:
     digest: str
     """Of groups.json as it is."""
 
-    def told(self, npu: int | None = None) -> str:
+    def recorded_digest(self, npu: int | None = None) -> str:
         """The digest of a trace, or of groups.json, as about.json tells it."""
         digests, place = self.about[BYTES], 0 if npu is None else npu + 1
         return str(digests[place]) if place < len(digests) else ""
@@ -403,7 +403,7 @@ class Sums:
     collective_bytes: int = 0
     """At each member, as the traces say them."""
 
-    def words(self) -> dict[str, int]:
+    def by_name(self) -> dict[str, int]:
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
@@ -433,7 +433,7 @@ class Recount:
 
     def add(self, npu: int, data: bytes) -> None:
         """A ValueError in words where a trace cannot be run."""
-        self.others += [npu] if sha256(data).hexdigest() != self.archive.told(npu) else []
+        self.others += [npu] if sha256(data).hexdigest() != self.archive.recorded_digest(npu) else []
         issued = dict[int, list[tuple[str, int]]]()
         sent, received, seen = list[tuple[int, ...]](), list[tuple[int, ...]](), set[int]()
         messages = messages_in(data)
@@ -507,9 +507,9 @@ class Recount:
             one, other = sent[unlike[0]].tolist(), received[unlike[0]].tolist()
             yield f"no NPU receives the message {_message_text(min(one, other))} as it is sent"
         yield from (f"NPU {npu}: the bytes of its trace are not those that were written, by about.json" for npu in self.others[:_FEW])
-        if self.archive.digest != self.archive.told():
+        if self.archive.digest != self.archive.recorded_digest():
             yield "groups.json: its bytes are not those that were written, by about.json"
-        found, told = self.sums.words(), self.archive.about["sums"]
+        found, told = self.sums.by_name(), self.archive.about["sums"]
         if found.keys() != told.keys():
             yield f"about.json tells other sums than {', '.join(found)}"
         else:
@@ -556,4 +556,4 @@ _FEW = 8
 
 def about(sums: Sums, more: dict[str, Any]) -> dict[str, Any]:
     """What stands in about.json."""
-    return {**more, "sums": sums.words()}
+    return {**more, "sums": sums.by_name()}

@@ -522,7 +522,7 @@ class Crossings:
 
     events: Events
     orders: Orders
-    told: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    recorded: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """By stream when the call was, and the work waited for."""
     likely: dict[int, int] = field(default_factory=dict)
     """By work that which it waits for, where the trace does not say which streams calls are about."""
@@ -538,8 +538,8 @@ class Crossings:
             elif (time := record.get(known.record)) is not None:
                 work = self.orders.last_before(known.other, time)
                 if work is not None:
-                    self.told.setdefault(known.stream, []).append((call.begin, work))
-        for rows in self.told.values():
+                    self.recorded.setdefault(known.stream, []).append((call.begin, work))
+        for rows in self.recorded.values():
             rows.sort()
         if untold:
             self._tell({thread: sorted(times) for thread, times in untold.items()})
@@ -570,7 +570,7 @@ class Crossings:
         """Work of other streams that a work waits for, by calls between the launch before it on its stream and its own."""
         work, call = self.events.work[number], self.orders.call_of[number]
         launch = self.events.calls[call].begin if call >= 0 else since
-        for time, other in self.told.get(work.stream, ()):
+        for time, other in self.recorded.get(work.stream, ()):
             if since < time < launch and self.events.work[other].end <= work.begin + ROUNDING:
                 yield other
         if number in self.likely:

@@ -118,7 +118,7 @@ def hand_out(kept: Kept, out: Path | None) -> None:
 
 
 def compare(options: Namespace, kind: str) -> Ending:
-    """Every engine that is asked, and the rivals of the first, beside the best bound."""
+    """Every engine that is asked, and the baselines of the first, beside the best bound."""
     family = family_of(kind)
     refuse_options(options, KINDS[kind].options, f"a question about {KINDS[kind].about}")
     if options.split:
@@ -153,19 +153,19 @@ def _table(kind: str, question: Any, results: dict[str, Result[Any, Any]]) -> st
     name = max(results, key=lambda one: float("-inf") if (bound := results[one].bound) is None else bound)
     sheets = {name: sheet_of(kind, question, result) for name, result in results.items()}
     rows = [_compared(name, sheet) for name, sheet in sheets.items()]
-    rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.rivals]
+    rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.baselines]
     sheet = sheets[name]
     return compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)
 
 
 def _joined(family: ProblemType[Any, Any, Any], question: Any, results: dict[str, Result[Any, Any]]) -> Result[Any, Any]:  # noqa: ANN401
-    """The answer with the best bound, with what the other engines found as its rivals beside those that it has."""
+    """The answer with the best bound, with what the other engines found as its baselines beside those that it has."""
     name, best = max(results.items(), key=lambda pair: float("-inf") if pair[1].bound is None else pair[1].bound)
     others = [
         Baseline(other, None, one.answer, "", one.seconds) for other, one in results.items() if other != name and one.answer is not None
     ]
     judged = (judge_baseline(family.judge, question, one) for one in others)
-    return replace(best, rivals=(*best.rivals, *judged))
+    return replace(best, baselines=(*best.baselines, *judged))
 
 
 def answers_of(

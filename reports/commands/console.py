@@ -24,7 +24,7 @@ class Ending(NamedTuple):
 
     status: "Status"
     proved: bool
-    whole: bool = True
+    complete: bool = True
     """Whether it came to its end; a comparison that did not has a table of what was done."""
     refused: bool = False
     """Whether an engine that was named does not answer a question that was asked."""
@@ -50,7 +50,7 @@ def code_of(status: "Status", unproved: bool) -> int:
 def code_of_ending(ending: Ending) -> int:
     """The same of a comparison, which may have been ended before all had answered, or have engines that do not answer, or be otherwise than
     its study expects."""
-    if not ending.whole:
+    if not ending.complete:
         return ENDED_EARLY
     if ending.refused:
         return NOT_ANSWERED

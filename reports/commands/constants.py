@@ -132,13 +132,13 @@ def check(path: Path) -> Report:
         refused = [fault for path, asked, end in sure for fault in _unproved(path, asked, end, watch)]
         refused += [fault for path, asked, end in ends for fault in _unfollowed(path, asked, end, watch)]
     checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs carried out anew"
-    return Report((checked,), tuple(refused), told=len(sure) < len(ends))
+    return Report((checked,), tuple(refused), unverified=len(sure) < len(ends))
 
 
 def _unproved(path: str, asked: Instance, end: End, watch: Watch) -> Iterator[str]:
     anew = solve(FAMILY, asked, "auto", Limits(), watch)
     proved = FAMILY.prove(asked, anew, watch)
-    if anew.value != end.value or not anew.proved or proved.refused or proved.told:
+    if anew.value != end.value or not anew.proved or proved.refused or proved.unverified:
         why = "".join(f" ({fault})" for fault in proved.refused)
         yield f"{path}: {end.value!r} is told as proved, and asked again it is {anew.value!r}{why}"
 
@@ -163,8 +163,8 @@ def _end_faults(path: str, asked: Instance, factor: float, end: End, before: Cho
         yield f"{path}.factor: {end.factor!r} is not the end of the range, {factor!r}"
     if end.value != value or broken:
         yield f"{path}.value: {end.value!r} is not what the design comes to, {value!r}{''.join(f' ({words})' for words in broken[:1])}"
-    if (end.kept, end.broken, end.same) != (kept, why, same):
-        yield f"{path}.kept: {end.kept!r} is not what the design with all constants as they are comes to, {kept!r}"
+    if (end.value_of_design, end.broken, end.same) != (kept, why, same):
+        yield f"{path}.value_of_design: {end.value_of_design!r} is not what the design with all constants as they are comes to, {kept!r}"
     if (chip := end.followed) is not None:
         own = value_of(asked, chip.design)
         if own != chip.value or chip.opened != opened_in(asked, chip.design, chip.value):

@@ -208,7 +208,7 @@ def export_vipr(path: Path, out: Path | None) -> None:
 def _no_certificate(what: str, result: Result[Any, Any]) -> str:
     """Why there is none, and what holds of the bound all the same."""
     claim = f"that there is no {what}" if result.value is None else "the bound"
-    if result.told:
+    if result.unverified:
         return f"{claim} is reported by {result.proved_by} and not proved, so that there is no certificate"
     how = f"{claim} is proved by {result.proved_by}, not by a tree about an integer model"
     return f"{how}, so that there is no certificate (`crossopt check` repeats the proof)"

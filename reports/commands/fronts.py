@@ -81,7 +81,7 @@ class SavedFront:
     question: dict[str, Any]
     """The one of all points, without the limits of single ones."""
     figures: tuple[str, str]
-    asked: int
+    points_asked: int
     """About so many points."""
     stopped: str
     proved: bool
@@ -121,13 +121,13 @@ def check_front(path: Path, cross_check: bool) -> Report:
     """Every point checked as a result of its own, and, where the front says that it is proved, that its points are a front and its ends,
     and that none is missing between them. That there is no point is asked anew."""
     front, told = read_as(path, front_in_file), False
-    count = f"{several(len(front.points), 'point')}, where about {front.asked} were asked for"
+    count = f"{several(len(front.points), 'point')}, where about {front.points_asked} were asked for"
     checked, refused = [f"the front says that it has {count}; each was checked as a result of its own"], front_faults(front)
     with progress_on(sys.stderr, "") as watch:
         for place, (_, result) in enumerate(front.points):
             report = report_of(FAMILY, result, path.parent, watch, cross_check)
             refused += [f"points[{place}]: {line}" for line in report.refused]
-            told = told or report.told
+            told = told or report.unverified
         if front.proved and not refused:
             facts, refused = _front_anew(front, watch) if front.points else _none_anew(front, watch)
             checked.append(facts)
@@ -151,7 +151,7 @@ def _front_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
     most, least = points[0][0][1], points[-1][0][1]
     asks = [(0, 0, first, dict[str, float]()), (len(points) - 1, 1, second, {})]
     for place, (said, _) in enumerate(points[1:], 1):
-        limit = limit_after(points[place - 1][0][1], most, least, front.asked) if exact else said[1]
+        limit = limit_after(points[place - 1][0][1], most, least, front.points_asked) if exact else said[1]
         asks.append((place, 0, first, {second: limit}))
     faults = list[str]()
     for place, which, objective, limits in asks:
@@ -206,10 +206,13 @@ def front_faults(front: SavedFront) -> list[str]:
 def _word_faults(front: SavedFront) -> list[str]:
     """Words about the whole that do not follow from the points."""
     rules = (
-        (f"asked: {front.asked!r} is no number of points", 1 <= front.asked <= _MOST),
+        (f"asked: {front.points_asked!r} is no number of points", 1 <= front.points_asked <= _MOST),
         (f"stopped: {front.stopped[:40]!r} is no reason to stop", front.stopped in STOPPED),
         ("a front that was stopped is not proved", not front.proved or front.stopped == "complete"),
-        ("a front is proved if each of its points is", not front.proved or all(one.proved and not one.told for _, one in front.points)),
+        (
+            "a front is proved if each of its points is",
+            not front.proved or all(one.proved and not one.unverified for _, one in front.points),
+        ),
     )
     return [words for words, holds in rules if not holds]
 

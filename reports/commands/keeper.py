@@ -67,7 +67,7 @@ class Keeper:
     """Whether there is a question, and so something to answer when the time is up."""
     finishing: bool = False
     """Whether the last answer is being written, which no signal shall end."""
-    asked: bool = False
+    asked_to_end: bool = False
     """Whether a person, or a system, asked it to end."""
     interrupted: bool = False
 
@@ -93,19 +93,19 @@ class _Wait:
     """When the command was asked to end."""
     signals: int = 0
     heard: bytearray = field(default_factory=bytearray)
-    kept: Kept | None = None
+    last_answer: Kept | None = None
 
     @property
     def end(self) -> float:
         """When the command is ended."""
-        late = self.deadline + (self.patience if self.kept and not self.kept.spare else max(self.patience, UNTIL_FIRST))
+        late = self.deadline + (self.patience if self.last_answer and not self.last_answer.spare else max(self.patience, UNTIL_FIRST))
         return late if not self.signals or self.asked_at is None else min(late, self.asked_at + _PATIENCE)
 
     def hear(self, some: bytes) -> None:
         """Takes in whole answers; the last one counts."""
         self.heard += some
         while len(self.heard) >= LENGTH and len(self.heard) >= (size := int.from_bytes(self.heard[:LENGTH], "big") + LENGTH):
-            self.kept = Kept(*pickle.loads(bytes(self.heard[LENGTH:size])))  # noqa: S301 - written by our own process
+            self.last_answer = Kept(*pickle.loads(bytes(self.heard[LENGTH:size])))  # noqa: S301 - written by our own process
             del self.heard[:size]
 
 
@@ -147,8 +147,8 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
     _HERE.append(keep)
 
     def stop(number: int, frame: FrameType | None) -> None:
-        keep.asked = keep.asked or number == signal.SIGTERM
-        if keep.finishing or keep.interrupted or not (keep.searching or keep.asked):
+        keep.asked_to_end = keep.asked_to_end or number == signal.SIGTERM
+        if keep.finishing or keep.interrupted or not (keep.searching or keep.asked_to_end):
             return
         if _is_lost(frame):
             signal.setitimer(signal.ITIMER_REAL, _TICK)
@@ -226,7 +226,7 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
     """Writes the last answer, and says how it came to it where the command did not end by itself."""
     from crossopt.reports.commands.console import USAGE  # noqa: PLC0415 - only once all is over
 
-    kept = wait.kept
+    kept = wait.last_answer
     if status is not None and os.WIFEXITED(status):
         code = os.WEXITSTATUS(status)
         if code == USAGE and kept is not None and kept.code != USAGE:
@@ -347,7 +347,7 @@ class Keeping:
         now = monotonic()
         stopped = "time limit" if isfinite(self.limits.seconds) else "interrupted"  # who is ended on request mostly ends by itself
         with suppress(ModelError, VerificationError, ValueError):
-            found = self.family.whole(self.question, SearchOutcome(answer, engine=self.engine, stopped=stopped), self.limits)
+            found = self.family.with_parts(self.question, SearchOutcome(answer, engine=self.engine, stopped=stopped), self.limits)
             until = (
                 self.limits.seconds if isfinite(self.limits.seconds) else now - self.began
             )  # when it is shown, unless the search was killed

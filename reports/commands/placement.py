@@ -41,19 +41,19 @@ def compare(options: argparse.Namespace) -> Ending:
     def table(rows: list[Compared]) -> str:
         return compared_text(sheet(question, result), f"{asks}, {devices_of(question)}", rows)
 
-    rivals = (
+    baselines = (
         () if result.stopped == "interrupted" else compared(question, seconds if options.time_limit else _SEARCH, options.seeds, splits)
     )
     found = list[Baseline[Placement]]()
 
     def others() -> Iterator[Compared]:
-        for one in rivals:
+        for one in baselines:
             found.append(one)
             yield Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds)
 
     rows, whole = collected(chain([own], others()), lambda some: keep_table(table(some)))
     whole = whole and result.stopped != "interrupted"
     beside = tuple(judge_baseline(judge_placement, question, one) for one in found)
-    written = to_text(replace(result, rivals=beside)) if options.out else None
+    written = to_text(replace(result, baselines=beside)) if options.out else None
     show_table(table(rows), code_of(result.status, unproved=False), whole, written, options.out)
     return Ending(result.status, result.proved, whole)

@@ -32,8 +32,8 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
 
         def show(progress: Progress) -> None:
             nonlocal wide
-            wide = max(wide, len(progress.words)) if stream.isatty() else 0
-            note(in_text(replace(progress, words=f"{progress.words:<{wide}}"), unit))
+            wide = max(wide, len(progress.label)) if stream.isatty() else 0
+            note(in_text(replace(progress, label=f"{progress.label:<{wide}}"), unit))
 
         yield show
 
@@ -53,7 +53,7 @@ def log_to(watch: Watch, target: Path | None, failed: list[OSError]) -> Iterator
 
         def show(progress: Progress) -> None:
             nonlocal written
-            known = {"words": progress.words, "best": progress.best, "bound": progress.bound}
+            known = {"words": progress.label, "best": progress.best, "bound": progress.bound}
             line = json.dumps({"seconds": monotonic() - start, **known}, ensure_ascii=False) + "\n"
             if not failed:
                 written += _append(stream, target, written, line.encode(), failed)
@@ -155,6 +155,6 @@ def hand_over(shown: str, code: int, written: str | None = None, out: Path | Non
 
 
 def show_table(shown: str, code: int, whole: bool, written: str | None = None, out: Path | None = None) -> None:
-    """The same of a table, with the answer and its rivals for the file that is named."""
+    """The same of a table, with the answer and its baselines for the file that is named."""
     told = fitted(shown if whole else early(shown))
     hand_over(written if written and str(out) == "-" else told, code if whole else ENDED_EARLY, written if out else None, out)

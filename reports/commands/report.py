@@ -141,7 +141,7 @@ def _proved(path: Path, drawn: Drawn) -> Drawn:
     """What a check says of it; a VerificationError where it refuses it."""
     report = checked(path)
     hold(path, list(report.refused))
-    return as_said(drawn) if report.told else as_proved(drawn)
+    return as_said(drawn) if report.unverified else as_proved(drawn)
 
 
 def _drawn(path: Path) -> Drawn:

@@ -17,7 +17,7 @@ from crossopt.solvers.sharding.comparison import Row, compared, known_best
 from crossopt.solvers.sharding.family import FAMILY
 
 _PROOF, _SEARCH = 60.0, 10.0
-"""Seconds for the proof, if no limit is given, and for each rival."""
+"""Seconds for the proof, if no limit is given, and for each baseline."""
 
 
 def compare(options: Namespace) -> Ending:
@@ -37,8 +37,8 @@ def compare(options: Namespace) -> Ending:
             return compared_text(sheet(question, result), f"cost{unit}", rows)
 
         own = Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1]))
-        rivals = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, watch)
-        listed, whole = collected(chain([own], rivals), lambda some: keep_table(table(some)))
+        baselines = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, watch)
+        listed, whole = collected(chain([own], baselines), lambda some: keep_table(table(some)))
     whole = whole and result.stopped != "interrupted"
     show_table(table(listed), code_of(result.status, unproved=False), whole, to_text(result) if options.out else None, options.out)
     return Ending(result.status, result.proved, whole)

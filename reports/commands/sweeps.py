@@ -238,7 +238,7 @@ def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Stand
             told += 1
             if told <= SHOWN:
                 tries = f" ({one.failure.tries} tries)" if one.failure.tries > 1 else ""
-                yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.words}{tries}")
+                yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.reason}{tries}")
     if told > SHOWN:
         yield f"  and {told - SHOWN:,} more that failed; the table has them"
 
@@ -338,7 +338,7 @@ def check(options: Namespace, folder: Path) -> int:
             refused += found.faults
             if found.data is not None and found.path is not None:
                 report = report_of(family, result_in(found.data, family.answer, family.details), found.path.parent)
-                told += report.told
+                told += report.unverified
                 asked[rows[key].question] = found.data["question"]
                 refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
     points = [replace(one, document=asked.get(place)) for place, one in enumerate(listed.points)]

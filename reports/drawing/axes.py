@@ -177,7 +177,7 @@ class Segment:
 
     start: float
     end: float
-    place: int
+    colour: int
     lane: int = 0
     lanes: int = 1
     low: bool = False
@@ -212,7 +212,7 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
         body += _words_above(track, y, titles) if above else _words_beside(track, y, label, label + room)
         for one in track.segments:
             lasts = f"{one.end - one.start:.5g} {axis.partition(' ')[0]} from {one.start:.5g}"
-            body += _segment(one, label, y + high - _TRACK + 4.0, scale, f"{track.label}, {kinds[one.place]}: {lasts}" if kinds else "")
+            body += _segment(one, label, y + high - _TRACK + 4.0, scale, f"{track.label}, {kinds[one.colour]}: {lasts}" if kinds else "")
     body += limit_line(label + until * scale, (top, bottom), mark, titles.width)
     return picture(titles, bottom + 38.0, body)
 
@@ -232,8 +232,8 @@ def _segment(one: Segment, left: float, top: float, scale: float, tip: str) -> I
     width, lane = (one.end - one.start) * scale, 22.0 / one.lanes
     height = lane / 2.0 if one.low else lane
     y = top + one.lane * lane + (lane - height) / 2.0
-    kind = f"{hue(one.place)} cut" if width >= OUTLINED else hue(one.place)
+    kind = f"{hue(one.colour)} cut" if width >= OUTLINED else hue(one.colour)
     yield box(left + one.start * scale, y, max(width, _SEEN) if width > 0.0 else 0.0, height, kind, tip=tip)
     size = SIZE if height > _LETTER else _SMALL
-    if width >= width_of(letter(one.place), size) + 6.0 and height >= _SMALL:
-        yield text_line(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.place), "on", "middle", size)
+    if width >= width_of(letter(one.colour), size) + 6.0 and height >= _SMALL:
+        yield text_line(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.colour), "on", "middle", size)

@@ -36,7 +36,7 @@ class Part:
     label: str
     value: float
     shown: str
-    place: int
+    colour: int
     """Which letter and colour it has: the same for the same thing in all pictures of a section."""
 
 
@@ -57,8 +57,8 @@ def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
     total, body, x = max(used, whole), [box(0.0, 1.0, titles.width, 42.0, "track")], 0.0
     for part in parts:
         width = titles.width * part.value / total if total > 0.0 else 0.0
-        body.append(box(x, 1.0, width, 42.0, f"{hue(part.place)} cut", tip=f"{part.label}: {part.shown}"))
-        body += _inside(x, width, letter(part.place), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
+        body.append(box(x, 1.0, width, 42.0, f"{hue(part.colour)} cut", tip=f"{part.label}: {part.shown}"))
+        body += _inside(x, width, letter(part.colour), f"{part.label} {part.value / used:.0%}" if used > 0.0 else part.label)
         x += width
     left = titles.width - x
     body += [text_line(x + left / 2.0, 26.0, "free", "t", "middle")] if left > width_of("free") + 8.0 else []
@@ -119,7 +119,7 @@ class Units:
     """The words of an axis: what it counts, how much one of it is, and what the line at the limit is called."""
 
     axis: str
-    one: float
+    unit: float
     limit: str
     below: str
 
@@ -133,8 +133,8 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
     step = min((titles.width - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
     frame = Frame(Scale(0.0, len(names), _LEFT, step * len(names)), Scale(0.0, most, _TOP, _HEIGHT, upward=True))
     body = [text_line(0.0, 11.0, units.axis, "m"), text_line(_LEFT, _BOTTOM + 36.0, units.below, "m")]
-    for tick in round_steps(0.0, most / units.one, 5):
-        body += frame.row(tick * units.one, f"{tick:g}")
+    for tick in round_steps(0.0, most / units.unit, 5):
+        body += frame.row(tick * units.unit, f"{tick:g}")
     tops, middles = [_BOTTOM] * len(names), list[float]()
     for kind, (label, values) in enumerate(parts):
         for place, value in enumerate(values):
@@ -147,7 +147,7 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
                     step * 0.8,
                     height,
                     f"{hue(kind)} cut",
-                    tip=f"{names[place]}: {label} {value / units.one:.4g} {units.axis}",
+                    tip=f"{names[place]}: {label} {value / units.unit:.4g} {units.axis}",
                 )
             )
         middles.append(tops[-1] + height / 2.0)
@@ -211,7 +211,7 @@ class Axis:
 
     pieces: tuple[tuple[float, float], ...]
     unit: str
-    one: float
+    unit_size: float
     width: float = WIDTH
 
     @property
@@ -280,8 +280,8 @@ def _names(rows: dict[int, int], stages: int) -> Iterator[str]:
 def _ticks(start: float, end: float, left: float, axis: Axis, bottom: float) -> Iterator[str]:
     count = max(2, round(axis.width / 120.0 * (end - start) * axis.scale / axis.room))
     last = -axis.width
-    for tick in round_steps(start / axis.one, end / axis.one, count):
-        x, text = left + (tick * axis.one - start) * axis.scale, f"{tick:.6g}"
+    for tick in round_steps(start / axis.unit_size, end / axis.unit_size, count):
+        x, text = left + (tick * axis.unit_size - start) * axis.scale, f"{tick:.6g}"
         yield line([(x, _PASSES_TOP), (x, bottom)], "grid")
         half = width_of(text) / 2.0
         if x - half > last + 6.0 and left - 12.0 <= x - half and x + half <= axis.width:

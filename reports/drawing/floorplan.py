@@ -248,15 +248,15 @@ def _die(floor: Floor, lying: Sequence[tuple[Lying, list[Block]]], names: bool) 
     parts, above = {part.label: part for part in floor.parts}, list[str]()
     for one, blocks in lying:
         part = parts[one.name]
-        tip, label = f"{part.label}: {part.shown}", part.label if names else letter(part.place)
+        tip, label = f"{part.label}: {part.shown}", part.label if names else letter(part.colour)
         if one.tiled:
-            yield boxes(blocks, hue(part.place), tip)
+            yield boxes(blocks, hue(part.colour), tip)
             continue
         empty = part.label == floor.empty
         for block in blocks:
-            drawn, *written = _labelled(block, "ground" if empty else f"{hue(part.place)} cut", label, "t" if empty else "on", tip)
+            drawn, *written = _labelled(block, "ground" if empty else f"{hue(part.colour)} cut", label, "t" if empty else "on", tip)
             yield drawn
-            above += [*_behind(block, label, part.place), *written] if written and one.name in floor.plan.bundled else written
+            above += [*_behind(block, label, part.colour), *written] if written and one.name in floor.plan.bundled else written
     yield from above
 
 
@@ -310,8 +310,8 @@ def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]]
     for number, part in enumerate(floor.parts):
         y = top + 19.0 * number
         empty = part.label == floor.empty
-        yield box(left, y, 22.0, 15.0, "hollow" if empty else hue(part.place), 3.0)
-        yield text_line(left + 11.0, y + 11.5, letter(part.place), "t" if empty else "on", "middle")
+        yield box(left, y, 22.0, 15.0, "hollow" if empty else hue(part.colour), 3.0)
+        yield text_line(left + 11.0, y + 11.5, letter(part.colour), "t" if empty else "on", "middle")
         yield text_line(left + 30.0, y + 12.0, part.label)
         yield text_line(right, y + 12.0, part.shown, "t n", "end")
     y = top + 12.0 + 19.0 * len(floor.parts)

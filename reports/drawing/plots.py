@@ -377,7 +377,7 @@ class Pair:
 
     across: float
     upward: float
-    place: int
+    colour: int
     square: bool
     tip: str
 
@@ -395,7 +395,7 @@ def pairs_drawn(titles: Titles, pairs: Sequence[Pair], band: float, axes: tuple[
     ends = (10.0**low, 10.0**high)
     body += [line([frame.at((end, end)) for end in ends], "mark"), *_band(frame, ends, band)]
     for pair in pairs:
-        body.append(spot(*frame.at((pair.across, pair.upward)), 3.5, f"{hue(pair.place)} cut fine", pair.square, pair.tip))
+        body.append(spot(*frame.at((pair.across, pair.upward)), 3.5, f"{hue(pair.colour)} cut fine", pair.square, pair.tip))
     return picture(titles, frame.height, body)
 
 

@@ -37,7 +37,7 @@ _ROW: Final = 3
 class Mark:
     """An operator: what is reached, at how many FLOPs a byte of the outermost memory, and of the level that it uses most."""
 
-    place: int
+    colour: int
     square: bool
     rate: float
     intensity: float
@@ -232,9 +232,9 @@ def _together(frame: Frame, marks: Sequence[Mark]) -> list[tuple[tuple[float, fl
         x, y = frame.at((mark.intensity, mark.rate))
         near = [group for group in groups if abs(group[0][0] - x) < _NEAR and abs(group[0][1] - y) < _NEAR]
         if near:
-            near[0][1].append(letter(mark.place))
+            near[0][1].append(letter(mark.colour))
         else:
-            groups.append(((x, y), [letter(mark.place)]))
+            groups.append(((x, y), [letter(mark.colour)]))
     return [(place, " ".join(_in_short(names))) for place, names in groups]
 
 

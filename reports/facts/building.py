@@ -33,7 +33,7 @@ _INTERPOSERS = ((2016, 1200e-6), (2020, 1700e-6), (2021, 2500e-6), (2024, 2830e-
 class Built:
     """What a technology lets a chip have of something, and what the chip has of it."""
 
-    words: str
+    sentence: str
     full: bool = False
     eased: Technology | None = None
     """The technology that lets it have a tenth more, where that is a figure of its own and all of it is used."""

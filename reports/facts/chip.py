@@ -178,7 +178,7 @@ def hardware_text(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> 
 
 def design_text(design: ChosenDesign, needed: Mapping[str, float] = _NONE) -> str:
     """What is chosen, on one line."""
-    return "; ".join([*hardware_text(design, needed)[1:], design.words])
+    return "; ".join([*hardware_text(design, needed)[1:], design.plan_label])
 
 
 def choice_name(name: str) -> str:

@@ -215,14 +215,14 @@ def program_of(one: Planned, stage: int) -> Iterator[Item]:
 class _Pass:
     """One pass of a microbatch through a chunk of a stage."""
 
-    one: Planned
+    planned: Planned
     stage: int
     microbatch: int
     chunk: int
 
     @property
     def layers(self) -> int:
-        return chunk_sizes(self.one.layers[self.stage], self.one.plan.interleave, first=self.stage == 0)[self.chunk]
+        return chunk_sizes(self.planned.layers[self.stage], self.planned.plan.interleave, first=self.stage == 0)[self.chunk]
 
     @property
     def is_first(self) -> bool:
@@ -230,13 +230,13 @@ class _Pass:
 
     @property
     def is_last(self) -> bool:
-        return self.stage == self.one.plan.pipeline - 1 and self.chunk == self.one.plan.interleave - 1
+        return self.stage == self.planned.plan.pipeline - 1 and self.chunk == self.planned.plan.interleave - 1
 
     def items(self, way: int) -> Iterator[Item]:
-        amounts, plan = self.one.amounts, self.one.plan
+        amounts, plan = self.planned.amounts, self.planned.plan
         name = f"{('forward', 'backward', 'weights')[way]} {self.microbatch + 1}.{self.chunk + 1}"
         if way not in (FORWARD, BACKWARD):
-            yield self.compute(name, self.one.passes[self.stage].weights, self.layers * amounts.layer_flops, 0.0)
+            yield self.compute(name, self.planned.passes[self.stage].weights, self.layers * amounts.layer_flops, 0.0)
             return
         is_back = way == BACKWARD
         yield from self.received(name, is_back)
@@ -254,7 +254,7 @@ class _Pass:
 
     def around_attention(self, name: str, is_back: bool) -> Iterator[Item]:
         """Of all layers together: keys and values to the next context rank step by step, backward with their gradients, or all to all."""
-        one, plan = self.one, self.one.plan
+        one, plan = self.planned, self.planned.plan
         steps, repeated = plan.context - 1, one.amounts.again * is_back
         if by_all_to_all(one.model):
             yield from _collective(
@@ -267,7 +267,7 @@ class _Pass:
             yield Receive(f"{name} keys {step + 1} received", size, BEFORE, tag * steps + step)
 
     def received(self, name: str, is_back: bool) -> Iterator[Item]:
-        amounts, plan = self.one.amounts, self.one.plan
+        amounts, plan = self.planned.amounts, self.planned.plan
         if self.is_last if is_back else self.is_first:
             return
         yield Receive(f"{name} received", round(amounts.message), NEXT if is_back else PREVIOUS, self.tag(is_back, sent=False))
@@ -276,7 +276,7 @@ class _Pass:
 
     def tag(self, is_back: bool, sent: bool) -> int:
         """Of its own for each microbatch, chunk that receives, and direction."""
-        plan, chunk = self.one.plan, self.chunk
+        plan, chunk = self.planned.plan, self.chunk
         if sent and is_back and self.stage == 0:
             chunk -= 1
         if sent and not is_back and self.stage == plan.pipeline - 1:
@@ -284,7 +284,7 @@ class _Pass:
         return 2 * (self.microbatch * plan.interleave + chunk) + is_back
 
     def work(self, name: str, is_back: bool) -> Compute:
-        amounts, passes, layers = self.one.amounts, self.one.passes[self.stage], self.layers
+        amounts, passes, layers = self.planned.amounts, self.planned.passes[self.stage], self.layers
         apart = passes.weights > 0.0
         flops = layers * amounts.layer_flops
         if is_back:
@@ -292,12 +292,12 @@ class _Pass:
         flops += self.is_last * amounts.head_flops * (2.0 if is_back else 1.0)
         moved = layers * amounts.layer_bytes[is_back]
         moved += self.is_first * amounts.first_bytes[is_back] + self.is_last * amounts.last_bytes[is_back]
-        repeated = passes.again - self.one.layers[self.stage] * amounts.again_seconds
+        repeated = passes.again - self.planned.layers[self.stage] * amounts.again_seconds
         return self.compute(name, repeated + passes.backward if is_back else passes.forward, flops, moved)
 
     def compute(self, name: str, seconds: float, flops: float, moved: float) -> Compute:
-        shares = self.one.passes[self.stage].shares
-        share = shares[self.chunk] if shares else 1.0 / self.one.plan.interleave
+        shares = self.planned.passes[self.stage].shares
+        share = shares[self.chunk] if shares else 1.0 / self.planned.plan.interleave
         return Compute(name, max(round(seconds * share * 1e6), 1), round(flops), round(moved))
 
 

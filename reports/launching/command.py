@@ -99,7 +99,7 @@ def of_sheet(sheet: Sheet) -> Iterator[Event]:
         for thread, track in enumerate(line.tracks):
             for part in track.segments:
                 if part.end > part.start:
-                    kind = line.kinds[part.place]
+                    kind = line.kinds[part.colour]
                     yield _event(kind, kind, thread, (part.start * one, part.end * one), {"track": track.label})
 
 

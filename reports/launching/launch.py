@@ -43,7 +43,7 @@ class Launch:
     """As the settings say, read back from them."""
     text: str
     """The settings, ready to paste."""
-    words: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...]
     """Each with what it does."""
     remarks: tuple[str, ...]
     instead: tuple[str, ...]
@@ -77,7 +77,7 @@ def launch(name: str, model: Transformer, plan: Plan, machine: Machine = _ANY, c
     settings = export.on(machine, export.settings(model, found))
     text = export.written(model, found, settings)
     launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
-    words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.words) for setting in settings)
+    words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.meaning) for setting in settings)
     return Launch(launched, text, words, export.remarks(model, found), _instead(stack.name, plan, launched, broken))
 
 
@@ -125,8 +125,8 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
         heads += [*found.instead, f"launched: {_figures(launched)}", f"as planned: {_figures(priced)}"]
         _refuse_what_does_not_fit(name, found, launched)
     lines = [line for words in heads for line in _commented(words)]
-    width = max((len(setting) for setting, _ in found.words if len(setting) <= _WIDE), default=0)
-    lines += ["", found.text, "", *(line for setting, words in found.words for line in _beside(f"# {setting:<{width}}", words))]
+    width = max((len(setting) for setting, _ in found.options if len(setting) <= _WIDE), default=0)
+    lines += ["", found.text, "", *(line for setting, words in found.options for line in _beside(f"# {setting:<{width}}", words))]
     notes = (f"note: {words}" for words in found.remarks if UNSAID not in words)
     return "\n".join([*lines, *(line for note in notes for line in _commented(note))]) + "\n"
 
@@ -154,7 +154,7 @@ def _evaluation_of(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluat
 def _cost(instance: Instance, chosen: Candidate, plan: Plan) -> float:
     """The step time of a plan that fits."""
     priced = _evaluation_of(instance, chosen, plan)
-    return priced.step_time if all(limit.kept for limit in priced.limits if limit.name in _MEMORIES) else float("inf")
+    return priced.step_time if all(limit.satisfied for limit in priced.limits if limit.name in _MEMORIES) else float("inf")
 
 
 def _figures(priced: Evaluation) -> str:
@@ -167,7 +167,7 @@ def _gib(size: float) -> str:
 
 
 def _refuse_what_does_not_fit(name: str, found: Launch, launched: Evaluation) -> None:
-    over = [limit for limit in launched.limits if limit.name in _MEMORIES and not limit.kept]
+    over = [limit for limit in launched.limits if limit.name in _MEMORIES and not limit.satisfied]
     for limit in over:
         message = f"{found.instead[0]}, which needs {_gib(limit.used)} of {_gib(limit.available)} of {limit.name}"
         raise RefusedError(f"--as {name}: {message} ({_remedy(EXPORTS[name].stack)})")

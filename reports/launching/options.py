@@ -46,7 +46,7 @@ class Setting:
 
     name: str
     value: str | None
-    words: str
+    meaning: str
     """What it does."""
 
 
@@ -75,7 +75,7 @@ class Export:
     def on(self, machine: Machine, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
         """The settings as they are for these devices."""
         others = self.in_four_bits if machine.four_bits else {}
-        return tuple(Setting(one.name, *others.get((one.name, one.value or ""), (one.value, one.words))) for one in settings)
+        return tuple(Setting(one.name, *others.get((one.name, one.value or ""), (one.value, one.meaning))) for one in settings)
 
 
 NOTHING: dict[str, str] = {}

@@ -156,7 +156,7 @@ _GAP: Final = 16.0
 class Key:
     """A letter on its colour, and what it stands for."""
 
-    place: int
+    colour: int
     letter: str
     label: str
 
@@ -198,7 +198,7 @@ def _with_keys(drawn: str, keys: list[Key]) -> str:
         room = _MARK + 6.0 + width_of(key.label)
         if x and x + room > min(wide, WIDTH):
             x, y = 0.0, y + _ROW
-        body += [box(x, y, _MARK, 15.0, hue(key.place), 3.0), text_line(x + _MARK / 2.0, y + 11.5, key.letter, "on", "middle")]
+        body += [box(x, y, _MARK, 15.0, hue(key.colour), 3.0), text_line(x + _MARK / 2.0, y + 11.5, key.letter, "on", "middle")]
         body.append(text_line(x + _MARK + 6.0, y + 12.0, key.label))
         x += room + _GAP
     inside = drawn.removesuffix("</svg>").replace(found[0], f'<svg viewBox="0 0 {wide:g} {y + _ROW:g}"', 1)

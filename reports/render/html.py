@@ -195,9 +195,9 @@ def tiles(facts: Sequence[tuple[str, str]]) -> str:
     return f'<div class="tiles of{-(-len(facts) // max(lines, 1))}">{inside}</div>'
 
 
-def lead_over(rival: str, value: float, other: float) -> tuple[str, str]:
-    """How far a value is below that of the best rival, as a tile."""
-    return (f"less than {rival}", f"{1.0 - value / other:.1%}") if value < other else (f"as {rival} finds", "the same")
+def lead_over(baseline: str, value: float, other: float) -> tuple[str, str]:
+    """How far a value is below that of the best baseline, as a tile."""
+    return (f"less than {baseline}", f"{1.0 - value / other:.1%}") if value < other else (f"as {baseline} finds", "the same")
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
@@ -224,7 +224,7 @@ def link_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Seque
 def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") -> str:
     """The parts of a whole with their letters and colours, as a stacked bar has them, and their shares."""
     total = sum(part.value for part in parts)
-    rows = [[f"{swatch(part.place)} {text_html(part.label)}", text_html(part.shown), _share(part.value, total)] for part in parts]
+    rows = [[f"{swatch(part.colour)} {text_html(part.label)}", text_html(part.shown), _share(part.value, total)] for part in parts]
     return _table([text_html(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
 
 
@@ -367,7 +367,7 @@ def _drawn_part(part: SheetPart, titles: Titles) -> str:
             drawn = _limits(part, titles)
         case Breakdown():
             drawn = _breakdown(part, titles)
-        case Timeline(kinds=kinds, words=words, caption=caption):
+        case Timeline(kinds=kinds, description=words, caption=caption):
             drawn = f"{swatch_row(kinds)}\n{figure(partial(_lanes, part, titles), f'{words} {caption}'.rstrip(), zooms=True)}"
         case Picture():
             drawn = _picture(part, titles)
@@ -401,7 +401,7 @@ def _breakdown(one: Breakdown, titles: Titles) -> str:
     listed, total = ", ".join(f"{part.label} {part.shown}" for part in parts), shown(one.total, one.dimension)
     title = one.brief.rstrip(":").capitalize() or titles.title
     told = replace(titles, title=title, description=f"A bar of {total}, cut into {listed}.")
-    drawn = figure(lambda width: stacked(told.at(width), parts, one.whole), one.caption)
+    drawn = figure(lambda width: stacked(told.at(width), parts, one.capacity), one.caption)
     return f"{drawn}\n{parts_table((one.head, _AMOUNTS.get(one.dimension, one.dimension)), parts)}"
 
 
@@ -426,7 +426,7 @@ def _search(one: Search, titles: Titles) -> str:
 def _html_table(one: Table) -> str:
     if not (most := one.on_pages or one.most):
         return ""
-    rows = list(zip(*(column.words[:most] for column in one.columns), strict=True))
+    rows = list(zip(*(column.texts[:most] for column in one.columns), strict=True))
     numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
     long = any(len(row[0]) > _LONG for row in rows)
     drawn = table([column.head for column in one.columns], rows, one.caption, numbers, wide=long)
@@ -435,7 +435,7 @@ def _html_table(one: Table) -> str:
 
 def _bars(one: Bars, titles: Titles) -> str:
     """The bars, and what is to be said of some of them; those with a fault have a mark."""
-    notes = listing([f"{_marked(row)}: {row.fault or row.words}" for row in one.rows if row.fault or row.words])
+    notes = listing([f"{_marked(row)}: {row.fault or row.detail}" for row in one.rows if row.fault or row.detail])
     rows = [
         Row(row.label, row.amount, f"{short(row.amount, one.unit)}{' *' if row.fault else above(row.amount, one.best) if place else ''}")
         for place, row in enumerate(one.rows)
@@ -455,15 +455,15 @@ def _marked(row: Bar) -> str:
 
 
 def _lanes(one: Timeline, titles: Titles, width: float) -> str:
-    return timeline(replace(titles, description=one.words, width=width), one.tracks, one.until, one.axis, one.mark, one.kinds)
+    return timeline(replace(titles, description=one.description, width=width), one.tracks, one.until, one.axis, one.mark, one.kinds)
 
 
 def _picture(one: Picture, titles: Titles) -> str:
-    words = paragraph(one.words) if one.words else ""
-    told = replace(titles, title=one.title or titles.title, description=one.described or one.words)
+    words = paragraph(one.description) if one.description else ""
+    told = replace(titles, title=one.title or titles.title, description=one.described or one.description)
     try:
         drawn = figure(lambda width: one.draw(replace(told, width=width)), one.caption, zooms=one.zooms)
     except ValueError:
-        return paragraph(f"{one.words} {one.undrawn}")
+        return paragraph(f"{one.description} {one.undrawn}")
     keys = swatch_row(one.keys, {place for place, key in enumerate(one.keys) if key}) if one.keys else ""
     return "\n".join(part for part in (words, keys, drawn) if part)

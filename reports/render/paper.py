@@ -105,7 +105,7 @@ class _Column:
     """What decides about a column: the points of its longest entry and of its longest word, and whether it holds figures alone."""
 
     longest: float
-    word: float
+    longest_word: float
     number: bool
 
 
@@ -148,7 +148,7 @@ def _fitting(places: Sequence[int], columns: Sequence[_Column], line: float) -> 
         if not count and taken <= line:
             return tuple((place, None) for place in places)
         share = int(100.0 * min(1.0 - taken / line, _MOST) / max(count, 1)) / 100.0
-        if count and share * line >= max(_LEAST, *(columns[place].word for place in running)):
+        if count and share * line >= max(_LEAST, *(columns[place].longest_word for place in running)):
             return tuple((place, share if place in running else None) for place in places)
     return None
 
@@ -322,7 +322,7 @@ def _in(share: float | None, cell: str) -> str:
     return escape_signs(cell) if share is None else rf"\raggedright {escape_signs(cell)}"
 
 
-# Tables for papers and spreadsheets: values, bounds, designs, breakdowns and rivals of results as LaTeX, CSV, Markdown or plain text.
+# Tables for papers and spreadsheets: values, bounds, designs, breakdowns and baselines of results as LaTeX, CSV, Markdown or plain text.
 #
 # CSV is one long table, a figure a line, with every digit; LaTeX rounds to four digits, the others to six, and bounds down.
 

@@ -90,7 +90,7 @@ def _missing(folder: Path, row: Row) -> dict[str, Value]:
     failure = failure_of(folder, row.key)
     if failure is None:
         return {"status": "NOT ASKED"}
-    return {"status": "REFUSED" if failure.code == REFUSED else "FAILED", "note": failure.words}
+    return {"status": "REFUSED" if failure.code == REFUSED else "FAILED", "note": failure.reason}
 
 
 def _of_result(data: dict[str, Any], kind: str, seconds: bool) -> dict[str, Value]:
@@ -112,7 +112,7 @@ def _of_designs(data: dict[str, Any]) -> Iterator[tuple[str, Value]]:
     """The chip, and the plan setting by setting where there is one workload."""
     designs = data["answer"]["designs"]
     yield "devices", data["answer"]["devices"]
-    yield "plan", " | ".join(design["words"] for design in designs)
+    yield "plan", " | ".join(design["plan_label"] for design in designs)
     yield from ((f"chip.{name}", _cell(value)) for design in designs[:1] for name, value in design["hardware"].items())
     if len(designs) == 1:
         yield from ((f"plan.{name}", _cell(value)) for name, value in designs[0]["plan"].items())

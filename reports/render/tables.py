@@ -81,7 +81,7 @@ class Digest:
     figures: tuple[tuple[str, str], ...]
     """Others that a reader looks for."""
     tables: tuple[Table, ...]
-    """Where time goes, limits, rivals and what else there is, in SI units where nothing else is said."""
+    """Where time goes, limits, baselines and what else there is, in SI units where nothing else is said."""
     about: tuple[str, ...] = ()
     """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
 
@@ -135,10 +135,10 @@ def _tables(title: str, part: Part) -> Iterator[Table]:
     match part:
         case Columns(columns=columns) if any(column.head or column.exact_head for column in columns):
             heads = tuple(column.exact_head or column.head for column in columns)
-            yield Table(title, heads, tuple(zip(*(column.exact or column.words for column in columns), strict=True)))
+            yield Table(title, heads, tuple(zip(*(column.exact or column.texts for column in columns), strict=True)))
         case Bars(rows=bars, unit=unit, best=best):
             heads = ("answer", f"value in {unit}".removesuffix(" in "), "above the best in %", "note")
-            yield Table(title, heads, tuple((row.label, row.amount, _above(row.amount, best), row.fault or row.words) for row in bars))
+            yield Table(title, heads, tuple((row.label, row.amount, _above(row.amount, best), row.fault or row.detail) for row in bars))
         case Limits(rows=limits):
             used = ((row, shown(row.used, row.dimension), shown(row.available, row.dimension)) for row in limits)
             share = tuple((row.label, one, other, 100.0 * row.share if row.available else None) for row, one, other in used)

@@ -55,7 +55,7 @@ def terminal(sheet: Sheet) -> str:
     figures = (*sheet.exactly, *(one for one in sheet.figures if sheet.exactly))
     wide = max([_NAME, *(len(name) + _GAP for name, _ in figures)])
     told = [line for name, words in figures for line in _hung(f"  {name:<{wide}}", words)]
-    return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.whole, closing_of(sheet))
+    return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.all_sections, closing_of(sheet))
 
 
 def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
@@ -109,7 +109,7 @@ def _part(part: Part) -> Iterator[str]:
             yield from _breakdown(part)
         case Timeline():
             yield from _timeline(part)
-        case Picture(words=words):
+        case Picture(description=words):
             yield from _wrapped(words)
         case Search() | Folded():
             pass
@@ -183,7 +183,7 @@ def _far(row: Bar, bars: Bars, place: int) -> str:
 
 
 def _bar_lines(row: Bar, wide: int) -> list[str]:
-    words = f"but {row.fault}" if row.fault else row.words
+    words = f"but {row.fault}" if row.fault else row.detail
     return _wrapped(words, " " * (wide + 7)) if words else []
 
 
@@ -198,7 +198,7 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
     for label, group in zip(labels, alike, strict=True):
         _, drawn, shown = group[0]
         yield f"    {label:<{wide}}  |{drawn:<{_BAR}}|  {shown}".rstrip()
-    yield from _wrapped(timeline.words)
+    yield from _wrapped(timeline.description)
 
 
 def _numbered(label: str) -> str:
@@ -218,7 +218,7 @@ def _filled(track: Track, until: float, fills: str) -> str:
     scale, cells = (_BAR / until if until else 0.0), [" "] * _BAR
     for one in sorted(track.segments, key=lambda segment: -segment.lane):
         for cell in range(round(one.start * scale), round(one.end * scale)):
-            cells[min(cell, _BAR - 1)] = fills[one.place % len(fills)]
+            cells[min(cell, _BAR - 1)] = fills[one.colour % len(fills)]
     return "".join(cells)
 
 
@@ -229,13 +229,13 @@ def _filled(track: Track, until: float, fills: str) -> str:
 class _Cells:
     """A column with the letters that it takes; its first cell is its head."""
 
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
     number: bool
     width: int
 
     def lines(self, row: int) -> list[str]:
         """A cell in as many lines as it needs."""
-        lines = wrap(self.words[row], self.width, break_on_hyphens=False) or [""]
+        lines = wrap(self.texts[row], self.width, break_on_hyphens=False) or [""]
         return [f"{line:>{self.width}}" if self.number else f"{line:<{self.width}}" for line in lines]
 
 
@@ -261,13 +261,13 @@ def _table(table: Table) -> Iterator[str]:
 
 def _pairs(names: Column, words: Column) -> Iterator[str]:
     """Words behind names, over as many lines as they need; below them where a terminal has no room beside."""
-    wide = min(max(map(len, names.words)) + _GAP, sheet_width() // 2)
-    for name, said in zip(names.words, words.words, strict=True):
+    wide = min(max(map(len, names.texts)) + _GAP, sheet_width() // 2)
+    for name, said in zip(names.texts, words.texts, strict=True):
         yield from _hung(f"    {name:<{wide}}", said)
 
 
 def _cells(column: Column, most: int) -> _Cells:
-    words = column.words[:most]
+    words = column.texts[:most]
     return _Cells((column.head, *words), bool(column.exact), max([*map(len, words), *map(len, column.head.split())], default=0))
 
 
@@ -284,15 +284,15 @@ def _grid(columns: Sequence[_Cells], below: Sequence[_Cells]) -> Iterator[str]:
         count -= 1
     shown = [first, *columns[1:count]]
     margin = " " * (4 if _taken(shown) + 4 <= sheet_width() else 2)
-    for row in range(len(first.words)):
+    for row in range(len(first.texts)):
         cells = [one.lines(row) for one in shown]
         high = max(map(len, cells))
-        if row or any(one.words[0] for one in shown):
+        if row or any(one.texts[0] for one in shown):
             for line in range(high):
                 parts = (_line(cell, line - (0 if row else high - len(cell)), one.width) for cell, one in zip(cells, shown, strict=True))
                 yield f"{margin}{(' ' * _GAP).join(parts)}".rstrip()
         for one in below if row else ():
-            yield from _wrapped(one.words[row], f"{margin}    ")
+            yield from _wrapped(one.texts[row], f"{margin}    ")
     if count < len(columns):
         yield ""
         yield from _grid([columns[0], *columns[count:]], ())
@@ -324,9 +324,9 @@ def compared_text(best: Sheet, asks: str, rows: Sequence[Compared]) -> str:
         Column("above bound", tuple(_above(row.bar, bound) for row in rows), (bound,)),
         Column("own bound", tuple("" if row.bound is None else digits_below(row.bound, row.bar.amount, "") for row in rows), (bound,)),
         Column("seconds", tuple("" if row.seconds is None else f"{row.seconds:.2f}" for row in rows), (0.0,)),
-        names("", ("; ".join(word for word in (row.bar.fault, row.bar.words) if word) for row in rows)),
+        names("", ("; ".join(word for word in (row.bar.fault, row.bar.detail) if word) for row in rows)),
     )
-    table = Table(tuple(column for column in columns if any(column.words)))
+    table = Table(tuple(column for column in columns if any(column.texts)))
     sections = (Section("Side by side", (table,)), best.sections[-1])
     return text_of(f"{best.name}: {asks}", (), sections, closing_of(best))
 

@@ -43,8 +43,8 @@ RANKS: Final = (
 def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
     """The errors, how many runs are in range, the order of plans, the `count` largest errors and the reasons of rejected rows."""
     total = next((one for one in result.totals if one.errors), None)
-    priced, rejected = len(result.priced), len(result.rejected)
-    inferred = sum(bool(row.run.inferred) for row in result.priced)
+    priced, rejected = len(result.predictions), len(result.rejected)
+    inferred = sum(bool(row.run.inferred) for row in result.predictions)
     filled = f" ({inferred:,} with a setting that the source does not state)" if inferred else ""
     facts, words = [("runs priced", f"{priced:,}"), ("rows rejected", f"{rejected:,}")], "No run could be priced."
     if total is not None and total.errors is not None:
@@ -155,7 +155,7 @@ def _rejected(result: Accuracy) -> Section:
 
 def _runs(result: Accuracy) -> Section:
     """Every run, the largest errors first: a page lists some, a spreadsheet all."""
-    rows = sorted(result.priced, key=lambda row: -abs(row.error))
+    rows = sorted(result.predictions, key=lambda row: -abs(row.error))
     runs = [row.run for row in rows]
     columns = (
         names("line", (str(run.line) for run in runs)),
@@ -182,10 +182,10 @@ def _times(line: Line) -> str:
 
 
 def _picture(result: Accuracy) -> tuple[Picture, ...]:
-    labels = list(dict.fromkeys(BY[result.by](row.run) for row in result.priced))
+    labels = list(dict.fromkeys(BY[result.by](row.run) for row in result.predictions))
     if not labels:
         return ()
-    pairs = [_pair(row, labels.index(BY[result.by](row.run)), len(result.priced) <= _TOLD) for row in result.priced]
+    pairs = [_pair(row, labels.index(BY[result.by](row.run)), len(result.predictions) <= _TOLD) for row in result.predictions]
     described = f"{len(pairs):,} runs, with a band of {_BAND:.0%} around equality."
     axes, keys = ("measured seconds", "predicted seconds"), tuple(labels) if len(labels) <= HUES else ()
     caption = f"A mark is a run, a square one of derived times; the thin lines are {_BAND:.0%} off, the broken one is equality."
@@ -216,7 +216,7 @@ def plot(name: str, result: Accuracy) -> str:
 
 def _series(result: Accuracy) -> list[Series]:
     points: dict[tuple[str, bool], list[tuple[float, float]]] = {}
-    for row in result.priced:
+    for row in result.predictions:
         points.setdefault((BY[result.by](row.run), row.run.derived), []).append((row.run.seconds, row.seconds))
     return [Series(f"{label}{' (derived times)' if hollow else ''}", hollow, tuple(pairs)) for (label, hollow), pairs in points.items()]
 
@@ -232,7 +232,7 @@ def document(name: str, result: Accuracy) -> dict[str, Any]:
         "lines": [_line_document(line) for line in result.lines],
         "totals": [_line_document(line) for line in result.totals],
         "rejected_by_label": dict(result.rejected_by_label),
-        "runs": [_run_document(row) for row in result.priced],
+        "runs": [_run_document(row) for row in result.predictions],
         "rejected": [asdict(row) for row in result.rejected],
     }
 

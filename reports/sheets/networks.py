@@ -37,7 +37,7 @@ def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedu
         sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
         figures = (("first come first served", short(details.fifo, "ns")),)
     sections = (*sections, _simulated(question, result.bound))
-    words = [_collective_text(rival.answer) for rival in result.rivals]
+    words = [_collective_text(baseline.answer) for baseline in result.baselines]
     phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
     return answer_sheet(
         result,
@@ -48,7 +48,7 @@ def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedu
         summary=summary,
         figures=figures,
         given=_collective_given(question),
-        sections=(*sections, baselines_in("schedule", result, result.rivals, words)),
+        sections=(*sections, baselines_in("schedule", result, result.baselines, words)),
         among=f" of equal chunks{phases}, one chunk at a time on a dimension",
         judged="phase by phase",
     )
@@ -183,7 +183,7 @@ def network_sheet(question: NetworkQuestion, result: Result[Bandwidths, NetworkA
         parts = (_dimensions(question, rates), _exchanged(question, details), _workloads(question, details))
         sections = (*parts, _reached(question, rates))
     figures = [("cost", f"{details.cost:,.0f} USD")] if details is not None and details.cost is not None else []
-    words = [_text(rival.answer) for rival in result.rivals]
+    words = [_text(baseline.answer) for baseline in result.baselines]
     return answer_sheet(
         result,
         "network",
@@ -192,7 +192,7 @@ def network_sheet(question: NetworkQuestion, result: Result[Bandwidths, NetworkA
         summary=summary,
         figures=tuple(figures),
         given=_given(question),
-        sections=(*sections, baselines_in("network", result, result.rivals, words)),
+        sections=(*sections, baselines_in("network", result, result.baselines, words)),
         notes=("collectives keep every dimension busy, without latency, and hide behind nothing", *_parts(file)),
         judged="collective by collective",
     )
@@ -323,7 +323,7 @@ def synthesis_sheet(question: SynthesisQuestion, result: Result[Sends, Used]) ->
         sections = (_links(question, result.answer, result.details, steps), _sends(question, result.answer, steps))
         if question.file.step is not None:
             figures = (("time", format_quantity(steps * question.file.step, "time")),)
-    words = ["" if rival.answer is None else several(len(rival.answer.sends), "send") for rival in result.rivals]
+    words = ["" if baseline.answer is None else several(len(baseline.answer.sends), "send") for baseline in result.baselines]
     return answer_sheet(
         result,
         "schedule",
@@ -332,7 +332,7 @@ def synthesis_sheet(question: SynthesisQuestion, result: Result[Sends, Used]) ->
         summary=summary,
         figures=figures,
         given=_synthesis_given(question),
-        sections=(*sections, baselines_in("schedule", result, result.rivals, words)),
+        sections=(*sections, baselines_in("schedule", result, result.baselines, words)),
         judged="send by send",
     )
 

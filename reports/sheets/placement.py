@@ -263,7 +263,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         given=_given(question),
         sections=(
             *sections,
-            baselines_in("placement", result, beside(question, result.rivals)),
+            baselines_in("placement", result, beside(question, result.baselines)),
             Section("How the search closed in", (Search("best placement", "ms", result),)),
         ),
         notes=question.notes,
@@ -271,10 +271,10 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
     )
 
 
-def beside(question: PlacementQuestion, rivals: Sequence[Baseline[Placement]]) -> tuple[Baseline[Placement], ...]:
+def beside(question: PlacementQuestion, baselines: Sequence[Baseline[Placement]]) -> tuple[Baseline[Placement], ...]:
     """Rivals with the value also of those whose placement breaks a rule, which is no answer but a figure to look at."""
     latency = question.problem == "latency"
-    return tuple(one if latency or one.answer is None or one.value is not None else judged(question, one) for one in rivals)
+    return tuple(one if latency or one.answer is None or one.value is not None else judged(question, one) for one in baselines)
 
 
 def devices_of(question: PlacementQuestion) -> str:

@@ -1,4 +1,4 @@
-"""The plain sheet, of any result: the fields of its answer and of what the judge says, rivals, notes."""
+"""The plain sheet, of any result: the fields of its answer and of what the judge says, baselines, notes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -21,7 +21,7 @@ def sheet(question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - o
         result,
         what,
         f"A question about {KINDS[result.kind].about}.",
-        sections=(*parts, baselines_in("answer", result, result.rivals)),
+        sections=(*parts, baselines_in("answer", result, result.baselines)),
         notes=result.notes,
     )
 
@@ -40,7 +40,7 @@ def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - an
 def _column(name: str, records: Sequence[Any]) -> Column:
     cells = [getattr(one, name) for one in records]
     exact = tuple(cells) if all(isinstance(cell, int | float) for cell in cells) else ()
-    return Column(name.replace("_", " "), names("", map(_text, cells)).words, exact)
+    return Column(name.replace("_", " "), names("", map(_text, cells)).texts, exact)
 
 
 def _are_records(value: object) -> bool:

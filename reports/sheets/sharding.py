@@ -80,23 +80,23 @@ def _choices(said: Meaning) -> Section:
 
 def _plans(result: Answer) -> Section:
     """Megatron-LM's plans on the same mesh, the best first."""
-    value, large = result.value, sum(plan.value is None for plan in result.rivals)
-    left = f" {len(result.rivals) - large} plans fit the memory, {large} do not." if large else ""
-    above = [plan.value / value - 1.0 if plan.value is not None and value else None for plan in result.rivals]
+    value, large = result.value, sum(plan.value is None for plan in result.baselines)
+    left = f" {len(result.baselines) - large} plans fit the memory, {large} do not." if large else ""
+    above = [plan.value / value - 1.0 if plan.value is not None and value else None for plan in result.baselines]
     table = Table(
         (
-            names("plan", (plan.name for plan in result.rivals)),
+            names("plan", (plan.name for plan in result.baselines)),
             Column(
                 f"cost in {result.question['unit']}".removesuffix(" in "),
-                tuple("-" if plan.value is None else f"{plan.value:,}" for plan in result.rivals),
-                tuple(plan.value for plan in result.rivals),
+                tuple("-" if plan.value is None else f"{plan.value:,}" for plan in result.baselines),
+                tuple(plan.value for plan in result.baselines),
             ),
             Column("above this answer", tuple("-" if one is None else f"{one:.2%}" for one in above), tuple(above)),
         ),
-        most=min(_PLANS, len(result.rivals) - large),
+        most=min(_PLANS, len(result.baselines) - large),
     )
     words = f"What Megatron-LM's plans cost on the same mesh by the same prices, the best first.{left}"
-    return Section("Beside Megatron-LM's plans", (words, table) if len(result.rivals) > large else ())
+    return Section("Beside Megatron-LM's plans", (words, table) if len(result.baselines) > large else ())
 
 
 def _reductions(reductions: Reductions) -> Section:

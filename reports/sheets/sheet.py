@@ -31,7 +31,7 @@ class Column:
     """A column of a table, in words."""
 
     head: str
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
     exact: tuple[Cell, ...] = ()
     """Figures, for spreadsheets with every digit; columns of figures stand to the right."""
     exact_head: str = ""
@@ -59,7 +59,7 @@ class Bar:
 
     label: str
     amount: Number | None
-    words: str = ""
+    detail: str = ""
     fault: str = ""
 
 
@@ -82,7 +82,7 @@ class Limit:
     available: float
     dimension: str
     """Of both, as `instances.files.units` names it."""
-    kept: bool = True
+    satisfied: bool = True
 
     @property
     def share(self) -> float:
@@ -91,7 +91,7 @@ class Limit:
     @property
     def mark(self) -> str:
         """What a reader must not miss of it."""
-        return "BROKEN" if not self.kept else "full" if self.share >= FULL else ""
+        return "BROKEN" if not self.satisfied else "full" if self.share >= FULL else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Breakdown:
     parts: tuple[tuple[str, float], ...]
     dimension: str
     caption: str = ""
-    whole: float = 0.0
+    capacity: float = 0.0
     """What there is, where the parts fill some of it."""
     brief: str = ""
     """The words before the parts where a terminal lists them in a sentence and draws no bars."""
@@ -135,7 +135,7 @@ class Timeline:
     until: float
     axis: str
     mark: str
-    words: str
+    description: str
     caption: str = ""
     """How the picture is to be read."""
 
@@ -145,7 +145,7 @@ class Picture:
     """A drawing, on pages alone; its function raises a ValueError where it cannot be drawn."""
 
     draw: Callable[[Titles], str]
-    words: str
+    description: str
     caption: str
     undrawn: str = ""
     keys: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ class Sheet:
     """The same in a sentence or two, for the first screen of a page."""
     sketch: Picture | None = None
     """A drawing of it, for the same."""
-    asked: Section | None = None
+    question: Section | None = None
     """What was asked, and with what."""
     sections: tuple[Section, ...] = ()
     details: Callable[[], tuple[Section, ...]] = no_sections
@@ -257,14 +257,14 @@ class Sheet:
     """The workload and the cluster, where there is one of each: values are compared only where these are the same."""
 
     @property
-    def whole(self) -> tuple[Section, ...]:
+    def all_sections(self) -> tuple[Section, ...]:
         """All sections that say something, what was asked first, as on a terminal the end is what stays in sight."""
-        return tuple(one for one in (*([self.asked] if self.asked else []), *self.sections) if any(one.parts))
+        return tuple(one for one in (*([self.question] if self.question else []), *self.sections) if any(one.parts))
 
     @property
     def answer_first(self) -> tuple[Section, ...]:
         """The same with details and, in the end, what was asked, for pages."""
-        return tuple(one for one in (*self.sections, *self.details(), *([self.asked] if self.asked else [])) if any(one.parts))
+        return tuple(one for one in (*self.sections, *self.details(), *([self.question] if self.question else [])) if any(one.parts))
 
 
 def answer_sheet(
@@ -307,11 +307,11 @@ def answer_sheet(
         headline=_headline(result, what, looked_at or summary, by),
         verdict=verdict,
         figures=figures,
-        beside=tuple((one.name, one.value) for one in result.rivals if one.value is not None) if beside is None else beside,
+        beside=tuple((one.name, one.value) for one in result.baselines if one.value is not None) if beside is None else beside,
         summary=summary,
         chosen=chosen,
         sketch=sketch,
-        asked=_question_section(result, given, open_choices),
+        question=_question_section(result, given, open_choices),
         sections=(*([Section("Why", (result.reasons,))] if result.reasons else []), *sections, Section("Notes", (notes,))),
         details=details,
         known=(verdict, *([anew] if result.answer is not None else []), *known),
@@ -323,7 +323,7 @@ def answer_sheet(
 def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> Sheet:
     """What of a sheet follows from the result alone."""
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
-    is_word = result.value is None and result.told
+    is_word = result.value is None and result.unverified
     sure = (result.settled or result.bound is not None) and not is_word
     return Sheet(
         name=str(result.question["name"]),
@@ -358,13 +358,13 @@ def _headline(result: Result[Any, Any], what: str, summary: str, by: str) -> str
     """What was chosen, and how the search for it ended."""
     time = seconds_of(result.seconds)
     if result.value is None and result.settled:
-        known = f"as {by} says after {time}, not proved" if result.told else f"proved in {time} by {by}"
+        known = f"as {by} says after {time}, not proved" if result.unverified else f"proved in {time} by {by}"
         return f"no {what} keeps the limits, {known}"
     if result.value is None:
         return f"no {what} found ({result.stopped} after {time})"
     near = "" if result.optimal else f" to {_gap(result)}"
     why = "nothing left to try" if result.stopped == "complete" else result.stopped
-    known = f"{label_of(result, what)}," if result.told else f"proved{near}"
+    known = f"{label_of(result, what)}," if result.unverified else f"proved{near}"
     ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {why} after {time}"
     return f"{summary}, {ended}" if summary else ended
 
@@ -373,7 +373,7 @@ def _verdict(result: Result[Any, Any], what: str, prover: str, judged: str, unit
     """The certificate in a sentence."""
     by = f", by {prover}" if result.proved_by else ""
     if result.value is None:
-        none = f"That no {what} keeps the limits is said{by}." if result.told else f"No {what} keeps the limits{by}."
+        none = f"That no {what} keeps the limits is said{by}." if result.unverified else f"No {what} keeps the limits{by}."
         return none if result.settled else f"No {what} was found ({result.stopped})."
     if result.bound is None:
         return f"This is a {what} without a bound: a better one may exist."
@@ -401,7 +401,7 @@ def _gap(result: Result[Any, Any]) -> str:
 
 def label_of(result: Result[Any, Any], what: str) -> str:
     """What is proved, or reported by a solver, in a few words; `what` is what was looked for."""
-    told = result.told
+    told = result.unverified
     if result.value is None:
         return f"{'told' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
     if not result.settled:
@@ -449,9 +449,9 @@ def memory(sizes: Sequence[float | None], capacity: float) -> Column:
     return Column("memory", tuple(words), tuple(sizes), "memory in bytes")
 
 
-def baselines_in(what: str, result: Result[Any, Any], rivals: Sequence[Baseline[Any]], words: Sequence[str] = ()) -> Section:
-    """The answer, which is called so, beside its rivals, over the bound."""
-    rows = [Bar(one.name, one.value, word, one.note) for one, word in zip(rivals, words or [""] * len(rivals), strict=True)]
+def baselines_in(what: str, result: Result[Any, Any], baselines: Sequence[Baseline[Any]], words: Sequence[str] = ()) -> Section:
+    """The answer, which is called so, beside its baselines, over the bound."""
+    rows = [Bar(one.name, one.value, word, one.note) for one, word in zip(baselines, words or [""] * len(baselines), strict=True)]
     own = [Bar(f"this {what}", result.value)] if result.value is not None else []
     bars = Bars((*own, *rows), str(result.question["unit"]), result.value, result.bound)
     return Section("Rivals", (bars,) if rows else ())

@@ -57,10 +57,10 @@ class Pace:
 
 
 def with_stages(
-    sheet: Sheet, result: Result[Any, Any], stages: Sequence[Stage], pace: Pace, capacity: float, rivals: Sequence[str]
+    sheet: Sheet, result: Result[Any, Any], stages: Sequence[Stage], pace: Pace, capacity: float, baselines: Sequence[str]
 ) -> Sheet:
-    """The sheet with what every stage takes, of devices with so much memory, and the plans of the rivals, which words tell."""
-    beside = baselines_in("plan", result, result.rivals, rivals)
+    """The sheet with what every stage takes, of devices with so much memory, and the plans of the baselines, which words tell."""
+    beside = baselines_in("plan", result, result.baselines, baselines)
     return with_sections(sheet, *([_stages(stages, pace, capacity)] if stages else []), beside)
 
 
@@ -135,7 +135,7 @@ def chain_sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) 
         notes=(_BRANCHES,) if file.profile else (),
         judged="layer by layer",
     )
-    return with_stages(whole, result, stages, _CHAIN_PACE, file.memory, [_chain_text(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _CHAIN_PACE, file.memory, [_chain_text(baseline.answer) for baseline in result.baselines])
 
 
 def _chain_text(plan: ChainPlan | None) -> str:
@@ -180,7 +180,7 @@ def pipedream_sheet(question: PipelineQuestion, result: Result[PipedreamPlan, Pi
         among=f" {_OF_OTHERS}" if question.compatible else "",
         judged="node by node on the profile of the file",
     )
-    return with_stages(whole, result, stages, _PACE, question.memory, [_text(rival.answer) for rival in result.rivals])
+    return with_stages(whole, result, stages, _PACE, question.memory, [_text(baseline.answer) for baseline in result.baselines])
 
 
 def _pipedream_given(question: PipelineQuestion) -> tuple[tuple[str, str], ...]:
@@ -237,7 +237,9 @@ def piper_sheet(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) 
         notes=result.notes,
         judged="layer by layer on the graph of the file",
     )
-    return with_stages(whole, result, stages, _PIPER_PACE, float(question.memory), [_piper_text(rival.answer) for rival in result.rivals])
+    return with_stages(
+        whole, result, stages, _PIPER_PACE, float(question.memory), [_piper_text(baseline.answer) for baseline in result.baselines]
+    )
 
 
 def _given(question: PiperQuestion) -> tuple[tuple[str, str], ...]:

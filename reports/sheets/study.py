@@ -533,7 +533,7 @@ def _best(study: Study) -> Section:
     columns = (
         names("", (name for name, _ in found)),
         names("chip", (" · ".join(hardware_text(design)[1:]) or design.hardware.name for _, design in found)),
-        names("plan", (design.words for _, design in found)),
+        names("plan", (design.plan_label for _, design in found)),
     )
     return Section("The best designs", (Table(columns),) if found else ())
 

@@ -40,7 +40,7 @@ def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -
         figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
         figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
-    words = [_text(rival.answer) for rival in result.rivals]
+    words = [_text(baseline.answer) for baseline in result.baselines]
     share = f"{float(100 * question.file.share):.6g}%"
     return answer_sheet(
         result,
@@ -50,7 +50,7 @@ def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -
         summary=summary,
         figures=figures,
         given=tuple(_benchmark_given(question)),
-        sections=(*sections, baselines_in("benchmark", result, result.rivals, words)),
+        sections=(*sections, baselines_in("benchmark", result, result.baselines, words)),
         notes=("each run counts for the mean of all runs of its kernel",),
         judged="total by total, as fractions",
     )
@@ -182,7 +182,7 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
         ]
         sections = [_way(question, model, made, details), _path(details)]
     sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
-    words = [", ".join(rival.answer.changes) if rival.answer else "" for rival in result.rivals]
+    words = [", ".join(baseline.answer.changes) if baseline.answer else "" for baseline in result.baselines]
     return answer_sheet(
         result,
         "choice of changes",
@@ -191,7 +191,7 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
         summary=summary,
         figures=tuple(figures),
         given=tuple(_given(question)),
-        sections=(*sections, baselines_in("choice", result, result.rivals, words)),
+        sections=(*sections, baselines_in("choice", result, result.baselines, words)),
         notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_text(question)),
         judged="change by change on the trace",
     )

@@ -131,14 +131,14 @@ class _Held:
     """Behind the wall: a model of HiGHS, and which of its columns are integers."""
 
     solver: Foreign
-    whole: Mask
+    integral: Mask
     name: str
 
 
 def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> None:
     import highspy
 
-    held = _Held(highspy.Highs(), program.whole, f"highs {version('highspy')}")
+    held = _Held(highspy.Highs(), program.integral, f"highs {version('highspy')}")
     for option, value in (("output_flag", False), ("threads", workers), ("random_seed", seed)):
         held.solver.setOptionValue(option, value)
     lp = highspy.HighsLp()
@@ -150,11 +150,11 @@ def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> No
     lp.a_matrix_.value_ = program.rows.factors
     if held.solver.passModel(lp) == highspy.HighsStatus.kError:
         raise SolverError(f"{held.name} does not take the model")
-    line.kept[key] = held
+    line.cache[key] = held
 
 
 def _add(line: Line, key: int, rows: Rows, price: float | None) -> None:
-    solver = line.kept[key].solver
+    solver = line.cache[key].solver
     first = solver.getNumRow()
     starts, columns = _short(rows.starts[:-1]), _short(rows.columns)
     solver.addRows(len(rows.lows), rows.lows, rows.highs, len(columns), starts, columns, rows.factors)
@@ -165,7 +165,7 @@ def _add(line: Line, key: int, rows: Rows, price: float | None) -> None:
 def _relax(line: Line, key: int, deadline: float) -> tuple[Ending, float, Array, Array]:
     import highspy
 
-    held = line.kept[key]
+    held = line.cache[key]
     _integral(held, highspy.HighsVarType.kContinuous)
     ending = _run(line, held, deadline)
     solution, nothing = held.solver.getSolution(), np.zeros(0)
@@ -178,7 +178,7 @@ def _relax(line: Line, key: int, deadline: float) -> tuple[Ending, float, Array,
 def _solve(line: Line, key: int, deadline: float, gap: tuple[float, float]) -> tuple[Ending, float, Array | None]:
     import highspy
 
-    held = line.kept[key]
+    held = line.cache[key]
     _integral(held, highspy.HighsVarType.kInteger)
     held.solver.setOptionValue("mip_abs_gap", gap[0])
     held.solver.setOptionValue("mip_rel_gap", gap[1])
@@ -190,7 +190,7 @@ def _solve(line: Line, key: int, deadline: float, gap: tuple[float, float]) -> t
 
 
 def _integral(held: _Held, kind: Foreign) -> None:
-    columns = np.flatnonzero(held.whole).astype(np.int32)
+    columns = np.flatnonzero(held.integral).astype(np.int32)
     held.solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), int(kind), np.uint8))
 
 

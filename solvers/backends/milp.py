@@ -183,7 +183,7 @@ def _hold_relaxation(line: Line, key: int, model: Model) -> None:
     problem, columns = problem_of(linearize(model))
     for column in problem.variables():
         column.cat = pulp.LpContinuous
-    line.kept[key] = (model, problem, columns)
+    line.cache[key] = (model, problem, columns)
 
 
 def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> tuple[float | None, list[float]]:
@@ -191,7 +191,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
     import pulp
     from highspy import HighsModelStatus as Ended
 
-    model, problem, columns = line.kept[key]
+    model, problem, columns = line.cache[key]
     values = {model.variables[place]: value for place, value in fixed.items()}
     for variable, column in columns.items():
         column.lowBound, column.upBound = (values[variable],) * 2 if variable in values else (variable.low, variable.high)

@@ -60,7 +60,7 @@ class Line:
     """The wish that the work ends early with what it has."""
     stop: Callable[[], None] = no_stop
     """What the work wants called, again and again, while it is to stop."""
-    kept: dict[int, Any] = field(default_factory=dict)
+    cache: dict[int, Any] = field(default_factory=dict)
     """What work leaves for later work in the same process."""
 
 
@@ -142,7 +142,7 @@ def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> N
             elif message[0] == "forget":
                 kept.pop(message[1], None)
             else:
-                line = Line(lambda news: write_message(answers, ("news", news)), kept=kept)
+                line = Line(lambda news: write_message(answers, ("news", news)), cache=kept)
                 write_message(answers, ("begun",))
                 queue.put((line, *message))
     finally:
@@ -318,12 +318,12 @@ class SolverProcess:
             self.close()
             self._settle_in()
             return self.ask(work, *arguments, until=until, hear=hear, stop=stop)
-        return _done_inside(Line(hear, kept=self._line.kept), work, arguments, stop, self.name)
+        return _done_inside(Line(hear, cache=self._line.cache), work, arguments, stop, self.name)
 
     def forget(self, key: int) -> None:
         """Lets go of what work left."""
         if self._child is None:
-            self._line.kept.pop(key, None)
+            self._line.cache.pop(key, None)
         else:
             self._child.forget(key)
 

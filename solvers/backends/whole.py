@@ -174,7 +174,7 @@ class _Box:
 class _Search:
     """Where the search stands."""
 
-    asked: Whole
+    form: Whole
     linear: Relaxation
     scale: int
     goal: int | None
@@ -209,13 +209,13 @@ def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float
     goal = None if claim is None else model.sign * claim
     choosing = tuple(row for row in range(len(asked.rows)) if asks_for_one(asked, row))
     walk = _Search(asked, Relaxation(asked), _scale_for(asked), goal, goal is not None, deadline, choosing, model, most)
-    line.kept[key] = walk
+    line.cache[key] = walk
     return _outcome(walk, _walked(walk, line))
 
 
 def go_on(line: Line, key: int, model: Model) -> Traced:
     """The search with more rows, which the solution breaks that refuted the claim."""
-    walk = line.kept[key]
+    walk = line.cache[key]
     asked = integer_form(model)
     if asked.rows[: len(walk.asked.rows)] != walk.asked.rows or asked.lows != walk.asked.lows or asked.highs != walk.asked.highs:
         raise ValueError("a model is tightened by more rows after those that it has")
@@ -248,7 +248,7 @@ def _outcome(walk: _Search, stopped: Ended) -> Traced:
 def _walked(walk: _Search, line: Line) -> Ended:
     try:
         if not walk.boxes:
-            _keep(walk, _box(walk, walk.asked.lows, walk.asked.highs, None))
+            _keep(walk, _box(walk, walk.form.lows, walk.form.highs, None))
         while walk.going or walk.refuted:
             if walk.refuted:
                 return "refuted"
@@ -257,7 +257,7 @@ def _walked(walk: _Search, line: Line) -> Ended:
             if len(walk.boxes) >= walk.most:
                 return "box limit"
             number = heappop(walk.heap)[1]
-            if walk.boxes[number].rows < len(walk.asked.rows):
+            if walk.boxes[number].rows < len(walk.form.rows):
                 _look_again(walk, number)
             else:
                 _cut(walk, number)
@@ -281,7 +281,7 @@ def _box(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _
     proposed = None if bound is None else _whole_figures(lows, highs, solved)
     if proposed is not None:
         _take(walk, proposed, lows, highs)
-    return _Box(lows, highs, leaf, bound, solved.figures, len(walk.asked.rows))
+    return _Box(lows, highs, leaf, bound, solved.figures, len(walk.form.rows))
 
 
 def _whole_figures(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> tuple[int, ...] | None:
@@ -304,22 +304,22 @@ def _keep(walk: _Search, box: _Box) -> None:
 def _closed(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, around: _Box | None) -> tuple[Leaf, int | None]:
     """The leaf that proves most of a box: from its own duals, or from the box around it where these prove less."""
     for leaf in _emptying(walk, lows, highs, solved):
-        if excess(walk.asked, lows, highs, leaf) > 0:
+        if excess(walk.form, lows, highs, leaf) > 0:
             return leaf, None
-    own = Leaf() if solved.duals is None or lows == highs else rounded(walk.asked, solved.duals * float(walk.scale))
-    bound = leaf_bound(walk.asked, lows, highs, walk.scale, own)
+    own = Leaf() if solved.duals is None or lows == highs else rounded(walk.form, solved.duals * float(walk.scale))
+    bound = leaf_bound(walk.form, lows, highs, walk.scale, own)
     if around is None or around.bound is None or bound >= around.bound:
         return own, bound
-    return around.leaf, leaf_bound(walk.asked, lows, highs, walk.scale, around.leaf)
+    return around.leaf, leaf_bound(walk.form, lows, highs, walk.scale, around.leaf)
 
 
 def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
     """Leaves that may show that no solution is in a box: a row that it cannot keep, and what HiGHS proposes, either way round."""
     found = list[Leaf]()
     if lows == highs:
-        for place, row in enumerate(walk.asked.rows):
+        for place, row in enumerate(walk.form.rows):
             total = sum(factor * lows[column] for column, factor in row)
-            least, most = walk.asked.least[place], walk.asked.most[place]
+            least, most = walk.form.least[place], walk.form.most[place]
             if least is not None and total < least:
                 return [Leaf((place,), (1,), empty=True)]
             if most is not None and total > most:
@@ -327,7 +327,7 @@ def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solv
     if solved.ray is not None:
         largest = float(np.abs(solved.ray).max(initial=0.0))
         for digits, sign in product(_DIGITS, (1.0, -1.0) if largest > 0.0 else ()):
-            leaf = rounded(walk.asked, sign * solved.ray / largest * digits)
+            leaf = rounded(walk.form, sign * solved.ray / largest * digits)
             found.append(Leaf(leaf.rows, leaf.times, empty=True))
     return found
 
@@ -345,7 +345,7 @@ def rounded(asked: Whole, times: Array) -> Leaf:
 
 def _take(walk: _Search, values: tuple[int, ...], lows: tuple[int, ...], highs: tuple[int, ...]) -> None:
     """Keep values that are a solution, and better than the best one known."""
-    asked = walk.asked
+    asked = walk.form
     if not all(low <= value <= high for low, value, high in zip(lows, values, highs, strict=True)):
         return
     for row, least, most in zip(asked.rows, asked.least, asked.most, strict=True):
@@ -363,7 +363,7 @@ def _cut(walk: _Search, number: int) -> None:
     """Cut a box in two where its parts prove most. Both parts are there before the box is cut, so that a deadline leaves it whole."""
     box, tried = walk.boxes[number], list[tuple[tuple[int, int], Cut, list[_Box]]]()
     for cut in _cuts(walk, box):  # none of one point that keeps every row: its bound is its value
-        parts = [_box(walk, *ends, box) for ends in parts_of(walk.asked, box.lows, box.highs, cut)]
+        parts = [_box(walk, *ends, box) for ends in parts_of(walk.form, box.lows, box.highs, cut)]
         gain = _gain(walk, parts)
         tried.append((gain, cut, parts))
         if isinstance(cut, Split) and box.bound is not None:
@@ -395,7 +395,7 @@ def _cuts(walk: _Search, box: _Box) -> list[Cut]:
     cuts = list[Cut]()
     if box.figures is not None:
         away = np.where(np.array(widths, dtype=object) > 0, np.abs(box.figures - np.round(box.figures)), 0.0).astype(float)
-        splits = [split for row in walk.choosing if (split := _split_of(walk.asked, box, away, row))]
+        splits = [split for row in walk.choosing if (split := _split_of(walk.form, box, away, row))]
         cuts += sorted(splits, key=partial(_promise, walk))[:_TRIED]
         place = int(np.argmax(away))
         if away[place] > _NEAR:

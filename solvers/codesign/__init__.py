@@ -1,1 +1,1 @@
-"""Joint designs: engines, the judge, proofs and rivals."""
+"""Joint designs: engines, the judge, proofs and baselines."""

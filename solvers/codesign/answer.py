@@ -38,7 +38,7 @@ class ChosenDesign:
 
     hardware: ChosenHardware
     plan: Plan | KernelPlan
-    words: str
+    plan_label: str
     """What the plan is called."""
     at_end_of_range: tuple[str, ...] = ()
     """Hardware choices at the first or the last option of their range."""
@@ -71,7 +71,7 @@ class Designs:
         """Which of several questions it answers."""
         return Place(self.devices, self.batch, self.network)
 
-    def told(self, place: Place) -> "Designs":
+    def placed_at(self, place: Place) -> "Designs":
         """The same as an answer to several questions."""
         return replace(self, batch=place.batch, network=place.network)
 
@@ -88,7 +88,7 @@ class LimitUse:
     used: float
     available: float
     unit: str
-    kept: bool
+    satisfied: bool
 
     @property
     def share(self) -> float:
@@ -174,7 +174,7 @@ def evaluation_of(instance: Instance, evaluation: Evaluation, plan: Plan | Kerne
         likely_by_constants=evaluation.likely,
         breakdown=dict(evaluation.breakdown),
         memory=dict(evaluation.memory),
-        limits=tuple(LimitUse(**asdict(limit), kept=limit.kept) for limit in evaluation.limits),
+        limits=tuple(LimitUse(**asdict(limit), satisfied=limit.satisfied) for limit in evaluation.limits),
     )
 
 

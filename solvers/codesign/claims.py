@@ -107,7 +107,7 @@ def _reason(conflict: Conflict) -> str:
 
 
 def faults_of(question: Question, result: DesignResult, judging: Judging = judge) -> list[str]:
-    """Where a proof is another engine's, its counts cannot be those of the question, its words do not follow from them, or the rivals
+    """Where a proof is another engine's, its counts cannot be those of the question, its words do not follow from them, or the baselines
     are not those that the rule chooses."""
     if isinstance(question, MultiScaleQuestion):
         rules = _of_counts(question, result)
@@ -123,8 +123,8 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
     proof, engine = result.proof, result.engine
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, PROVERS.get(engine, ()), (instance,))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
-    rules = [judge_baseline(judging, instance, rival) for rival in recipes_baselines(instance)] if proved else []
-    yield "rivals: they are not what the rules choose", [replace(rival, seconds=0.0) for rival in result.rivals] == rules
+    rules = [judge_baseline(judging, instance, baseline) for baseline in recipes_baselines(instance)] if proved else []
+    yield "baselines: they are not what the rules choose", [replace(baseline, seconds=0.0) for baseline in result.baselines] == rules
     reasons = reasons_of(proof.conflicts) if isinstance(proof, Enumerated) and result.value is None else ()
     yield f"reasons: {'; '.join(reasons) or 'none'} follow from the proof", result.reasons == reasons
     if isinstance(proof, Enumerated):
@@ -157,7 +157,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
     known = engine in (*provers, "recipes", "expert", "plan-only")
     yield f"there is no engine {engine!r} for several workloads", known
     yield f"proof: the engine {engine} proves nothing so", _is_of(proof, provers.get(engine, ()), portfolio.parts)
-    yield "rivals and reasons are told of one workload", not (result.rivals or result.reasons)
+    yield "baselines and reasons are told of one workload", not (result.baselines or result.reasons)
     needed = len(portfolio.parts) if portfolio.combine == "worst_regret" and (found or proof) else 0
     yield f"{needed} answers about workloads alone are needed, {len(result.parts)} are there", len(result.parts) == needed
     alone = all(part.proved and part.gap_asked == 0.0 and part.engine in provers for part in result.parts)
@@ -184,7 +184,7 @@ def _of_counts(counted: MultiScaleQuestion, result: DesignResult) -> Iterator[tu
     yield f"gap_asked: {asked!r} follows, the result says {result.gap_asked!r}", result.gap_asked == asked
     yield f"seconds: {true.seconds!r} follows, the result says {result.seconds!r}", result.seconds == true.seconds
     yield "notes: others follow from the parts", result.notes == true.notes
-    yield "rivals, reasons and the way there are told by the parts", not (result.rivals or result.reasons or result.trace)
+    yield "baselines, reasons and the way there are told by the parts", not (result.baselines or result.reasons or result.trace)
     strange = [part.engine for part in result.parts if result.engine not in ("auto", part.engine)]
     yield f"engine: the parts are answered by {', '.join(strange)}", not strange
 

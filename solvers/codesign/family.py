@@ -74,7 +74,7 @@ def _quick(question: Question, deadline: float) -> Designs | None:
         found = (
             (quick_answer(FAMILY, part, deadline - monotonic()), place) for part, place in zip(question.parts, question.places, strict=True)
         )
-        return next((answer.told(place) for answer, place in found if answer is not None), None)
+        return next((answer.placed_at(place) for answer, place in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, simplest_design(question, deadline))
     if question.combine == "worst_regret":  # nobody regrets without the optima alone
@@ -134,5 +134,5 @@ FAMILY: ProblemType[Question, Designs, Priced] = ProblemType(
     described=_described,
     integer_proof=lazy_import("crossopt.solvers.codesign.linear.whole", "integer_proof"),
     quick=_quick,
-    whole=_with_parts,
+    with_parts=_with_parts,
 )

@@ -101,7 +101,7 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:
     if not all(map(isfinite, (evaluation.step_time, *evaluation.likely, evaluation.energy, evaluation.cost or 0.0))):
         raise ModelError(NO_FINITE_VALUE)
     evaluation = replace(evaluation, limits=(*evaluation.limits, *ceilings(instance, evaluation)))
-    violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.kept)
+    violations = tuple(f"{limit.name}: {limit.used:.6g} of {limit.available:.6g}" for limit in evaluation.limits if not limit.satisfied)
     for name, other in under_each(instance):
         least, most, broken = _under(other, chosen)
         violations = (*violations, *(f"{rule}, with {name}" for rule in broken))

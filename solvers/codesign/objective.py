@@ -215,7 +215,7 @@ def combined(asked: Joint, values: Sequence[Real]) -> Array:
     return np.asarray(found)
 
 
-# Prices of blocks of designs, whatever is trained: one way in for every engine and rival.
+# Prices of blocks of designs, whatever is trained: one way in for every engine and baseline.
 
 _KEPT_BY = tuple(field.name for field in fields(Sharding) if field.name in PLAN_FIELDS)
 """The settings on which memory depends."""

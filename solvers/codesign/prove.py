@@ -82,7 +82,7 @@ def _enumeration_told(result: DesignResult, parts: Sequence[Instance]) -> Proved
     if not (most := too_many(parts)):
         return None
     words = f"that {most:,} designs were enumerated is told, not done anew (at most {COUNTED_AGAIN:,} are)"
-    return Proved((f"{words}: {result.proved_by}",), told=True)
+    return Proved((f"{words}: {result.proved_by}",), unverified=True)
 
 
 def _as_told(watch: Watch, result: DesignResult) -> Watch:
@@ -128,17 +128,17 @@ def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Pr
 def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
     """What a solver said is only told; that there is no design is looked at for a while by the engine boxes."""
     if result.value is not None:
-        return Proved((f"the bound is told, not proved anew: {result.proved_by} (--cross-check asks boxes)",), told=True)
+        return Proved((f"the bound is told, not proved anew: {result.proved_by} (--cross-check asks boxes)",), unverified=True)
     told = f"that there is no design is told, not proved anew: {result.proved_by} (--cross-check asks boxes)"
     try:
         found = search(instance, watch, Spend(monotonic() + _LOOK, _ANY))
     except RefusedError:
-        return Proved((told,), told=True)
+        return Proved((told,), unverified=True)
     if found.value is not None:
-        return Proved((told,), (f"there is a design of {found.value!r}, the result says there is none",), told=True)
+        return Proved((told,), (f"there is a design of {found.value!r}, the result says there is none",), unverified=True)
     if found.stopped == "complete":
         return Proved((f"{ANEW}boxes hold no design that keeps every limit",))
-    return Proved((told,), told=True)
+    return Proved((told,), unverified=True)
 
 
 def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: DesignResult, watch: Watch) -> Proved:

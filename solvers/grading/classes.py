@@ -194,7 +194,7 @@ class Graded:
 class Asking:
     """How submissions are graded: the word that cases are drawn from, whether walls stand, how many at a time."""
 
-    word: str
+    seed: str
     walls: bool
     jobs: int
 
@@ -223,7 +223,7 @@ def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, told:
 
 def grade_one(one: HandedIn, asking: Asking) -> Grade:
     """The grade of a submission; of one whose grader ended, or took too long, nothing but the reason."""
-    seed = seed_of(asking.word, one.student)
+    seed = seed_of(asking.seed, one.student)
     job = {"assignment": one.assignment.name, "path": str(one.path.absolute()), "seed": seed, "walls": asking.walls}
     seconds = _seconds(one.assignment)
     try:
@@ -250,7 +250,7 @@ def _seconds(assignment: Assignment) -> int:
 
 def _key(one: HandedIn, asking: Asking) -> str:
     """By which a grade is found again: whoever hands in something else, or is graded by another word or version, is graded anew."""
-    word = hashlib.sha256(f"crossopt course/{asking.word}".encode()).hexdigest()[:16]
+    word = hashlib.sha256(f"crossopt course/{asking.seed}".encode()).hexdigest()[:16]
     return json.dumps([one.student, one.assignment.name, digest_of(one.path), word, asking.walls, versions()["crossopt"]])
 
 

@@ -136,7 +136,7 @@ def is_hidden(seed: str) -> bool:
 def without_text(one: Returned, call: Call, program: Path) -> Returned:
     """The failure without what the program may have chosen of it, but for a kind of error that Python itself has, and a line of its own."""
     nothing_to_hide = (TOO_MUCH, NOT_FINITE, f"AttributeError: {no_function(call.function, program.name)}")
-    if not one.said or one.failure in nothing_to_hide:
+    if not one.from_program or one.failure in nothing_to_hide:
         return one
     kind, place = _KIND.match(one.failure), _LINE_OF.search(one.failure)
     known = getattr(builtins, kind[0], None) if kind else None
@@ -171,7 +171,7 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
             marks, fault = _judged(assignment, folder, seed) if assignment.judge else _marks(assignment, folder, seed, walls, taken)
             above = assignment.rank(folder, seed) if assignment.rank else None
             file, hidden = _file(assignment, taken, notebooks), assignment.judge is None and is_hidden(seed)
-            return Grade(assignment.name, together(marks, assignment.whole), "", note, above, file, fault, hidden)
+            return Grade(assignment.name, together(marks, assignment.total), "", note, above, file, fault, hidden)
     except SubmissionError as error:
         return replace(refused(assignment, str(error)), note=note)
 
@@ -180,7 +180,7 @@ def refused(assignment: Assignment, why: str) -> Grade:
     """Nothing, for one reason."""
     reason = printable(why)
     marks = tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks("practice"))
-    return Grade(assignment.name, together(marks, assignment.whole), reason)
+    return Grade(assignment.name, together(marks, assignment.total), reason)
 
 
 def _not_there(assignment: Assignment, folder: Path) -> str:
@@ -229,7 +229,7 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
             calls = [case.call for case in task.cases]
             seconds = assignment.seconds if stopped < _PATIENCE else max(1, assignment.seconds // 5)
             returned = run(program, calls, seconds, walls, taken.starts if taken else ())
-            stopped += any(one.failure.startswith(STOPPED) and not one.said for one in returned)
+            stopped += any(one.failure.startswith(STOPPED) and not one.from_program for one in returned)
             if quiet:
                 returned = tuple(without_text(one, call, program) for one, call in zip(returned, calls, strict=True))
             returned = tuple(_placed(one, taken, program.name) for one in returned)

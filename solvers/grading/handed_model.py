@@ -127,7 +127,7 @@ class Plan:
 
     named: Mapping[str, int]
     price: int | None
-    words: str
+    label: str
 
 
 OBJECTIVE = "the objective is not what the plan is worth"
@@ -148,11 +148,11 @@ def _compared(handed: object, plans: Sequence[Plan], off: str) -> Verdict:
         try:
             price = best_with(handed, plan.named, max(0.0, end - monotonic()))
         except ValueError as error:
-            return wrong(f"with {plan.words} given, {error}")
+            return wrong(f"with {plan.label} given, {error}")
         if plan.price is None and price is not None:
-            return wrong(f"the model holds what is not allowed: {plan.words}")
+            return wrong(f"the model holds what is not allowed: {plan.label}")
         if plan.price is not None and price is None:
-            return wrong(f"the model leaves out what is allowed: {plan.words}")
+            return wrong(f"the model leaves out what is allowed: {plan.label}")
         if price != plan.price:
-            off = off or f"the objective says {price} where {plan.price} is right: {plan.words}"
+            off = off or f"the objective says {price} where {plan.price} is right: {plan.label}"
     return nearly(OBJECTIVE, off) if off else FULL

@@ -94,7 +94,7 @@ class Assignment:
     title: str
     tasks: Callable[[str], tuple[Task, ...]]
     seconds: int = 10
-    whole: int = WHOLE
+    total: int = WHOLE
     """Points for all tasks together."""
     handed: str = "solution.py"
     """The file that is handed in."""

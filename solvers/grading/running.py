@@ -174,7 +174,7 @@ class Returned:
     failure: str = ""
     unloaded: bool = False
     """Whether the program ended, or time was up, before it was loaded."""
-    said: bool = False
+    from_program: bool = False
     """Whether the sentence comes from the program's process, which can say whatever it likes."""
 
 
@@ -275,7 +275,7 @@ def _read(line: str) -> Returned:
     except (ValueError, RecursionError):
         return Returned(failure="what is returned cannot be read")
     if isinstance(said, dict) and isinstance(said.get("error"), str):
-        return Returned(failure=said["error"], said=True)
+        return Returned(failure=said["error"], from_program=True)
     return Returned(said["value"]) if isinstance(said, dict) and "value" in said else Returned(failure="what is returned cannot be read")
 
 

@@ -200,7 +200,7 @@ class Accuracy:
     lines: tuple[Line, ...]
     totals: tuple[Line, ...]
     rejected_by_label: Mapping[str, int]
-    priced: tuple[Priced, ...]
+    predictions: tuple[Priced, ...]
     rejected: tuple[Rejected, ...]
 
 
@@ -277,14 +277,14 @@ def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Seq
         lines=tuple(line for name in labels for line in _lines(name, by_label.get(name, []))),
         totals=_lines("all", priced),
         rejected_by_label={name: len(rejected.get(name, ())) for name in labels},
-        priced=priced,
+        predictions=priced,
         rejected=measured.rejected,
     )
 
 
 def worst(result: Accuracy, count: int) -> tuple[Priced, ...]:
     """The runs with the largest errors, as ratios: a prediction of half the time is as bad as one of twice the time."""
-    return tuple(sorted(result.priced, key=lambda row: (-abs(float(np.log(row.seconds / row.run.seconds))), row.run.line))[:count])
+    return tuple(sorted(result.predictions, key=lambda row: (-abs(float(np.log(row.seconds / row.run.seconds))), row.run.line))[:count])
 
 
 def errors(rows: Sequence[Priced]) -> Errors:

@@ -202,7 +202,7 @@ class Tape:
     def note(self, run: _Run, arguments: Sequence[Any], shape: tuple[int, ...]) -> "Recorded":
         """The value of this operation, which is noted down unless an equal one is."""
         plain = [None if isinstance(one, Recorded) else one for one in arguments]
-        places = tuple(one.place if isinstance(one, Recorded) else None for one in arguments)
+        places = tuple(one.index if isinstance(one, Recorded) else None for one in arguments)
         key = (run, places, tuple(_key(one) for one in plain))
         if key not in self.known:
             self.known[key] = len(self.names) + len(self.operations)
@@ -215,7 +215,7 @@ class Recorded(NDArrayOperatorsMixin):
     """The value at a place of a tape, with the shape that it has for one set of constants."""
 
     tape: Tape
-    place: int
+    index: int
     shape: tuple[int, ...]
 
     @property
@@ -324,7 +324,7 @@ def program(result: Real | Recorded) -> Program:
     if not isinstance(result, Recorded):
         return lambda constants: np.asarray(result, np.float64)
     tape, first = result.tape, len(result.tape.names)
-    last_use, needed = {result.place: -1}, list[int]()
+    last_use, needed = {result.index: -1}, list[int]()
     for place in range(len(tape.operations) - 1, -1, -1):
         if first + place in last_use:
             needed.append(place)
@@ -340,7 +340,7 @@ def program(result: Real | Recorded) -> Program:
             for used in one.places:
                 if used is not None and last_use[used] == place:
                     values.pop(used, None)
-        return np.asarray(values[result.place])
+        return np.asarray(values[result.index])
 
     return run
 

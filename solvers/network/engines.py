@@ -284,7 +284,7 @@ def _branched(question: NetworkQuestion, deadline: float, watch: Watch) -> Searc
             break
         watch(Progress("parts of the catalogues", tree.value, tree.bound, lambda: None if tree.best is None else Bandwidths(tree.best)))
     answer = None if tree.best is None else Bandwidths(_least_of_equals(question, tree.best))
-    return SearchOutcome(answer, tree.bound, tree.proof(), "tangents", stopped, rivals=baselines_of(question))
+    return SearchOutcome(answer, tree.bound, tree.proof(), "tangents", stopped, baselines=baselines_of(question))
 
 
 def _least_of_equals(question: NetworkQuestion, best: Point) -> Point:
@@ -354,4 +354,4 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
         best, value = (Bandwidths(point), now) if now < value else (best, value)
     kept = tuple(Tangent(one.shares, one.prices) for one in (floor, *lines))
     proof = Tangents(f"convex duality at {len(lines)} costs", (None,), kept)
-    return SearchOutcome(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, rivals=baselines_of(question))
+    return SearchOutcome(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, baselines=baselines_of(question))

@@ -234,7 +234,7 @@ FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     judge=judge,
     judged="times, cost, budgets, orders",
     prove=prove,
-    said=frozenset(
+    proof_labels=frozenset(
         {
             "convex duality",
             "convex duality in N parts of the catalogues",

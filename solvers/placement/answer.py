@@ -86,13 +86,13 @@ def baseline_of(question: PlacementQuestion, name: str, device_of: Whole | None,
     return Baseline(name, None, placement_of(question, device_of, piece_of))
 
 
-def judged(question: PlacementQuestion, rival: Baseline[Placement], seconds: float = 0.0) -> Baseline[Placement]:
+def judged(question: PlacementQuestion, baseline: Baseline[Placement], seconds: float = 0.0) -> Baseline[Placement]:
     """With the judge's value, also where a rule is broken, which is said then."""
-    if rival.answer is None:
-        return replace(rival, seconds=seconds)
-    verdict = judge_placement(question, rival.answer)
+    if baseline.answer is None:
+        return replace(baseline, seconds=seconds)
+    verdict = judge_placement(question, baseline.answer)
     value = verdict.value if isfinite(verdict.value) else None
-    return replace(rival, value=value, note="; ".join(verdict.violations[:1]), seconds=seconds)
+    return replace(baseline, value=value, note="; ".join(verdict.violations[:1]), seconds=seconds)
 
 
 def middle(runs: list[Baseline[Placement]]) -> Baseline[Placement]:
@@ -102,14 +102,14 @@ def middle(runs: list[Baseline[Placement]]) -> Baseline[Placement]:
 
 
 def ended(
-    question: PlacementQuestion, engine: str, found: SearchOutcome[Placement], rivals: tuple[Baseline[Placement], ...], began: float
+    question: PlacementQuestion, engine: str, found: SearchOutcome[Placement], baselines: tuple[Baseline[Placement], ...], began: float
 ) -> SearchOutcome[Placement]:
-    """What an engine found, with its name, rivals, and a trace that ends at the value as the judge sees it."""
+    """What an engine found, with its name, baselines, and a trace that ends at the value as the judge sees it."""
     value = None if found.answer is None else judge_placement(question, found.answer).value
     trace = tuple(_closing(found.trace, value, found.bound))
     if trace and trace[-1][1] != value:
         trace += ((monotonic() - began, value, trace[-1][2] if found.bound is None or value is None else min(found.bound, value)),)
-    return replace(found, engine=engine, rivals=rivals, trace=trace)
+    return replace(found, engine=engine, baselines=baselines, trace=trace)
 
 
 def _closing(trace: Trace, value: float | None, bound: float | None) -> Iterator[tuple[float, float | None, float | None]]:

@@ -42,7 +42,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     refused = _better_stages(question, saved, best)
     match saved.proof:
         case UnverifiedBound():
-            return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, told=True)
+            return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, unverified=True)
         case MultiplierBound() | Surrounded() | Swept() | OnPath() | Branched():
             most = "nothing" if shown is None else f"that none is below {shown!r} ms"
             return Proved((), (*refused, f"proof: {_proof_text(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))
@@ -117,7 +117,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
-    said=_PROOF_LABELS,
+    proof_labels=_PROOF_LABELS,
     described=_described,
     integer_proof=lazy_import("crossopt.solvers.placement.shown", "integer_proof"),
     quick=lazy_import("crossopt.solvers.placement.run", "quick"),

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def compared(question: ShardingQuestion, seconds: float, seeds: int, watch: Watch) -> Iterator[Row]:
-    """A row of each rival, each for so many seconds at most; of seeds the one in the middle by value, the better of two."""
+    """A row of each baseline, each for so many seconds at most; of seeds the one in the middle by value, the better of two."""
     for name in BASELINES:
         yield _middle([_row(question, name, Limits(seconds, seed=seed), watch) for seed in range(seeds if name in _SEEDED else 1)])
 

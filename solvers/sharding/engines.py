@@ -226,7 +226,7 @@ def spared(seconds: float) -> float:
 def _search(run: Run, seconds: float) -> None:
     if run.chosen is None:
         greedy(run)
-    run.words = "multipliers and neighbourhoods"
+    run.label = "multipliers and neighbourhoods"
     searched(run.core, _clock(run, seconds), run.limits.seed, _reporting(run), run.bound_proved, run.chosen)
 
 
@@ -274,7 +274,7 @@ _MODELLED = 150_000
 
 def answered(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Strategies]:
     """The best strategies, with their proof and Megatron-LM's plans beside them."""
-    return replace(_found(engine, question, limits, watch), rivals=baselines_of(question.network))
+    return replace(_found(engine, question, limits, watch), baselines=baselines_of(question.network))
 
 
 def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Strategies]:
@@ -372,7 +372,7 @@ def _none(question: ShardingQuestion, run: Run, reduction: Reduction) -> SearchO
     """Why there is no choice, or how much is left to choose where that is open."""
     left = _reductions(reduction)
     if reasons := too_much_together(question.problem):
-        return SearchOutcome(None, inf, Steps(BY_PAIRS, told=False, reductions=left, certificate=None), reasons=reasons)
+        return SearchOutcome(None, inf, Steps(BY_PAIRS, unverified=False, reductions=left, certificate=None), reasons=reasons)
     if run.bound is not None and run.bound >= FORBIDDEN:
         return _proved(SearchOutcome(None, inf, reasons=nothing_fits(question.problem)), run, reduction)
     nodes, pairs = ((getattr(left.after, name), getattr(left.before, name)) for name in ("nodes", "entries"))

@@ -128,10 +128,10 @@ def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None
         ("`auto` stands for no engine once the reductions are done", saved.engine != "auto" or reductions is None),
     )
     faults = [sentence for sentence, holds in (*rules, *_proof_rules(saved)) if not holds]
-    plans = [(rival.name, rival.answer) for rival in baselines_of(question.network)]
-    same = plans == [(rival.name, rival.answer) for rival in saved.rivals]
-    same = same or (saved.stopped != "complete" and not saved.rivals)  # a search that was ended had no time for them
-    return faults if same else [*faults, "rivals: they are not Megatron-LM's plans on this mesh, the best first"]
+    plans = [(baseline.name, baseline.answer) for baseline in baselines_of(question.network)]
+    same = plans == [(baseline.name, baseline.answer) for baseline in saved.baselines]
+    same = same or (saved.stopped != "complete" and not saved.baselines)  # a search that was ended had no time for them
+    return faults if same else [*faults, "baselines: they are not Megatron-LM's plans on this mesh, the best first"]
 
 
 def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
@@ -148,7 +148,10 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
         (f"proved_by: the engine {saved.engine} does not ask {by}", not told or not solved or asked or saved.engine in ASKING_NOBODY),
         (f"bound: {by} counts in floating point and is a proof within a millionth at best", not floats or _below(saved)),
         (f"proved_by: {by} counts in floating point and does not prove that there is no choice", not floats or not none),
-        ("proof: a word is told, and whole numbers that are kept are not", not steps or steps.told == (solved or UNKEPT in saved.notes)),
+        (
+            "proof: a word is told, and whole numbers that are kept are not",
+            not steps or steps.unverified == (solved or UNKEPT in saved.notes),
+        ),
         ("certificate: there is none without a bound", bound is not None or certificate is None or (none and by == BY_TREE)),
         ("certificate: it is missing", bound is None or certificate is not None or spared),
         ("certificate: it stands beside a note that there is none", certificate is None or not spared),
@@ -203,7 +206,7 @@ def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:
         checked.append(f"the bound {bound:,} is told ({proof.by}) and not proved anew: the result holds no proof of it")
     elif sure != bound:
         checked.append(f"{_PROVED} {bound:,} was proved anew, by {BY_EVERY}")
-    return Proved(tuple(checked), told=told)
+    return Proved(tuple(checked), unverified=told)
 
 
 def _none(question: ShardingQuestion, saved: Answer, proof: Steps | None) -> Proved:
@@ -226,7 +229,7 @@ def _none(question: ShardingQuestion, saved: Answer, proof: Steps | None) -> Pro
         return Proved(("that there is no choice was proved anew",), tuple(faults))
     if saved.proved_by in (BY_LEAST, BY_PAIRS, BY_ARCS, BY_EVERY):
         return Proved(refused=(*faults, f"proved_by: {saved.proved_by} does not show that there is no choice"))
-    return Proved((f"that there is no choice is the word of {saved.proved_by}, not proved anew",), tuple(faults), told=True)
+    return Proved((f"that there is no choice is the word of {saved.proved_by}, not proved anew",), tuple(faults), unverified=True)
 
 
 def _none_faults(found: "Reduction | None", certificate: Certificate) -> list[str]:

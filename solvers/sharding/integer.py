@@ -115,7 +115,7 @@ def close(run: Run) -> None:
     """Proves that nothing is better than the best choice of a run, or that there is none, where that is quick; else leaves it as it is."""
     if run.dual is None:
         return
-    run.words = "proof in whole numbers"
+    run.label = "proof in whole numbers"
     spent = monotonic() - run.began
     closing = _Closing(run, run.aim, monotonic() + min(run.left, max(_LEAST, _SHARE * spent)))
     try:
@@ -215,7 +215,7 @@ def milp(run: Run) -> None:
     run.tick()
     if run.cost is None:
         descend(run)
-    run.words = "linear relaxation"
+    run.label = "linear relaxation"
     model = modelled(run.core, run.limits)
     if not _relax(model, run):
         return
@@ -229,7 +229,7 @@ def milp(run: Run) -> None:
 def weak(run: Run) -> None:
     """The same with the weak model, to compare with; its relaxation proves nothing that would be worth keeping."""
     run.tick()
-    run.words = "weak integer model"
+    run.label = "weak integer model"
     _solve(modelled(run.core, run.limits, weak_program_of), run, np.array)
 
 
@@ -258,7 +258,7 @@ def _relax(model: Modelled, run: Run) -> bool:
 
 
 def _solve(model: Modelled, run: Run, back: Back) -> None:
-    run.words = "integer model"
+    run.label = "integer model"
     while True:
         gap = _gap(model, run)
         found = model.session.solved(run.left, (_WHOLE_UNIT / model.unit, gap), _look(model, run, back))
@@ -349,7 +349,7 @@ def cpsat(run: Run) -> None:
         raise RefusedError(
             f"cpsat is for small problems: {run.core.pairs:,} pairs are left, {_MOST:,} at most can be written (take --engine milp)"
         )
-    run.words = "whole numbers"
+    run.label = "whole numbers"
     try:
         choice = choice_of(run.core)
     except ValueError as error:

@@ -44,14 +44,14 @@ class Board(NamedTuple):
 def greedy(run: Run) -> None:
     """Offers one choice: nodes in the order of the file, each with what costs least beside those before it."""
     run.tick()
-    run.words = "greedy"
+    run.label = "greedy"
     run.offer(_begun(run.core, board_of(run.core)))
 
 
 def descend(run: Run) -> None:
     """Offers the greedy choice, and what changes of one node at a time make of it."""
     run.tick()
-    run.words = "greedy"
+    run.label = "greedy"
     board = board_of(run.core)
     chosen, settled, order = _begun(run.core, board), np.ones(len(run.core), np.bool_), np.arange(len(run.core))
     run.offer(chosen)
@@ -63,7 +63,7 @@ def descend(run: Run) -> None:
 def local(run: Run) -> None:
     """Offers better and better choices until the time is up; without a limit of time, until some descents in a row find none."""
     run.tick()
-    run.words = "local search"
+    run.label = "local search"
     core, board = run.core, board_of(run.core)
     random = np.random.default_rng(run.limits.seed)
     chosen, settled = _begun(core, board), np.ones(len(core), np.bool_)

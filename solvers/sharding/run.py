@@ -45,7 +45,7 @@ class Run:
     """That prove, in whole numbers, that nothing costs less than the best choice."""
     said_by: str = ""
     """Who says, in floating point, that nothing costs less than the best choice, or that there is none."""
-    words: str = "strategies"
+    label: str = "strategies"
     notes: list[str] = field(default_factory=list)
     distrusted: set[str] = field(default_factory=set)
     """Those whose bound was above a choice that was found."""
@@ -157,4 +157,4 @@ class Run:
         if news or now - self.shown > _EVERY:
             self.shown = now
             answer = None if self.chosen is None or self.back is None else partial(self.back, self.chosen)
-            self.watch(Progress(self.words, cost, bound, answer))
+            self.watch(Progress(self.label, cost, bound, answer))

@@ -298,7 +298,7 @@ class _Quest:
         proved = self.cost is not None and self.ascent.best > self.cost - 0.5
         return not proved and not self.over.is_set() and self.clock() < 1.0
 
-    def told(self, labels: Whole) -> bool:
+    def offer(self, labels: Whole) -> bool:
         """Keeps a choice that is better than all before and may be chosen; whoever finds one is not believed."""
         cost = cost_of(self.core, labels)
         if cost is None or (self.cost is not None and cost >= self.cost):
@@ -316,7 +316,7 @@ def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, 
     walker = walker_of(core, ascent.labels, ascent.multipliers, seed)
     quest = _Quest(core, ascent, clock, report, walker, np.random.default_rng(seed))
     if start is not None:
-        quest.told(start)
+        quest.offer(start)
     climber = Thread(target=_climb, args=(quest,), daemon=True)
     if threads:
         climber.start()
@@ -374,7 +374,7 @@ def _decoded(quest: _Quest) -> bool:
     """Tells what the climb decoded at best; whether it is better than all before."""
     labels = quest.ascent.feasible
     quest.fitted = quest.fitted or labels is not None
-    return labels is not None and quest.told(labels)
+    return labels is not None and quest.offer(labels)
 
 
 def _begin(quest: _Quest, turn: int, done: float) -> Whole | None:
@@ -405,7 +405,7 @@ def _fit(quest: _Quest, labels: Whole, multipliers: Array, rise: float) -> Whole
     found = fitted(quest.core, walker, multipliers, lambda: quest.going() and quest.clock() < until, rise)
     if found is not None:
         quest.fitted = True
-        quest.told(found)
+        quest.offer(found)
     return found
 
 
@@ -427,7 +427,7 @@ def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
     while quest.going() and (done := quest.clock()) < until:
         cold = since + (until - since) * _COLD
         walked(walker, _MOVES_OF_WALK, _WORK, share * max(cold - done, 0.0) / max(cold - since, 1e-9))
-        if not quest.told(walker.best):
+        if not quest.offer(walker.best):
             quest.report(None, None, quest.ascent.best)
         if _decoded(quest):
             return

@@ -200,7 +200,7 @@ def flips_along(study: Study, course: Course) -> tuple[bool, ...]:
     """Whether the plan is another one than at the last place before that has one."""
     flips, last = list[bool](), None
     for run in _best_along(study, course):
-        plan = run.design.words if run and run.design else None
+        plan = run.design.plan_label if run and run.design else None
         flips.append(plan is not None and last is not None and plan != last)
         last = plan or last
     return tuple(flips)

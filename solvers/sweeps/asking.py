@@ -248,7 +248,7 @@ def _placed(fault: Fault, source: str, point: UnreadPoint, keys: Keys) -> Fault:
         if source == f"--set {setting.text}" or inside:
             path = "" if source.startswith("--set ") else f"{said.path}: "
             return _at(setting, point, f"{path}{said.message}")
-    return replace(point.place, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
+    return replace(point.location, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
 
 
 def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
@@ -265,9 +265,9 @@ def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
 
 
 def _at(setting: Setting, point: UnreadPoint, message: str) -> Fault:
-    if setting.place is None:
-        return replace(point.place, message=f"{message} [from --set {setting.text}]")
-    return replace(setting.place, message=message)
+    if setting.location is None:
+        return replace(point.location, message=f"{message} [from --set {setting.text}]")
+    return replace(setting.location, message=message)
 
 
 def ask(study: StudyText, settings: tuple[str, ...] = (), time_limit: float | None = None) -> Listed:
@@ -368,12 +368,12 @@ class Reader:
         point = self._points[number]
         found = _file_of(point.instance, self.study.folder, self.only)
         if isinstance(found, str):
-            self.faults.append(replace(point.place, message=found))
+            self.faults.append(replace(point.location, message=found))
             return None
         kind = kind_asked(found)
         if not KINDS[kind].family:
             message = f"{point.instance} asks about {KINDS[kind].about}, which have no single answer"
-            self.faults.append(replace(point.place, message=message))
+            self.faults.append(replace(point.location, message=message))
             return None
         module = import_module(KINDS[kind].question)
         try:

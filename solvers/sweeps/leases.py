@@ -35,7 +35,7 @@ class Worker:
     """A process, and what it does."""
 
     process: Process
-    said: Path
+    output: Path
     job: "Job | None" = None
     deadline: float = inf
     ready: bool = False
@@ -47,7 +47,7 @@ class Worker:
     def bury(self) -> None:
         """Nothing is left of a process, nor of what it started."""
         self.process.kill()
-        self.said.unlink(missing_ok=True)
+        self.output.unlink(missing_ok=True)
 
     def how_it_ended(self) -> str:
         """In words."""
@@ -56,7 +56,7 @@ class Worker:
     def last_words(self) -> str:
         """The end of what it printed."""
         try:
-            return self.said.read_bytes()[-_TAIL:].decode("utf-8", "replace")
+            return self.output.read_bytes()[-_TAIL:].decode("utf-8", "replace")
         except OSError:
             return ""
 

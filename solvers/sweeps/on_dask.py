@@ -32,7 +32,7 @@ class TaskOutcome:
     """What a task came to, and its files where nobody but itself sees them."""
 
     how: str
-    words: str
+    sentence: str
     text: str = ""
     failure: Failure | None = None
 
@@ -127,7 +127,7 @@ def _task_outcome(future: Any) -> TaskOutcome:  # noqa: ANN401 - a future of Das
 def _take_in(asked: Supervisor, job: Job, told: TaskOutcome) -> None:
     """Write what was handed over."""
     if told.how == "lost":
-        raise FailedError(told.words)
+        raise FailedError(told.sentence)
     if told.text:
         keep(asked.folder, job.key, told.text)
         forget_failure(asked.folder, job.key)

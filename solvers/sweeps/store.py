@@ -43,7 +43,7 @@ _BETTER: Final = ("OPTIMAL", "INFEASIBLE", "FEASIBLE", "UNKNOWN")
 class Failure:
     """Why a run has no answer."""
 
-    words: str
+    reason: str
     code: int
     """The exit code that `solve` would have had."""
     tries: int

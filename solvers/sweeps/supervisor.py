@@ -84,7 +84,7 @@ class Supervisor:
         while self._goes_on():
             self._read_on()
             self._hand_out()
-            self.note(self.words([worker.job.name for worker in self.crew if worker.job]))
+            self.note(self.progress_text([worker.job.name for worker in self.crew if worker.job]))
             self._attend()
             self._look_after()
 
@@ -243,7 +243,7 @@ class Supervisor:
         if worker.job:
             release(self.folder, worker.job.key)
 
-    def words(self, running: list[str]) -> str:
+    def progress_text(self, running: list[str]) -> str:
         """How far it is, while these are being answered."""
         done, left = len(self.answered) + len(self.failed), len(self._waiting) + len(running)
         parts = [f"{len(self.answered):,} answered of {self._total:,}{' read so far' if self._unread else ''}", f"{self.proved:,} proved"]

@@ -1,7 +1,7 @@
 """How the time of a chain's optimum grows: `python -m tests.benchmarks.chain_growth` prints tables in Markdown.
 
 A transformer of equal layers at four widths, plain and recomputed, from 24 to 960 layers on 1,024 devices, and of 96 layers on 64 to 65,536
-devices. Seconds are those of the processor for the whole answer, with its equal splits, its divisible rival and the judge, less Python's
+devices. Seconds are those of the processor for the whole answer, with its equal splits, its divisible baseline and the judge, less Python's
 start; `search` is the optimum alone.
 """
 

@@ -1,4 +1,4 @@
-"""How often do rivals find what is proved? `python -m tests.benchmarks.drawn_questions [SHARE]` draws questions and writes the page, in
+"""How often do baselines find what is proved? `python -m tests.benchmarks.drawn_questions [SHARE]` draws questions and writes the page, in
 some half an hour of two cores; with a share of the questions, such as 0.05, it prints what they come to and writes nothing.
 
 Each question is drawn from the distribution that `drawn` states, one family after the other: small ones, which are proved by enumeration,
@@ -138,7 +138,7 @@ def _proved(instance: Instance, prover: str) -> float | None:
     """The optimum, whose proof is carried out again; none where there is no design."""
     result = solve(FAMILY, instance, prover, Limits(), unwatched)
     report = check_answer(FAMILY, result, instance) if result.value is not None and prover != "exhaustive" else None
-    if not result.proved or (report is not None and (report.told or not report.accepted)):
+    if not result.proved or (report is not None and (report.unverified or not report.accepted)):
         raise RuntimeError(f"{prover} proves its answer")
     return result.value
 
@@ -157,12 +157,12 @@ def distance(value: float | None, optimum: float) -> float:
 def _known() -> tuple[str, ...]:
     """The engines that are installed; each answers here before its seconds count, so that nothing is loaded in them."""
     found, question = list[str](), read_question({"text": TINY_FREE, "source": "tiny.yaml", "settings": []})
-    for rival in (*EXACT, *RULES, *SEARCHERS):
+    for baseline in (*EXACT, *RULES, *SEARCHERS):
         try:
-            solve(FAMILY, question, rival, Limits(SMALL.budgets[-1]), unwatched)
+            solve(FAMILY, question, baseline, Limits(SMALL.budgets[-1]), unwatched)
         except RefusedError:
             continue
-        found.append(rival)
+        found.append(baseline)
     return tuple(found)
 
 
@@ -219,30 +219,32 @@ def _range(seconds: Sequence[float]) -> str:
 def _of_budget(found: dict[str, dict[str, Tried]], seconds: float) -> list[str]:
     """What engines come to in so many seconds, over all questions and by family."""
     found = {family: of for family, of in found.items() if of}
-    rivals = list(next(iter(found.values())))
+    baselines = list(next(iter(found.values())))
     every = {
-        rival: Tried(
-            [one for family in found.values() for one in family[rival].above],
-            [one for family in found.values() for one in family[rival].proved],
-            [one for family in found.values() for one in family[rival].seconds],
+        baseline: Tried(
+            [one for family in found.values() for one in family[baseline].above],
+            [one for family in found.values() for one in family[baseline].proved],
+            [one for family in found.values() for one in family[baseline].seconds],
         )
-        for rival in rivals
+        for baseline in baselines
     }
-    order = sorted(rivals, key=lambda rival: -every[rival].solved)
+    order = sorted(baselines, key=lambda baseline: -every[baseline].solved)
     rows = [
         [
-            rival,
-            every[rival].said,
-            _distance(median(every[rival].middle)),
-            every[rival].within,
-            _worst(every[rival]),
-            _range(every[rival].seconds),
+            baseline,
+            every[baseline].said,
+            _distance(median(every[baseline].middle)),
+            every[baseline].within,
+            _worst(every[baseline]),
+            _range(every[baseline].seconds),
         ]
-        for rival in order
+        for baseline in order
     ]
     few = len(next(iter(every.values())).above) // len(found)
     hardest = sorted(found, key=lambda family: found[family]["alternating"].solved)
-    shares = [[family, *(f"{found[family][rival].said}, {found[family][rival].within}" for rival in order[:6])] for family in hardest]
+    shares = [
+        [family, *(f"{found[family][baseline].said}, {found[family][baseline].within}" for baseline in order[:6])] for family in hardest
+    ]
     worth = [[family, *_worth(found[family])] for family in hardest]
     return [
         f"### {seconds:g} s for each engine",
@@ -299,8 +301,8 @@ def _worst(tried: Tried) -> str:
 
 
 def _worth(family: dict[str, Tried]) -> list[str]:
-    middles = {rival: median(family[rival].middle) for rival in ("plan-only", "hardware-only", "alternating")}
-    return [f"{middle:.2%}, {family[rival].within}" if middle < float("inf") else "none" for rival, middle in middles.items()]
+    middles = {baseline: median(family[baseline].middle) for baseline in ("plan-only", "hardware-only", "alternating")}
+    return [f"{middle:.2%}, {family[baseline].within}" if middle < float("inf") else "none" for baseline, middle in middles.items()]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

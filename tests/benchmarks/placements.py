@@ -89,17 +89,17 @@ def published(options: Namespace) -> Iterator[str]:
     yield f"| graph | nodes | proved | MiB | {' | '.join(heads)} |\n|---|---|---|---|{'---|' * len(heads)}"
     for path in graphs:
         row = solved(path, "stages")
-        rivals = heuristics(path, "stages", options.experts, options.searches, ("many orders",))
+        baselines = heuristics(path, "stages", options.experts, options.searches, ("many orders",))
         theirs = [held_to(row[1], told[name_of(path, folder)].get(program, "")) for program in AUTHORS]
-        cells = [*(rivals.get(name, "") for name in (*STAGED, "expert")), *theirs]
+        cells = [*(baselines.get(name, "") for name in (*STAGED, "expert")), *theirs]
         yield f"| {name_of(path, folder)} | {row[6]} | {proof(row)} | {row[5]:.0f} | {' | '.join(cells)} |"
     yield f"\n## Any operators on any device, at most {options.seconds:g} s each, searches {options.searches:g} s for each of three seeds\n"
     rule = "---|" * (6 + len(HEURISTICS))
     yield f"| graph | value | bound | gap | seconds | MiB | {' | '.join(HEURISTICS)} |\n|{rule}"
     for path in graphs:
         row = solved(path, "no", options.seconds)
-        rivals = heuristics(path, "no", None, options.searches, HEURISTICS)
-        cells = [rivals.get(name, "") for name in HEURISTICS]
+        baselines = heuristics(path, "no", None, options.searches, HEURISTICS)
+        cells = [baselines.get(name, "") for name in HEURISTICS]
         gap = "" if row[2] is None else f"{row[2]:.3%}"
         yield f"| {name_of(path, folder)} | {row[0]:.6g} | {row[1]:.6g} | {gap} | {row[4]:.0f} | {row[5]:.0f} | {' | '.join(cells)} |"
 

@@ -2,7 +2,7 @@
 
 That is the runs in `reports/gallery`, the page in `build/gallery`, and where a study has a text beside it the tables between its two
 marks. With `--tables` nothing is run: the tables are written anew from the runs that are there. Names of studies run only these. Seconds
-are those of the process: a busy machine takes no rival's time.
+are those of the process: a busy machine takes no baseline's time.
 """
 
 import sys

@@ -302,7 +302,7 @@ def on(design: Design, hardware: Hardware) -> Design:
 )
 def test_a_limit_is_kept_up_to_the_last_unit(used: float, available: float, share: float, kept: bool) -> None:
     limit = Limit("memory", used, available, "bytes")
-    assert (limit.share, limit.kept) == (share, kept)
+    assert (limit.share, limit.satisfied) == (share, kept)
 
 
 def test_memory_is_always_limited_and_the_rest_where_there_is_a_budget(design: Design, small_model: Transformer) -> None:

@@ -72,10 +72,10 @@ def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tr
                 report = check_front(path, cross_check=False)
             except (ValueError, OSError):
                 continue
-            if not place and (not report.accepted or (report.told and found.proved)):
+            if not place and (not report.accepted or (report.unverified and found.proved)):
                 raise FindingError(f"an honest front is refused: {report.refused}", data)
             same = [[point[first], point[second]] for point in data["points"]] == [list(pair) for pair in true]
-            if report.accepted and not report.told and data["proved"] and not same:
+            if report.accepted and not report.unverified and data["proved"] and not same:
                 raise FindingError(f"a forged front is accepted, the true one is {true}", data)
     return question, Counter(answered=1, compared=int(found.proved), points=len(points), forged=edits)
 

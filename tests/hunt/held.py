@@ -54,12 +54,12 @@ def _attacked(family: ProblemType[Any, Any, Any], drawn: Drawn, result: Result[A
         raise FindingError(f"{engine}: {unlike[0]}", data)
     if report is None or not report.accepted:
         raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
-    if result.proved and report.told:
+    if result.proved and report.unverified:
         raise FindingError(f"{engine}: it is called proved and only told", data)
     hold(drawn, result, report, data)
     count["answered"] += 1
     count["compared"] += result.value is not None or result.proved
-    count["told" if report.told else "proved" if result.proved else "not proved"] += 1
+    count["told" if report.unverified else "proved" if result.proved else "not proved"] += 1
     count["without an answer"] += drawn.least == inf and result.proved
     worse = with_rival(family, drawn, result)
     for forged in forgeries([data, *([worse] if worse else [])], random, tries):
@@ -88,7 +88,7 @@ def hold(drawn: Drawn, result: Result[Any, Any], report: Report, data: Data) -> 
     least = drawn.least
     if result.value is not None and result.value < least * (1.0 - drawn.nearness):
         raise FindingError(f"{result.engine}: {result.value!r} is better than everything that was tried, {least!r}", data)
-    if report.told:
+    if report.unverified:
         return
     if result.bound is not None and result.bound > least * (1.0 + drawn.nearness):
         raise FindingError(f"{result.engine}: nothing is below {result.bound!r}, it says, and {least!r} is", data)
@@ -97,14 +97,14 @@ def hold(drawn: Drawn, result: Result[Any, Any], report: Report, data: Data) -> 
 
 
 def with_rival(family: ProblemType[Any, Any, Any], drawn: Drawn, result: Result[Any, Any]) -> Data | None:
-    """The same claim about the best rival, all of whose figures are true of it; None where no rival is worse than the answer."""
-    rivals = [rival for rival in result.rivals if rival.value is not None and rival.answer is not None]
-    best = min(rivals, key=lambda rival: rival.value or 0.0, default=None)
+    """The same claim about the best baseline, all of whose figures are true of it; None where no baseline is worse than the answer."""
+    baselines = [baseline for baseline in result.baselines if baseline.value is not None and baseline.answer is not None]
+    best = min(baselines, key=lambda baseline: baseline.value or 0.0, default=None)
     if best is None or result.value is None or best.value == result.value:
         return None
     verdict = family.judge(drawn.question, best.answer)
     claim = replace(result, answer=best.answer, details=verdict.details, value=verdict.value, bound=verdict.value, gap=0.0, trace=())
-    return data_of(replace(claim, proved=not claim.told, status="FEASIBLE" if claim.told else "OPTIMAL"))
+    return data_of(replace(claim, proved=not claim.unverified, status="FEASIBLE" if claim.unverified else "OPTIMAL"))
 
 
 def forgeries(truths: Sequence[Data], random: Random, tries: int) -> Iterator[Data]:

@@ -209,8 +209,14 @@ def _claim(question: Any, answer: Any, value: float | None, proof: Exact) -> Dat
     true = solve(FAMILY, question, "exhaustive", Limits(SECONDS), unwatched)
     details = judge(question, answer).details if answer is not None else None
     claim = replace(true, engine="milp", answer=answer, details=details, value=value, bound=value, gap=None if value is None else 0.0)
-    rivals = true.rivals if value is None else tuple(rival for rival in true.rivals if rival.value is None or rival.value >= value)
-    claim = replace(claim, rivals=rivals if value is not None else (), proof=proof, trace=(), proved=True, stopped="complete", reasons=())
+    baselines = (
+        true.baselines
+        if value is None
+        else tuple(baseline for baseline in true.baselines if baseline.value is None or baseline.value >= value)
+    )
+    claim = replace(
+        claim, baselines=baselines if value is not None else (), proof=proof, trace=(), proved=True, stopped="complete", reasons=()
+    )
     return data_of(replace(claim, status="OPTIMAL" if value is not None else "INFEASIBLE", parts=()))
 
 

@@ -56,7 +56,7 @@ ODD: tuple[Any, ...] = (
         "a\nb",
         MARK,
     ),
-    *([], {}, [[]], {"": {}}, [None] * 300, {"form": "word"}, {"kind": "codesign"}, {"from": 1, "to": 10**9, "step": 1}),
+    *([], {}, [[]], {"": {}}, [None] * 300, {"form": "unverified"}, {"kind": "codesign"}, {"from": 1, "to": 10**9, "step": 1}),
     *(12, 100, 1024, 10**5, 10**7, 3 * 10**9),
 )
 FIGURES = (
@@ -130,9 +130,11 @@ def lie(forged: dict[str, Any], random: Random) -> None:
             forged["bound"] = type(forged["bound"])(forged["bound"] * (1.0 + share) + 1)
         case 2:
             empty = dict.fromkeys(("value", "bound", "gap", "answer", "details"))
-            forged |= {**empty, "status": "INFEASIBLE", "proved": True, "trace": [], "rivals": []}
+            forged |= {**empty, "status": "INFEASIBLE", "proved": True, "trace": [], "baselines": []}
         case _:
-            forged["proof"] = random.choice((None, {"by": "counting", "form": "counted"}, {"by": "highs", "form": "word"}, forged["proof"]))
+            forged["proof"] = random.choice(
+                (None, {"by": "counting", "form": "recomputable"}, {"by": "highs", "form": "unverified"}, forged["proof"])
+            )
 
 
 def paths_in(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401

@@ -40,7 +40,7 @@ def row_of(result: Accuracy, title: str, place: int) -> list[str]:
     """A row of the table in the section with this title."""
     [section] = [one for one in accuracy_sheet("runs.csv", result).sections if one.title == title]
     [table] = [part for part in section.parts if isinstance(part, Table)]
-    return [column.words[place] for column in table.columns]
+    return [column.texts[place] for column in table.columns]
 
 
 def text(result: Accuracy, count: int) -> str:
@@ -103,7 +103,7 @@ def test_the_page_says_the_error_first_and_draws_every_run(result: Accuracy, tmp
     page = sheet_in("html", accuracy_sheet("runs.csv", result), document("runs.csv", result))
     assert "Predicted step times are 36.7% off in the mean, 18.3% in the median (measured times)." in page
     [picture] = looked_at(page).pictures
-    assert sum(node.get("class", "").endswith("cut fine") for node in picture.iter()) == len(result.priced)
+    assert sum(node.get("class", "").endswith("cut fine") for node in picture.iter()) == len(result.predictions)
     for width in (400, 1280):
         assert faults_in_a_browser(page, tmp_path, width) == []
 
@@ -111,7 +111,7 @@ def test_the_page_says_the_error_first_and_draws_every_run(result: Accuracy, tmp
 def test_tables_have_errors_ranges_order_and_runs(result: Accuracy) -> None:
     latex = sheet_in("latex", accuracy_sheet("runs.csv", result), {})
     assert re.findall(r"\\label\{tab:([a-z-]+?)(?:-1-of-\d)?\}", latex)[0] == "errors"
-    assert sheet_in("csv", accuracy_sheet("runs.csv", result), {}).count(",Runs,") == 7 * len(result.priced)
+    assert sheet_in("csv", accuracy_sheet("runs.csv", result), {}).count(",Runs,") == 7 * len(result.predictions)
     assert r"\textless{}\&\textgreater{}" in latex
 
 

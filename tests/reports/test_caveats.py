@@ -61,7 +61,7 @@ def test_what_several_designs_share_is_said_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(caveats, "CAVEATS", own)
     [table] = caveats_section([("first", one), ("second", other)]).parts
     assert isinstance(table, Table)
-    assert [column.words for column in table.columns] == [("shared", "own, first", "own, second"), ("the same", "tiny", "another")]
+    assert [column.texts for column in table.columns] == [("shared", "own, first", "own, second"), ("the same", "tiny", "another")]
 
 
 def broken(titles: object) -> str:

@@ -158,7 +158,7 @@ def test_a_network_with_other_shapes_than_switches_is_told_dimension_by_dimensio
     assert network.shapes == ("ring of 4", "rails of 2")
     table = network_section(network).parts[-1]
     assert isinstance(table, Table)
-    assert table.columns[0].words[0] == "1, ring of 4"
+    assert table.columns[0].texts[0] == "1, ring of 4"
     assert shape_text(("switch", "switch"), (4, 8)) == ()
 
 
@@ -176,7 +176,7 @@ def test_answers_tell_which_exchange_lies_on_which_dimension(shape: str, said: b
     table = section.parts[-1]
     assert isinstance(table, Table)
     _, exchanges, busy, sent, *_ = table.columns
-    shown = list(zip(exchanges.words, busy.exact, sent.exact, strict=True))
+    shown = list(zip(exchanges.texts, busy.exact, sent.exact, strict=True))
     there = [(one.name, one.seconds[level], one.bytes[level]) for level in range(2) for one in network.exchanges if one.bytes[level] >= 1.0]
     assert shown == there
 

@@ -43,7 +43,7 @@ def result(value: float = 2.0, bound: float = 2.0) -> Result[object, object]:
         details=None,
         reasons=(),
         notes=(),
-        rivals=(),
+        baselines=(),
         parts=(),
         trace=(),
         seconds=1.0,
@@ -163,7 +163,7 @@ def test_spreadsheets_have_every_digit_and_pages_every_stage(name: str, tmp_path
     assert len(re.findall(r'<th scope="row">stage \d+</th>', page_text)) == len(data["details"]["loads"])
     for load in data["details"]["loads"]:
         assert {repr(float(load[key])) for key in ("compute", "transfer", "total", "memory")} <= values
-    assert {repr(rival["value"]) for rival in data["rivals"] if rival["value"] is not None} <= values
+    assert {repr(baseline["value"]) for baseline in data["baselines"] if baseline["value"] is not None} <= values
 
 
 def test_a_placement_is_shown_without_a_module_of_chips() -> None:

@@ -58,7 +58,7 @@ def test_what_is_told_of_days_is_what_their_budgets_give() -> None:
     result, least = (solve(FAMILY, one, "auto", Limits(), unwatched) for one in (question, fewer))
     sections = {section.title: section for section in whatif_sheet(question, result).sections}
     tables = {title: part for title, section in sections.items() for part in section.parts if isinstance(part, Table)}
-    days, spans, _ = (column.words for column in tables["What more or fewer days would buy"].columns)
+    days, spans, _ = (column.texts for column in tables["What more or fewer days would buy"].columns)
     told = dict(zip(days, spans, strict=True))
     assert (told["10"], told["5"], told["0"]) == (f"{result.value:,}", f"{least.value:,}", "9,118,000")
     [way] = [part for part in sections["From the trace to the answer"].parts if isinstance(part, Timeline)]
@@ -82,6 +82,6 @@ def test_a_benchmark_tells_its_mix_beside_that_of_the_trace() -> None:
     assert shown.sentence.endswith("stand for 33.3333% of the trace of a-third-of-a-step?")
     [kernels] = [section for section in shown.sections if section.title == "Kernels"]
     [table] = [part for part in kernels.parts if isinstance(part, Table)]
-    told = {row[0]: row[4:] for row in zip(*(column.words for column in table.columns), strict=True)}
+    told = {row[0]: row[4:] for row in zip(*(column.texts for column in table.columns), strict=True)}
     assert told["attention_softmax_backward"] == ("3.97%", "9.99%")
     assert sum(float(share[:-1]) for _, share in told.values()) == pytest.approx(100.0, abs=0.05)

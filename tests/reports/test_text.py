@@ -109,7 +109,7 @@ def test_an_answer_without_a_proof_claims_none() -> None:
         assert ("lower bound", "none") in sheet.exactly
         assert (sheet.closing, sheet.proved, sheet.label) == ("no proof", False, "not proved")
         assert "a better one may exist" in sheet.verdict
-        assert "Designs nearly as good" not in [one.title for one in sheet.whole]
+        assert "Designs nearly as good" not in [one.title for one in sheet.all_sections]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_time_of_the_proof_is_told_as_people_tell_it(tiny: DesignResult, sec
 
 
 def test_baselines_stand_beside_the_answer(quickstart: DesignResult) -> None:
-    [recipes, nvidia] = quickstart.rivals
+    [recipes, nvidia] = quickstart.baselines
     [bars] = section_in(sheet_on(quickstart), "Baselines").parts
     assert isinstance(bars, Bars)
     assert [(row.label, row.amount) for row in bars.rows] == [
@@ -141,9 +141,9 @@ def test_baselines_stand_beside_the_answer(quickstart: DesignResult) -> None:
         ("best recipe", recipes.value),
         ("NVIDIA's recipe", nvidia.value),
     ]
-    same = replace(quickstart, rivals=(replace(recipes, value=quickstart.value),))
+    same = replace(quickstart, baselines=(replace(recipes, value=quickstart.value),))
     assert "finds the same value" in words_of(section_in(sheet_on(same), "Baselines"))
-    none = replace(quickstart, rivals=(replace(recipes, value=None, note="nothing fits"),))
+    none = replace(quickstart, baselines=(replace(recipes, value=None, note="nothing fits"),))
     assert "best recipe: none, finds no design: nothing fits" in words_of(section_in(sheet_on(none), "Baselines"))
 
 

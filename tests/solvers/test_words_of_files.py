@@ -77,8 +77,8 @@ def test_what_was_found_is_priced_once_and_by_a_check_anew() -> None:
 
     family, question = replace(FAMILY, judge=judged), read_instance(ladder()["small"])
     result = solve_and_hold(family, question, "auto", Limits(), unwatched)
-    found = {str(answer) for answer in (result.answer, *(rival.answer for rival in result.rivals)) if answer}
-    assert result.rivals
+    found = {str(answer) for answer in (result.answer, *(baseline.answer for baseline in result.baselines)) if answer}
+    assert result.baselines
     assert sorted(priced) == sorted(found)
     priced.clear()
     assert check_answer(family, result, question).accepted

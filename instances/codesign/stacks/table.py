@@ -167,7 +167,7 @@ class Stack:
             raise ValueError(f"of {self.name} no version before {self.editions[0].since} is known ({self.known()})")
         return found[-1]
 
-    def told(self, version: str | None) -> str:
+    def edition_label(self, version: str | None) -> str:
         """Of which versions plans are taken, in words, and whether that one is named."""
         place = len(self.editions) - 1 if version is None else self._edition(version)
         taken, later = self.editions[place], self.editions[place + 1 :]
@@ -299,7 +299,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
 """What rows speak of."""
 
 NAMED_OPTIONS: Final[dict[str, tuple[object, ...]]] = {
-    **{name: open_options(name) for name in SETTINGS if SETTINGS[name][1].word is None and name not in END_STAGES},
+    **{name: open_options(name) for name in SETTINGS if SETTINGS[name][1].keyword is None and name not in END_STAGES},
     "recompute": (*RECOMPUTE, *OF_EXPERTS, *OF_LATENTS, *OF_BOTH),
     "placement": PLACEMENTS,
 }

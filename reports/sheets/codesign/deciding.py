@@ -181,17 +181,17 @@ def design_text(found: Deciding, end: End) -> str:
     """What becomes of the design at an end; nothing where it stays the best one, and where there is none."""
     if end.value is None or stays(end):
         return ""
-    if end.kept is None:
+    if end.value_of_design is None:
         limit, colon, _ = (end.broken or ("a limit:",))[0].partition(":")
         why = f"break the limit on {limit}" if colon else f"be none ({limit})"
         return f"x {end.factor:.3g}: another design; the present one would {why}"
-    more = f"{end.kept / end.value - 1.0:.2%} above it" if end.value else amount(end.kept, found.unit)
+    more = f"{end.value_of_design / end.value - 1.0:.2%} above it" if end.value else amount(end.value_of_design, found.unit)
     return f"x {end.factor:.3g}: another design; the present one would be {more}"
 
 
 def stays(end: End) -> bool:
     """Whether the design that is best with all constants as they are is as good as any at this end."""
-    return end.same or (end.kept is not None and end.value is not None and end.kept <= end.value)
+    return end.same or (end.value_of_design is not None and end.value is not None and end.value_of_design <= end.value)
 
 
 def summary(found: Deciding) -> str:

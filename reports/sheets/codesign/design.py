@@ -361,7 +361,7 @@ def design_sections(context: Context, of: str = "") -> tuple[Section, ...]:
     estimated = estimates(context)
     network = network_of(question, design) if question.cluster.are_dimensions else None
     return (
-        Section(f"The design{of}", (given_in((*chip_rows(context), ("plan", design.words))),)),
+        Section(f"The design{of}", (given_in((*chip_rows(context), ("plan", design.plan_label))),)),
         Section(f"Estimates{of}", (given_in(estimated),) if estimated else ()),
         time_section(evaluation, of),
         Section(f"Limits{of}", limits_parts(context)),
@@ -408,7 +408,7 @@ def limits_parts(context: Context) -> tuple[Part, ...]:
 
 def limit_of(limit: LimitUse) -> Limit:
     """A limit of an evaluation."""
-    return Limit(limit.name, limit.used, limit.available, limit.unit, limit.kept)
+    return Limit(limit.name, limit.used, limit.available, limit.unit, limit.satisfied)
 
 
 def rates(evaluation: DesignEvaluation, question: Instance | None, plan: Plan | KernelPlan) -> Pairs:
@@ -494,43 +494,48 @@ def without_design(question: Instance, result: DesignResult) -> tuple[Section, .
 # --- what stands beside it -----------------------------------------------------------------------------------------------------------
 
 
-def baseline_label(rival: Baseline[Designs]) -> str:
+def baseline_label(baseline: Baseline[Designs]) -> str:
     """What a rule is called beside an answer."""
-    return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe", "nvidia-own": "NVIDIA's own plan"}.get(rival.name, f"{rival.name} rule")
+    return {"recipes": "best recipe", "nvidia": "NVIDIA's recipe", "nvidia-own": "NVIDIA's own plan"}.get(
+        baseline.name, f"{baseline.name} rule"
+    )
 
 
-def baseline_text(rival: Baseline[Designs], question: Instance | None = None) -> str:
+def baseline_text(baseline: Baseline[Designs], question: Instance | None = None) -> str:
     """What a rule chooses, by which recipe; or why it chooses nothing."""
-    if rival.value is None or rival.answer is None:
-        return rival.note if rival.name == "nvidia-own" else f"finds no design: {rival.note}"
-    design = rival.answer.design
-    return f"{f'{rival.note}: ' if rival.note else ''}{design_text(design, needed_powers(question, design))}"
+    if baseline.value is None or baseline.answer is None:
+        return baseline.note if baseline.name == "nvidia-own" else f"finds no design: {baseline.note}"
+    design = baseline.answer.design
+    return f"{f'{baseline.note}: ' if baseline.note else ''}{design_text(design, needed_powers(question, design))}"
 
 
 def baselines_beside(result: DesignResult) -> tuple[tuple[str, float], ...]:
     """The values of those that found a design."""
-    labels = ((baseline_label(one), one.value) for one in result.rivals if one.value is not None)
+    labels = ((baseline_label(one), one.value) for one in result.baselines if one.value is not None)
     return tuple((label if "'" in label else f"the {label}", value) for label, value in labels)
 
 
 def baselines_section(context: Context, result: DesignResult) -> Section:
     """The answer beside published recipes and other rules without proof."""
     rows = [Bar("this design", result.value)]
-    for rival in result.rivals:
-        words = baseline_text(rival, context.question)
-        if rival.value is None or rival.answer is None:
-            rows.append(Bar(baseline_label(rival), None, "", words))
+    for baseline in result.baselines:
+        words = baseline_text(baseline, context.question)
+        if baseline.value is None or baseline.answer is None:
+            rows.append(Bar(baseline_label(baseline), None, "", words))
             continue
-        distance = rival.value / result.value - 1.0 if result.value else 0.0
-        why = (_saved(context, result, rival) if distance else "finds the same value", doubt_text(mean_error(context.question), distance))
-        rows.append(Bar(baseline_label(rival), rival.value, "; ".join(part for part in (words, *why) if part)))
+        distance = baseline.value / result.value - 1.0 if result.value else 0.0
+        why = (
+            _saved(context, result, baseline) if distance else "finds the same value",
+            doubt_text(mean_error(context.question), distance),
+        )
+        rows.append(Bar(baseline_label(baseline), baseline.value, "; ".join(part for part in (words, *why) if part)))
     bars = Bars(tuple(rows), str(result.question["unit"]), result.value, result.bound)
-    return Section("Baselines", (bars,) if result.rivals and result.value is not None else ())
+    return Section("Baselines", (bars,) if result.baselines and result.value is not None else ())
 
 
-def _saved(context: Context, result: DesignResult, rival: Baseline[Designs]) -> str:
+def _saved(context: Context, result: DesignResult, baseline: Baseline[Designs]) -> str:
     """What the answer saves of a baseline's step, and on what."""
-    found = [uses_of(context.question, "", one.design) for one in (result.answer, rival.answer) if one is not None]
+    found = [uses_of(context.question, "", one.design) for one in (result.answer, baseline.answer) if one is not None]
     return saved_text(found[0], found[1], proved=result.proved) if len(found) > 1 else ""
 
 
@@ -732,7 +737,7 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
         figures=tuple(pair for pair in rates(evaluation, question, design.plan) if pair[0] != "step time"),
         summary=design_text(design),
         chosen=fullness(evaluation),
-        asked=Section("The question", (given_in(asked_of(question).terms),)),
+        question=Section("The question", (given_in(asked_of(question).terms),)),
         sections=sections,
         details=lambda: details_of(context),
     )
@@ -752,7 +757,7 @@ def brief_of(context: Context) -> Pairs:
     free = isinstance(question.hardware, FreeHardware)
     rows = (
         *((chip_rows(context)[0],) if free else ()),
-        ("plan", context.design.words),
+        ("plan", context.design.plan_label),
         *_objective(context),
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
         ("speed", _speed(context)),
@@ -820,7 +825,7 @@ def _full(context: Context) -> str:
 
 def _baselines(result: DesignResult) -> str:
     """How far published recipes are above the answer."""
-    found = [(baseline_label(rival), rival.value) for rival in result.rivals if rival.value is not None]
+    found = [(baseline_label(baseline), baseline.value) for baseline in result.baselines if baseline.value is not None]
     return "; ".join(f"{name} {above(value, result.value).strip(' ,') or 'is as good'}" for name, value in found if value is not None)
 
 
@@ -834,7 +839,7 @@ def proof_of(result: DesignResult) -> str:
         return f"none in {time}: no design is below {bound}, a gap of {result.gap or 0.0:.2%}"
     among = f"none of {count_of(designs)} designs" if (designs := _designs_proved(result)) else "no design"
     near = "" if result.optimal else f", {result.gap or 0.0:.2%} below this one"
-    return f"{among} is below {bound}{near}, {'as the solver reports' if result.told else 'proved'} in {time}"
+    return f"{among} is below {bound}{near}, {'as the solver reports' if result.unverified else 'proved'} in {time}"
 
 
 def _designs_proved(result: DesignResult) -> int:

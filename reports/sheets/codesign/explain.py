@@ -65,7 +65,7 @@ def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in why.reliefs]
     lines += [f"  range end: {_beyond(end)}: {_bought(end, result.value, unit)}" for end in why.ends]
     lines += [f"  {words}" for words in _parts(result, why.unopened)]
-    lines += ["", *(f"  {one.words}{_mark(one, worth)}" for one, worth in why.building)] if why.building else []
+    lines += ["", *(f"  {one.sentence}{_mark(one, worth)}" for one, worth in why.building)] if why.building else []
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +109,7 @@ def _heads(result: DesignResult, why: Why) -> list[str]:
 def _beside(result: DesignResult, why: Why) -> list[tuple[str, float]]:
     """What buys more than a little and is no limit of the question: of the technology, ends of ranges, parts that nobody opened; the most
     first."""
-    built = ((f"{one.words.partition(':')[0]} of the technology", worth or 0.0) for one, worth in why.building if one.full)
+    built = ((f"{one.sentence.partition(':')[0]} of the technology", worth or 0.0) for one, worth in why.building if one.full)
     ends = ((_beyond(end), gain(end.value, result.value)) for end in why.ends)
     parts = ((f"{choice_name(one.name)} a tenth {_way(one)}", gain(one.value, result.value)) for one in why.unopened)
     return sorted((pair for pair in (*built, *ends, *parts) if pair[1] >= LITTLE), key=lambda pair: -pair[1])
@@ -162,7 +162,7 @@ def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResu
         return f"\n  with {words}: {_value(other.value, unit)}\n"
     change = other.value / result.value - 1.0
     more = "the same" if not change else f"{change:.2%} more" if change > 0.0 else f"{-change:.2%} less: the question itself leaves it out"
-    return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {other.answer.design.words if other.answer else ''}\n"
+    return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {other.answer.design.plan_label if other.answer else ''}\n"
 
 
 def _value(value: float | None, unit: str) -> str:

@@ -43,7 +43,7 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
         asks=f"{labels[0]} and {labels[1]}",
         figures=tuple((label, amount(value, UNITS[key])) for label, value, key in ends),
         summary=several(len(found), "design"),
-        asked=Section("The question", (given_in(asked.terms), *open_choices(asked))),
+        question=Section("The question", (given_in(asked.terms), *open_choices(asked))),
         sections=(
             Section(
                 "The front", (_table(figures, front, bounded), *([legend] if bounded else []), *_picture(figures, front)) if found else ()
@@ -57,7 +57,7 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
 
 def without_question(sheet: Sheet) -> Sheet:
     """For a terminal, where a front stands alone."""
-    return replace(sheet, asked=None, figures=(), verdict="")
+    return replace(sheet, question=None, figures=(), verdict="")
 
 
 def _picture(figures: tuple[str, str], front: Front) -> tuple[Picture, ...]:
@@ -87,7 +87,7 @@ def _table(figures: tuple[str, str], front: Front, bounded: bool) -> Table:
             _column(first, [point.first for point in front.points]),
             _column(second, [point.second for point in front.points]),
             *([replace(bound, exact_head=f"no {second.replace('_', ' ')} below, in {_mark(second)}")] if bounded else []),
-            names("design", ("; ".join([*hardware_text(design)[1:], design.words]) for design in designs)),
+            names("design", ("; ".join([*hardware_text(design)[1:], design.plan_label]) for design in designs)),
         )
     )
 

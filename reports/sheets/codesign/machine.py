@@ -38,7 +38,7 @@ def _mark(place: int, work: Work, roofs: Roofs) -> Mark:
     uses = _uses(work, roofs)
     nearest = uses.index(max(uses))
     return Mark(
-        place=place,
+        colour=place,
         square=work.backward,
         rate=work.flops / work.seconds,
         intensity=work.flops / work.moved[0],

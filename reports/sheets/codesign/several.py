@@ -131,7 +131,7 @@ def _workloads(contexts: Sequence[tuple[str, Context]], shares: Sequence[Share],
             amounts("step time", [share.evaluation.step_time for share in shares], time_of, "s"),
             counts("tokens a second", [round(share.evaluation.tokens_per_second) for share in shares]),
             amounts("MFU", [share.evaluation.utilisation for share in shares], "{:.1%}".format),
-            names("plan", (context.design.words for _, context in contexts)),
+            names("plan", (context.design.plan_label for _, context in contexts)),
         )
     )
 
@@ -287,7 +287,7 @@ def _row(counted: MultiScaleQuestion, place: int, answer: DesignResult | None, r
     context, unit = context_of(counted.parts[place], answer), str(answer.question["unit"])
     bound = ("none", None) if answer.bound is None else (_bound(answer, unit), Bound(answer.bound))
     if context is None:
-        known = f", {'told' if answer.told else 'proved'}" if answer.settled else ""
+        known = f", {'told' if answer.unverified else 'proved'}" if answer.settled else ""
         return (*own, ("-", None), ("-", None), ("-", None), (f"{no_design_text(answer, counted.parts[place])}{known}", ""))
     value = (amount(answer.value, unit), answer.value)
     step = context.evaluation.step_time

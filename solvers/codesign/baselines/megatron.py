@@ -215,7 +215,7 @@ def _nearest(options: Array, wished: Array) -> Whole:
     return np.asarray(np.where(wished - options[below] <= options[above] - wished, below, above))
 
 
-# The expert rule: the design a practitioner would choose without searching, as a rival to the optimum.
+# The expert rule: the design a practitioner would choose without searching, as a baseline to the optimum.
 #
 # Hardware: as many memory stacks as the package holds, and the technology's usual chip scaled to what the budgets then leave
 # (`usual_chips`). Plan (Narayanan et al. 2021, "takeaways"; Korthikanti et al. 2022): selective recomputation with sequence

@@ -355,7 +355,7 @@ def _contexts(sequence: int, listed: tuple[int, ...]) -> tuple[int, ...]:
     return within or (min(listed, key=lambda degree: abs(log(sequence / degree / usual))),)
 
 
-# Expert rules of other schools than Megatron's, on the hardware that the expert rule chooses, as rivals to the optimum.
+# Expert rules of other schools than Megatron's, on the hardware that the expert rule chooses, as baselines to the optimum.
 #
 # fsdp: fully sharded data parallelism (Zhao et al. 2023, arXiv 2304.11277; ZeRO-3 of Rajbhandari et al. 2020) and nothing else. The least
 # recomputation that fits, then the largest microbatch that fits. Where no such plan fits, tensor parallelism inside the node, as little of

@@ -77,7 +77,7 @@ class Look:
     rows: Whole
     """Of the plans in the table."""
     values: Array
-    priced: int
+    distinct: int
     """Different designs among them; where no chip was found to look at, the draws that it took to find none."""
 
     @property
@@ -303,7 +303,7 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
         patience, left, total = min(_PATIENCE, _ROUNDS * len(question.plans) * question.space.points), 0, 0
         left = patience
         for seen in searcher(question, random) if len(question.plans) else ():
-            left, total = left - max(seen.priced, _LEAST), total + seen.priced
+            left, total = left - max(seen.distinct, _LEAST), total + seen.distinct
             if seen.value < value:
                 places, row = seen.best
                 best, value, left = candidate(question.plans, row, point_number(question.space, places)), seen.value, patience
@@ -588,7 +588,7 @@ def _unit(vectors: Array) -> Array:
 SAMPLERS: Final = ("nsga-ii", "tpe", "cma-es")
 BLACK_BOXES: Final = (*SAMPLERS, "bayesian")
 """All engines that need optuna."""
-INSTALLED_BY: Final = "pip install 'crossopt[rivals]'"
+INSTALLED_BY: Final = "pip install 'crossopt[baselines]'"
 _BATCH: Final = 8
 """Designs that are asked for together."""
 _WAY: Final = 32
@@ -683,7 +683,7 @@ def _tell(study: Any, trials: list[Any], values: Array) -> None:  # noqa: ANN401
 # Alternating: the best plan for a chip, the best chip for that plan, and so on until nothing changes; then again from another chip.
 #
 # Block coordinate descent over the two halves of a design, each half solved to its optimum by an engine that proves it. That is what two
-# teams do who take turns, and the strongest simple rival of choosing both together: given the time, it never ends above the best plan on
+# teams do who take turns, and the strongest simple baseline of choosing both together: given the time, it never ends above the best plan on
 # the best recipe's chip, nor above the best chip for that recipe's plan. Where it ends, neither half alone can be improved, and both
 # together perhaps can.
 

@@ -320,7 +320,7 @@ class Node:
 class Split:
     """What a box keeps, and the box that does so with the parts that it loses."""
 
-    kept: Ranges
+    ranges: Ranges
     parts: tuple[Node, ...]
 
 

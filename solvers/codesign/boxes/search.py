@@ -445,7 +445,7 @@ def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Tr
 
 def cuts_of(node: Node) -> Iterator[Ranges | None]:
     """The tree from a box down, without the boxes' sizes: they follow from the cuts."""
-    yield node.split.kept if node.split else None
+    yield node.split.ranges if node.split else None
     for part in node.split.parts if node.split else ():
         yield from cuts_of(part)
 

@@ -54,7 +54,7 @@ def together(counted: MultiScaleQuestion, engine: str, answers: Sequence[DesignR
     values = [_value(count, answer, fewest) for count, answer in zip(counted.counts, answers, strict=False)]
     value = min(values, default=inf)
     best = answers[values.index(value)] if isfinite(value) else None
-    answer = best.answer.told(counted.places[values.index(value)]) if best and best.answer else None
+    answer = best.answer.placed_at(counted.places[values.index(value)]) if best and best.answer else None
     bounds = [_bound(count, answers[place] if place < len(answers) else None, fewest) for place, count in enumerate(counted.counts)]
     bound = min(bounds) if min(bounds) > -inf else None
     return SearchOutcome(

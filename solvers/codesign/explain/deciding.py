@@ -150,7 +150,7 @@ class End:
     design: ChosenDesign | None
     same: bool
     """Whether this is the design that is best with all constants as they are."""
-    kept: float | None
+    value_of_design: float | None
     """What that design has here; None where it breaks a limit, or cannot be built."""
     broken: tuple[str, ...]
     """Why it has nothing."""
@@ -269,7 +269,7 @@ def _followed_at(ask: Ask, one: Decided, central: End, time: tuple[float, int], 
 
 def _with_followed(asked: Instance, end: End, seconds: float, watch: Watch, words: str) -> End:
     def told(progress: Progress) -> None:
-        watch(replace(progress, words=f"a chip that follows, {words}; {progress.words}"))
+        watch(replace(progress, label=f"a chip that follows, {words}; {progress.label}"))
 
     return replace(end, followed=followed(asked, end.design, seconds, told))
 
@@ -287,7 +287,7 @@ def _at(ask: Ask, one: Range, factor: float, limits: Limits, watch: Watch, words
 
 def _solved(asked: Instance, limits: Limits, watch: Watch, words: str) -> DesignResult:
     def told(progress: Progress) -> None:
-        watch(replace(progress, words=f"{words}; {progress.words}"))
+        watch(replace(progress, label=f"{words}; {progress.label}"))
 
     return solve(FAMILY, asked, "auto", limits, told)
 

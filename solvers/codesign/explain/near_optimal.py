@@ -230,7 +230,7 @@ def _progress_of(state: _State) -> Watch:
     words = f"{decided:,} of {sum(map(len, state.occur.values())):,} options decided"
 
     def told(progress: Progress) -> None:
-        state.watch(Progress(f"{words}; {progress.words}", None))
+        state.watch(Progress(f"{words}; {progress.label}", None))
 
     return told
 

@@ -134,7 +134,7 @@ def _solve_relaxed(changed: Instance, result: DesignResult, watch: Watch, spend:
     """The question with a little more, from the answer on, which is near the best of it where it still keeps every limit."""
 
     def told(progress: Progress) -> None:
-        watch(replace(progress, words=f"{words}; {progress.words}"))
+        watch(replace(progress, label=f"{words}; {progress.label}"))
 
     return search(changed, told, spend, candidate_in(changed, result.answer.design) if result.answer else None, near=True)
 

@@ -249,7 +249,7 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
         loop.plans = len(plans)
         return form.begin(codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0))), loop.instance, loop.left.space)
     found = _screened(loop, chip, plans, needs)
-    kept, roots = found.kept, np.maximum(roots[found.kept], found.bounds)
+    kept, roots = found.remaining, np.maximum(roots[found.remaining], found.bounds)
     loop.plans, loop.bound = len(kept), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
     loop.note()
     problem = codesign(found.chip, rows_of(plans, kept), needs[kept], roots, loop.below)
@@ -269,7 +269,7 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
 class _Screened:
     """What prices on the budgets leave: plans and literals, the plans' tangents, list by list, and their bounds."""
 
-    kept: Whole
+    remaining: Whole
     chip: Chip
     tangents: list[Tangents]
     bounds: Array
@@ -281,16 +281,18 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
     """Plans that prices do not rule out, with tangents at the best design known, then each at its own cheapest chip."""
     seen = _Screened(np.arange(len(plans)), chip, [], np.full(len(plans), -inf), chip.point(loop.best.places))
     for _ in range(_SCREENS if chip.parts else 0):  # of hardware that is given the bound on the best chip is the price
-        starts = range(0, len(seen.kept), _PRICED_BLOCK)
-        seen = _joined([_looked_at(loop, seen, plans, needs, np.arange(len(seen.kept))[start : start + _PRICED_BLOCK]) for start in starts])
-        if not len(seen.kept):
+        starts = range(0, len(seen.remaining), _PRICED_BLOCK)
+        seen = _joined(
+            [_looked_at(loop, seen, plans, needs, np.arange(len(seen.remaining))[start : start + _PRICED_BLOCK]) for start in starts]
+        )
+        if not len(seen.remaining):
             break
     return seen
 
 
 def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Whole) -> tuple[_Screened, Masks]:
     """Some of the plans after one more tangent of each, those that are left, and the literals that these may have."""
-    kept = seen.kept[rows]
+    kept = seen.remaining[rows]
     point = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in seen.point.items()}
     several = [*(tangents.rows(rows) for tangents in seen.tangents), _tangents(loop, seen.chip, plans, kept, point)]
     loop.tangents += len(kept)
@@ -306,7 +308,7 @@ def _joined(blocks: Sequence[tuple[_Screened, Masks]]) -> _Screened:
     chip, parts = blocks[0][0].chip, [block for block, _ in blocks]
     masks = {part.name: np.logical_or.reduce([literals[part.name] for _, literals in blocks]) for part in chip.parts}
     columns = columns_of(chip, masks)
-    kept, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("kept", "bounds"))
+    kept, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("remaining", "bounds"))
     several = [join_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
     cheapest = {name: np.concatenate([np.asarray(block.point[name]) for block in parts]) for name in masks}
     point = {name: (np.cumsum(mask) - 1)[cheapest[name]] for name, mask in masks.items()}

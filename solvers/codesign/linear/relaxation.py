@@ -90,7 +90,7 @@ class _Search:
     """A tree that is grown, and what waits to be looked at."""
 
     relax: Relaxation
-    whole: SolveFixed
+    solve_fixed: SolveFixed
     deadline: float
     found: Explored = field(default_factory=Explored)
     heap: list[tuple[int, int]] = field(default_factory=list)
@@ -141,7 +141,7 @@ def _look(walk: _Search, number: int) -> None:
     node = walk.found.nodes[number]
     fractions = node.fractions
     if not fractions:
-        _solved(walk.found, node, walk.whole({**node.fixed, **_choices(node)}, walk.left))
+        _solved(walk.found, node, walk.solve_fixed({**node.fixed, **_choices(node)}, walk.left))
         return
     variable = min(fractions, key=lambda one: abs(node.relaxed.figures[one] - 0.5))
     for value in (1, 0):
@@ -254,7 +254,7 @@ def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> 
     model, quantum, start = found.problem.model(), found.problem.quantum, found.value
 
     def seen(progress: Progress) -> None:
-        watch(Progress(progress.words, start, None if progress.bound is None else min(progress.bound * quantum, start)))
+        watch(Progress(progress.label, start, None if progress.bound is None else min(progress.bound * quantum, start)))
 
     tree = explore(model, relaxation(model), lambda fixed, left: _rest(model, fixed, left), seen, deadline, _NODES)
     return _relaxed_proof(instance, found, found.problem, tree)
@@ -405,7 +405,7 @@ class Kind:
 
     endings: tuple[str, ...]
     write: Callable[[Model, Path], Path]
-    words: str
+    label: str
 
 
 KINDS = {
@@ -497,7 +497,7 @@ def _report(instance: Instance, found: Refined, asked: Asked, about: dict[str, A
     state = f"after {rounds} of refinement" if about["solved"] else f"stopped by the {found.stopped} after {rounds}, not refined to the end"
     least = f"{'optimum' if about['solved'] else 'bound'} {found.least:,} quanta of {about['quantum_seconds']:g} s"
     return (
-        f"{asked.target}: {KINDS[asked.kind].words}, {size}, {state}\n"
+        f"{asked.target}: {KINDS[asked.kind].label}, {size}, {state}\n"
         f"{names_of(asked.target)}: what each variable and row means\n\n"
         f"{instance.name}: {least} = {about['bound_seconds']:.6g} s, a bound that no design is below; the best design known takes "
         f"{found.value:.6g} s\n"

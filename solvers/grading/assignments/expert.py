@@ -373,7 +373,7 @@ def _certified(result: DesignResult, instance: Instance, value: float) -> Verdic
     if result.gap is None:
         return wrong(f"the engine {result.engine} gives no bound (boxes and exhaustive do)")
     gap = by_gap(result.gap, _GAP_NEARLY, f"a gap of {result.gap:.2%} is left", "the search was stopped before the bound met the value")
-    if report.told and gap.share:
+    if report.unverified and gap.share:
         return nearly("the bound is the word of a solver, which nobody can check (--engine boxes proves it)", gap.why)
     return gap
 

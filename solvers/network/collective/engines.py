@@ -270,7 +270,7 @@ def as_run(question: CollectiveQuestion, option: int, chunks: Sequence[Chunk]) -
     jobs = jobs_of(chunks, question.collective, question.network, "two_way")
     runs = sorted(run_shop(jobs), key=lambda run: run.start)
     places = range(len(question.network.dimensions))
-    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.place].phase.dimension == place) for place in places)
+    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.phase].phase.dimension == place) for place in places)
     return max(run.end for run in runs), Chunks(option, tuple(one.order for one in chunks), sequences)
 
 
@@ -305,12 +305,14 @@ def _search(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: 
     solved = engine == "auto" and run.value > run.bound and run.schedules(deadline)
     if engine == "search":
         run.exchanges(deadline)
-    told = run.told if solved else run.bound
+    told = run.reported_bound if solved else run.bound
     proof = UnverifiedBound("cpsat") if told > run.bound and told == run.value else run.proof
     bound = told if isinstance(proof, UnverifiedBound) else run.bound
     stopped = "time limit" if run.value > bound and monotonic() >= deadline else "complete"
     late = question.deadline is not None and run.value > question.deadline
-    return SearchOutcome(None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, rivals=baselines_of(question))
+    return SearchOutcome(
+        None if late else run.best, bound, proof, "cpsat" if solved else "search", stopped, baselines=baselines_of(question)
+    )
 
 
 @dataclass(slots=True)
@@ -329,7 +331,7 @@ class _Run:
         return min(self.bounds)
 
     @property
-    def told(self) -> float:
+    def reported_bound(self) -> float:
         """The bound with a solver's word."""
         return min(max(pair) for pair in zip(self.bounds, self.tells, strict=True))
 

@@ -106,7 +106,7 @@ def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOut
         proof,
         stopped=stopped,
         reasons=(f"deadline: nothing is done in less than {run.bound} steps",) if impossible else (),
-        rivals=(Baseline(f"TACOS, best of {_TRIES}", None, tries), Baseline("ring", None, ring(question))),
+        baselines=(Baseline(f"TACOS, best of {_TRIES}", None, tries), Baseline("ring", None, ring(question))),
         solver=run.solver,
     )
 

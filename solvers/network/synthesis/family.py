@@ -78,7 +78,7 @@ def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
 def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> Proved:
     """The bound of cuts, or whose word a greater one is."""
     if isinstance(saved.proof, UnverifiedBound):
-        return Proved((f"the bound is the word of {saved.proof.by}, not proved anew",), told=True)
+        return Proved((f"the bound is the word of {saved.proof.by}, not proved anew",), unverified=True)
     if not isinstance(saved.proof, RecomputableBound) or saved.proof.by != "cuts":
         return Proved((), ("proof: bounds on sends are shown by cuts",))
     shown, deadline = least_steps(question), question.file.deadline
@@ -104,6 +104,6 @@ FAMILY: ProblemType[SynthesisQuestion, Sends, Used] = ProblemType(
     judge=judge,
     judged="who has what, links, deadline",
     prove=prove,
-    said=frozenset({"cuts"}),
+    proof_labels=frozenset({"cuts"}),
     seeded=frozenset({"auto", "tacos"}),
 )

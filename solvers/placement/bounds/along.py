@@ -438,7 +438,7 @@ class Round:
     bound: int
     ends: Whole
     ways: tuple[Column, ...] = ()
-    kept: int = 0
+    states: int = 0
     """States of all steps together."""
     goes: tuple[Column, ...] = ()
     """A row for each state before the step and a column for each device: the state after it, or -1 if that leads to no end."""
@@ -463,7 +463,7 @@ def next_round(course: Course, before: Round, digits: int, deadline: float, most
             place = partial(_placed, course, step, states=states, table=table, left=left, guide=guide)
             found = _together(list(threads.map(place, devices(course, step))))
             if not len(found):
-                return Round(course.limit, np.zeros(0, np.int64), kept=kept)
+                return Round(course.limit, np.zeros(0, np.int64), states=kept)
             after, place_of = _in_cells(course, found, digits)
             goes.append(np.full((len(states), course.devices), -1, np.int32))
             goes[-1].ravel()[found.whence] = place_of
@@ -659,7 +659,7 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
     found: Round | None = unguided(course)
     while found is not None:
         best = max(best, min(limit, real(found.bound, quantum)))
-        kept += found.kept
+        kept += found.states
         yield Along(best, tuple(_placements(course, found, machine)[:, blocks.block_of]), kept)
         if best >= limit or digits > course.finest or monotonic() + _LONGER * (monotonic() - began) > deadline:
             return

@@ -57,7 +57,7 @@ class Best:
 class Ideals:
     """From the empty one to that of all, in an order in which none comes before one that it holds; sums over what each has."""
 
-    words: NDArray[np.uint64]
+    bits: NDArray[np.uint64]
     work: Array
     cpu: Array
     size: Array
@@ -110,7 +110,7 @@ def _stages_to(ideals: Ideals, end: int, most: float, least: Array) -> tuple[Who
     runs &= ideals.work[end] - ideals.work[before] <= most
     may = runs | (ideals.cpu[end] - ideals.cpu[before] <= most) if least.shape[2] > 1 else runs
     rows = np.flatnonzero(may & (least[before, -1, -1] < inf))
-    rows = rows[((ideals.words[rows] & ~ideals.words[end]) == 0).all(axis=1)]
+    rows = rows[((ideals.bits[rows] & ~ideals.bits[end]) == 0).all(axis=1)]
     accelerator, on_cpu = np.full(len(rows), inf), ideals.cpu[end] - ideals.cpu[rows]
     own = np.flatnonzero(runs[rows])
     accelerator[own] = _on_accelerator(ideals, rows[own], end)
@@ -196,7 +196,7 @@ def _filled(
         return np.asarray(inside @ np.bincount(unit_of, column, count))
 
     return Ideals(
-        words=_text(inside),
+        bits=_text(inside),
         work=held(work),
         cpu=held(cpu),
         size=held(_down(graph.size, digits)),

@@ -56,7 +56,7 @@ class Pairs:
     last: Array
     """Of stages with the end behind them."""
     other: Array
-    kept: Array
+    stored: Array
     """Bytes without waiting microbatches."""
     stash: Array
     parameters: Array
@@ -84,7 +84,7 @@ def pairs_of(question: ChainQuestion, setting: Setting) -> Pairs:
     return Pairs(
         last=plain,
         other=np.where(empty, np.inf, came + forward + np.maximum(forward, goes) + backward) if recomputed else plain,
-        kept=file.copies * parameters + activations,
+        stored=file.copies * parameters + activations,
         stash=np.broadcast_to(size * question.entering[:-1, None], activations.shape) if recomputed else activations,
         parameters=parameters,
     )
@@ -98,7 +98,7 @@ def slowest(pairs: Pairs, memory: float, limits: Array, tick: Tick) -> Array:
     """
     count, most = len(pairs.last), len(limits) - 1
     table = np.full((most + 1, count + 1), np.inf)
-    table[1, :count] = np.where(pairs.kept[:, count] <= memory, pairs.last[:, count], np.inf)
+    table[1, :count] = np.where(pairs.stored[:, count] <= memory, pairs.last[:, count], np.inf)
     if most == 1:
         return table
     columns = np.arange(count)[:, None] + np.arange(1, count + 1)
@@ -107,7 +107,7 @@ def slowest(pairs: Pairs, memory: float, limits: Array, tick: Tick) -> Array:
     least = np.minimum.accumulate(near.min(axis=0)[::-1])[::-1]
     longest = np.searchsorted(least, limits, "right")
     near, inside = near[:, : longest[2]], inside[:, : longest[2]]
-    kept, stash = pairs.kept[rows, inside], pairs.stash[rows, inside]
+    kept, stash = pairs.stored[rows, inside], pairs.stash[rows, inside]
     for stages in range(2, most + 1):
         tick()
         size, rows_left = int(longest[stages]), count - stages + 1
@@ -123,7 +123,7 @@ def traced(pairs: Pairs, memory: float, table: Array, stages: int, start: int) -
     """Layers of the stages behind an entry of the table."""
     count, parts = len(pairs.last), list[int]()
     while stages > 1:
-        costs = np.where(pairs.kept[start] + (stages - 1) * pairs.stash[start] <= memory, pairs.other[start], np.inf)
+        costs = np.where(pairs.stored[start] + (stages - 1) * pairs.stash[start] <= memory, pairs.other[start], np.inf)
         stop = int(np.maximum(costs, table[stages - 1]).argmin())
         parts.append(stop - start)
         start, stages = stop, stages - 1
@@ -218,7 +218,7 @@ def equal_splits(question: ChainQuestion, tick: Tick) -> Bests:
         for cuts in splits[: question.file.devices // setting.width]:
             tick()
             rows, stops, left = cuts[:-1], cuts[1:], np.arange(len(cuts) - 2, -1, -1)
-            if (pairs.kept[rows, stops] + left * pairs.stash[rows, stops] <= question.file.memory).all():
+            if (pairs.stored[rows, stops] + left * pairs.stash[rows, stops] <= question.file.memory).all():
                 bests = [_equal(question, setting, pairs, cuts, data, best) for data, best in zip(every, bests, strict=True)]
     return Bests(bests[0], bests[-1])
 
@@ -298,7 +298,7 @@ def _first_stages(pairs: Pairs, memory: float, table: Array, stages: int) -> tup
     if stages == 1:
         return np.array([len(pairs.last)]), table[1, :1]
     ends = np.flatnonzero(table[stages - 1] < np.inf)
-    ends = ends[pairs.kept[0, ends] + (stages - 1) * pairs.stash[0, ends] <= memory]
+    ends = ends[pairs.stored[0, ends] + (stages - 1) * pairs.stash[0, ends] <= memory]
     return ends, np.asarray(np.maximum(pairs.other[0, ends], table[stages - 1, ends]))
 
 
@@ -308,7 +308,7 @@ def _two_versions(question: ChainQuestion, setting: Setting, bests: list[Best], 
     for data in two_version_replicas(question, setting, file.divisible).tolist():
         rounds = file.microbatches // setting.microbatch // data
         sums = 2.0 * (data - 1) / data / file.bandwidth * pairs.parameters
-        costs = Pairs(rounds * pairs.last + sums, rounds * pairs.other + sums, pairs.kept, pairs.stash, pairs.parameters)
+        costs = Pairs(rounds * pairs.last + sums, rounds * pairs.other + sums, pairs.stored, pairs.stash, pairs.parameters)
         most = min(len(question.layers), rounds, file.devices // (setting.width * data))
         table = slowest(costs, file.memory, np.full(most + 1, known), tick)
         stages = int(table[1:, 0].argmin()) + 1
@@ -348,7 +348,7 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> SearchOutcome
     words = "dynamic programming over all cuts"
     proof = RecomputableBound(words) if countable(question) else UnverifiedBound(words)
     reasons = () if best.any.plan else (_reason(question),)
-    return SearchOutcome(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, rivals=_baselines(question, equal, best))
+    return SearchOutcome(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, baselines=_baselines(question, equal, best))
 
 
 def _reason(question: ChainQuestion) -> str:

@@ -38,7 +38,7 @@ class Ideals:
     """Bytes that all nodes of the ideal hand on, to be kept for the backward pass."""
     crossing: Array
     """Bytes that nodes outside take from it."""
-    words: NDArray[np.uint64]
+    bits: NDArray[np.uint64]
     """The nodes of each as bits."""
 
     def __len__(self) -> int:
@@ -46,12 +46,12 @@ class Ideals:
 
     def after(self, row: int) -> Whole:
         """The ideals that hold this one and more."""
-        inside = ((self.words[row] & ~self.words[row + 1 :]) == 0).all(axis=1)
+        inside = ((self.bits[row] & ~self.bits[row + 1 :]) == 0).all(axis=1)
         return np.asarray(np.flatnonzero(inside) + row + 1)
 
     def between(self, row: int, end: int) -> tuple[int, ...]:
         """Rows of the profile that the second ideal has and the first has not; all of the second from the first cut of all."""
-        left = [int(word) for word in (self.words[end] & ~self.words[row] if row else self.words[end])]
+        left = [int(word) for word in (self.bits[end] & ~self.bits[row] if row else self.bits[end])]
         return tuple(number * _BITS + bit for number, word in enumerate(left) for bit in range(_BITS) if word >> bit & 1)
 
 
@@ -291,7 +291,7 @@ class Tables:
     ends: Whole
     left: Array
     """By first cut, end, stages and members: the slowest stage where something comes before."""
-    whole: Array
+    first_stage: Array
     """By first cut and end, with the first stage as such: the least on all members, or, where some may idle, on any number."""
 
 
@@ -303,7 +303,7 @@ def best_stages(question: PipelineQuestion, ideals: Ideals, tick: Tick) -> tuple
         raise RefusedError(f"{words}: give --devices as one number, or merge nodes that belong together")
     search = Search(question, ideals, tick)
     tables = _tables(search, top, 1)
-    value = float(tables.whole[0, 0])
+    value = float(tables.first_stage[0, 0])
     if value == float("inf"):
         return value, ()
     return value, tuple(_stages(search, top, 1, 0, len(ideals) - 1, (), ()))
@@ -409,7 +409,7 @@ def _work(search: Search, level: int, share: int, row: int, after: Whole, replic
     if not level:
         seconds = search.ideals.seconds[after] - search.ideals.seconds[row]
         return np.asarray(seconds if question.compatible else seconds / (replicas * share))
-    return np.asarray(_tables(search, level - 1, 1 if question.compatible else share * replicas).whole[row, after])
+    return np.asarray(_tables(search, level - 1, 1 if question.compatible else share * replicas).first_stage[row, after])
 
 
 def _stages(search: Search, level: int, share: int, row: int, end: int, group: tuple[int, ...], replicas: tuple[int, ...]) -> list[Stage]:
@@ -431,7 +431,7 @@ def _choices(search: Search, level: int, share: int, row: int, end: int) -> list
     column = int(np.flatnonzero(tables.ends == end)[0])
     started = _joined(search, tables, level, share, row, search.ideals.after(row), first=True)[column]
     members = started.shape[1] - 1
-    wanted = float(tables.whole[row, column])
+    wanted = float(tables.first_stage[row, column])
     places = [place for place in np.argwhere(started == wanted).tolist() if place[1] == members or not tables.charges.compatible]
     stages, left = places[0]
     parts, first = list[tuple[int, int, int]](), True
@@ -477,7 +477,7 @@ class _OverError(Exception):
 
 def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> SearchOutcome[PipedreamPlan]:
     """The optimum with its proof; the best rule where the time ends before."""
-    began, rule, rivals = monotonic(), best_rule(question), baselines_of(question)
+    began, rule, baselines = monotonic(), best_rule(question), baselines_of(question)
     known = judge(question, rule).value if rule else None
 
     def tick(share: float) -> None:
@@ -489,12 +489,12 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> SearchOutc
         ideals = ideals_of(question.profile, question.memory, question.compatible, tick)
         value, stages = best_stages(question, ideals, tick)
     except _OverError:
-        return SearchOutcome(rule, engine="cuts", stopped="time limit", rivals=rivals)
+        return SearchOutcome(rule, engine="cuts", stopped="time limit", baselines=baselines)
     except KeyboardInterrupt:
-        return SearchOutcome(rule, engine="cuts", stopped="interrupted", rivals=rivals)
+        return SearchOutcome(rule, engine="cuts", stopped="interrupted", baselines=baselines)
     words, reasons = "dynamic programming over all cuts", () if stages else (_reason(question),)
     proof = RecomputableBound(words) if countable(question) else UnverifiedBound(words)
-    return SearchOutcome(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, rivals=rivals)
+    return SearchOutcome(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, baselines=baselines)
 
 
 def _reason(question: PipelineQuestion) -> str:

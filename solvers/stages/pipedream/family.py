@@ -36,7 +36,7 @@ long as one step for all entries of a cut."""
 class Cuts:
     """Nodes before each cut, from none to all, none before one that it holds; sums over them."""
 
-    words: NDArray[np.uint64]
+    bits: NDArray[np.uint64]
     """The nodes before each as bits."""
     seconds: Array
     parameters: Array
@@ -49,7 +49,7 @@ class Cuts:
 
     def apart(self, cut: int) -> Mask:
         """Which of those that follow do not hold all that this one holds."""
-        return np.asarray((self.words[cut] & ~self.words[cut + 1 :]).any(axis=1))
+        return np.asarray((self.bits[cut] & ~self.bits[cut + 1 :]).any(axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ def cuts_of(question: PipelineQuestion) -> Cuts | None:
     handed = _seen(inside, profile) if question.compatible else _handed_on(inside, profile)
     handed[inside.all(axis=1)] = False
     return Cuts(
-        words=_in_text(inside),
+        bits=_in_text(inside),
         seconds=np.array([fsum(profile.seconds[held].tolist()) for held in inside]),
         parameters=inside @ profile.parameters,
         activation=inside @ profile.activation,
@@ -404,10 +404,10 @@ Judging = Judge[PipelineQuestion, PipedreamPlan, PipedreamLoads]
 
 
 def _faults(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], judging: Judging) -> tuple[str, ...]:
-    if saved.stopped == "interrupted" and not saved.rivals:  # perhaps before the rules were asked
+    if saved.stopped == "interrupted" and not saved.baselines:  # perhaps before the rules were asked
         return ()
-    true = tuple(judge_baseline(judging, question, rival) for rival in baselines_of(question))
-    return () if saved.rivals == true else ("rivals: the rules give other plans",)
+    true = tuple(judge_baseline(judging, question, baseline) for baseline in baselines_of(question))
+    return () if saved.baselines == true else ("baselines: the rules give other plans",)
 
 
 def _quick(question: PipelineQuestion, deadline: float) -> PipedreamPlan | None:
@@ -426,7 +426,7 @@ FAMILY: ProblemType[PipelineQuestion, PipedreamPlan, PipedreamLoads] = ProblemTy
     judge=judge,
     judged="times, transfers, memory, devices, order of the data",
     prove=prove,
-    said=frozenset({"dynamic programming over all cuts"}),
+    proof_labels=frozenset({"dynamic programming over all cuts"}),
     faults=_faults,
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this

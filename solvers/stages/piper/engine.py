@@ -290,7 +290,7 @@ class _Clock:
     watch: Watch
     began: float
     known: Known
-    words: str = "stages"
+    label: str = "stages"
     answer: Callable[[], PiperPlan | None] | None = None
     """What is known, for who keeps answers on the way."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
@@ -311,7 +311,7 @@ class _Clock:
             self.trace.append((now, best, bound))
         if news or now - self.shown > _EVERY:
             self.shown = now
-            self.watch(Progress(self.words, best, bound, self.answer))
+            self.watch(Progress(self.label, best, bound, self.answer))
 
 
 @dataclass(slots=True)
@@ -332,7 +332,7 @@ def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> SearchOutcome
     clock = _Clock(limits, watch, began, Known(bound=load_bound(question)))
     clock.answer = lambda: named(question, clock.known.stages) if clock.known.stages else None
     work = _Work(options_of(question, network_of(question.graph)))
-    stopped, rivals = "complete", list[Baseline[PiperPlan]]()
+    stopped, baselines = "complete", list[Baseline[PiperPlan]]()
     try:
         _search_all(work, clock)
     except Late:
@@ -341,11 +341,11 @@ def cuts(question: PiperQuestion, limits: Limits, watch: Watch) -> SearchOutcome
         stopped = "interrupted"
     seconds = monotonic() - began
     clock.note(seconds)
-    clock.words = "rules to compare with"
+    clock.label = "rules to compare with"
     with suppress(Late, KeyboardInterrupt):
         if stopped == "complete" and clock.known.stages is not None and work.tables is not None:
-            rivals.extend(baselines_of(work.options, work.tables, clock.tick))  # what came before a stop stays
-    return replace(_found(work, clock.known), stopped=stopped, rivals=tuple(rivals), trace=tuple(clock.trace), seconds=seconds)
+            baselines.extend(baselines_of(work.options, work.tables, clock.tick))  # what came before a stop stays
+    return replace(_found(work, clock.known), stopped=stopped, baselines=tuple(baselines), trace=tuple(clock.trace), seconds=seconds)
 
 
 def _search_all(work: _Work, clock: _Clock) -> None:

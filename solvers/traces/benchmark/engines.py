@@ -323,8 +323,8 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
     if not limits.seconds:
         return SearchOutcome(None, engine="highs", stopped="time limit")
     deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE)
-    rivals = baselines_of(question, limits.seed, monotonic() + (deadline - monotonic()) * _DROPPING)
-    judged = [(judge(question, one.answer), one.answer) for one in rivals if one.answer is not None]
+    baselines = baselines_of(question, limits.seed, monotonic() + (deadline - monotonic()) * _DROPPING)
+    judged = [(judge(question, one.answer), one.answer) for one in baselines if one.answer is not None]
     known = [(int(verdict.value), answer) for verdict, answer in judged if not verdict.violations]
     inside, outside = selection(question, inner=True), selection(question, inner=False)
 
@@ -334,7 +334,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
 
     root, start = _start(question, inside, outside.model, limits, deadline)
     if root and start and root.bound is not None and (least := sum(start[one] > 0 for one in inside.chosen)) <= root.bound:
-        return SearchOutcome(Runs(tuple(start[one] for one in inside.runs)), least, _proof(root.certificate), "highs", rivals=rivals)
+        return SearchOutcome(Runs(tuple(start[one] for one in inside.runs)), least, _proof(root.certificate), "highs", baselines=baselines)
     spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, hint=start, watch=see)
     told = highs(inside.model, spend)
     if told.values is not None and told.value is not None:
@@ -349,7 +349,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
     if answer is None:
         why = reasons(question, _looking(deadline)) if shown == inf else ()
         return SearchOutcome(None, shown, proof, "highs", stopped, reasons=why)
-    return SearchOutcome(answer, min(shown, value or 0), proof, "highs", stopped, rivals=rivals, solver=told.solver)
+    return SearchOutcome(answer, min(shown, value or 0), proof, "highs", stopped, baselines=baselines, solver=told.solver)
 
 
 def _start(
@@ -413,8 +413,8 @@ def exhaustive(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Sea
         raise RefusedError(f"{error} (`auto` answers)") from error
     proof = RecomputableBound(f"{count:,} choices looked at")
     why = () if answer else reasons(question, _SHORT)
-    rivals = baselines_of(question, limits.seed, monotonic() + _SHORT)
-    return SearchOutcome(answer, value, proof, "exhaustive", reasons=why, rivals=rivals)
+    baselines = baselines_of(question, limits.seed, monotonic() + _SHORT)
+    return SearchOutcome(answer, value, proof, "exhaustive", reasons=why, baselines=baselines)
 
 
 def dropping(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Runs]:

@@ -111,7 +111,7 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
             shown, count = least_of_all(question)[::2]
             by, done = f"{count:,} choices looked at", f"{count:,} choices were looked at again"
         elif isinstance(proof, UnverifiedBound):
-            return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), told=True)
+            return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), unverified=True)
         else:
             return Proved((), ("proof: bounds on benchmarks are shown by a tree or by looking at all",))
     except (ValueError, OverflowError) as error:
@@ -197,7 +197,7 @@ FAMILY: ProblemType[BenchmarkQuestion, Runs, Stands] = ProblemType(
     judge=judge,
     judged="totals, coverage, numbers of kernels and runs",
     prove=prove,
-    said=frozenset({"a tree of branches in whole numbers", "N choices looked at"}),
+    proof_labels=frozenset({"a tree of branches in whole numbers", "N choices looked at"}),
     described=_described,
     integer_proof=integer_proof,
 )

@@ -135,7 +135,7 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOu
         "branches",
         "complete" if ended else "time limit",
         () if answer is not None or not ended else _reasons(question, model),
-        rivals=baselines_of(model, question.names, gains, limits.seed, deadline),
+        baselines=baselines_of(model, question.names, gains, limits.seed, deadline),
         seconds=known,
     )
 

@@ -173,7 +173,7 @@ FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     judge=judge,
     judged="changes one after another on the trace, run again, budgets, rules, target",
     prove=prove,
-    said=frozenset({"a tree of N choices", "N choices looked at"}),
+    proof_labels=frozenset({"a tree of N choices", "N choices looked at"}),
     described=_described,
     quick=_nothing,
 )

@@ -331,5 +331,5 @@ def test_stacks_run_no_faster_than_l2_lets_through(stacks: int, area: float, ban
     found = [answered(asked, engine, Limits()) for engine in ("exhaustive", "boxes", "milp")]
     assert found[0].value == found[1].value
     assert found[2].value == pytest.approx(found[0].value, rel=2e-4)
-    words = [one.words for one in building_of(asked, found[0]) if one.words.startswith("HBM: ")]
+    words = [one.sentence for one in building_of(asked, found[0]) if one.sentence.startswith("HBM: ")]
     assert len(words) == slowed

@@ -229,18 +229,18 @@ def test_a_technology_without_links_between_dies_has_one() -> None:
 def test_what_dies_and_joints_allow_is_explained() -> None:
     asked = one(2, "l2_area=400 mm^2", "l2_power=800 W")
     chip, said = device_at(asked, 0), building_of(asked, answered(asked))
-    words = [one.words for one in said]
+    words = [one.sentence for one in said]
     assert f"dies: 2 of {chip.one_die / MM2:.1f} mm^2, of 858 mm^2 that a reticle exposes" in words
-    assert [one for one in said if one.words.startswith("links between dies: of ") and one.full]
+    assert [one for one in said if one.sentence.startswith("links between dies: of ") and one.full]
 
 
 def test_power_that_memory_cannot_use_is_explained_where_its_rate_binds() -> None:
     """1,024 wires of 3.2 Gb/s at 5 pJ a bit and 16 GiB at 6 pW a bit: 17.2 W a stack."""
     asked = one(2, "hbm_power=90 W")
-    said = [one.words for one in building_of(asked, answered(asked)) if one.words.startswith("HBM: ")]
+    said = [one.sentence for one in building_of(asked, answered(asked)) if one.sentence.startswith("HBM: ")]
     assert said == ["HBM: 3.2 Gb/s a wire, the nominal rate: more than 69 W for it buys nothing"]
     slow = one(2, "hbm_power=50 W")
-    assert not [one for one in building_of(slow, answered(slow)) if one.words.startswith("HBM: ")]
+    assert not [one for one in building_of(slow, answered(slow)) if one.sentence.startswith("HBM: ")]
 
 
 # Dies on dies -----------------------------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_engines_agree_on_dies_that_lie_on_others() -> None:
 
 def test_dies_that_lie_on_others_are_told_and_have_no_price_by_the_wafer() -> None:
     asked = stacked(*CHIPS)
-    [words] = [one.words for one in building_of(asked, answered(asked)) if one.words.startswith("dies of cores")]
+    [words] = [one.sentence for one in building_of(asked, answered(asked)) if one.sentence.startswith("dies of cores")]
     assert " mm^2 of the others" in words
     with pytest.raises(InstanceError, match="dies of two kinds are stacked here"):
         stacked(*CHIPS, f"prices={FREE_PRICES}")

@@ -64,7 +64,7 @@ def test_a_row_of_another_length_is_a_fault_of_that_row(file: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8") + "a table,2,3\n", encoding="utf-8")
     sound, short = read_rows(file)
     assert sound.faults == ()
-    assert short.words["source"] == "a table"
+    assert short.texts["source"] == "a table"
     assert short.faults == ("the row has 3 cells, the header has 13 (put a cell that holds a comma in double quotes)",)
 
 

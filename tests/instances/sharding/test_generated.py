@@ -48,7 +48,7 @@ def test_the_optimum_is_no_worse_than_any_plan_of_megatron(folder: Path) -> None
     question, result = _optimum(folder)
     assert result.status == "OPTIMAL"
     assert result.value is not None
-    fitting = [plan.value for plan in result.rivals if plan.value is not None]
+    fitting = [plan.value for plan in result.baselines if plan.value is not None]
     assert len(fitting) > 10
     assert result.value <= min(fitting)
     assert result.details is not None
@@ -67,7 +67,7 @@ def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Pa
     assert ways["projection"] in {"summed", "scattered"}
     assert ways["inner product"] == "columns"
     assert ways["outer product"] in {"summed", "scattered"}
-    assert result.rivals[0].name.startswith("tensor 4")
+    assert result.baselines[0].name.startswith("tensor 4")
 
 
 @pytest.mark.slow
@@ -76,9 +76,9 @@ def test_plans_beside_an_answer_are_all_of_megatron_and_in_order(tmp_path: Path)
     result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)
     assert result.details is not None
     assert checked(result, tmp_path).refused == ()
-    first, second, *others = result.rivals
-    for rivals in ((), (second, first, *others), (replace(first, name="other"), second, *others), (first, *others)):
-        assert "rivals: they are not Megatron-LM's plans" in checked(replace(result, rivals=rivals), tmp_path).refused[0]
+    first, second, *others = result.baselines
+    for baselines in ((), (second, first, *others), (replace(first, name="other"), second, *others), (first, *others)):
+        assert "baselines: they are not Megatron-LM's plans" in checked(replace(result, baselines=baselines), tmp_path).refused[0]
     edited = replace(result, details=replace(result.details, choices=()))
     assert "details.choices" in checked(edited, tmp_path).refused[0]
 

@@ -288,7 +288,7 @@ def test_what_is_kept_on_the_way_changes_no_answer(tmp_path: Path) -> None:
         process.communicate(timeout=GUARD)
     one, other = (json.loads(path.read_text()) for path in (near, far))
     for data in (one, other):
-        data.update(seconds=0.0, trace=[], rivals=[{**rival, "seconds": 0.0} for rival in data["rivals"]])
+        data.update(seconds=0.0, trace=[], baselines=[{**baseline, "seconds": 0.0} for baseline in data["baselines"]])
     assert one == other
 
 

@@ -48,7 +48,7 @@ def test_an_edited_result_exits_with_thirty_and_says_why(tmp_path: Path, capsys:
     [
         (b"kind: codesign", "1:1: this is not JSON: expecting value (name a file that"),
         (b'{"format": 1,\n "value": 3', "2:12: this is not JSON: expecting ',' delimiter (name a file that"),
-        (b"{}", "1:1: this is no result of format 2 (solve the question again: `crossopt solve FILE --out RESULT.json`)"),
+        (b"{}", "1:1: this is not a result of format 3 (solve the question again: `crossopt solve FILE --out RESULT.json`)"),
         (b"[" * 100_000, "1:1: this is nested too deeply (name a file that"),
         (b'{"format": NaN}', "1:1: NaN is no number that JSON knows"),
         (b"\xff\xfe", "1:1: byte 0xff is not UTF-8 text (name a file that"),
@@ -159,7 +159,7 @@ def test_an_output_of_the_process_itself_may_be_named(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "crossopt.reports.cli", "solve", TINY, "--json", "--out", "/dev/stdout", "--log", "/dev/stderr"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.count('"format": 2') >= 1
+    assert ended.stdout.count('"format": 3') >= 1
 
 
 def test_a_result_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_joint_designs_come_out_the_same_in_several_processes(tmp_path: Path, ca
     assert swept(path, tmp_path / "runs") == 0
     found = rows(table(tmp_path / "runs", capsys))
     runs = run_all(ask_by_study(read_study(path)), lambda words: None).runs
-    told = [(run.engine, run.status, run.value, run.bound, run.proved_by, run.design and run.design.words) for run in runs]
+    told = [(run.engine, run.status, run.value, run.bound, run.proved_by, run.design and run.design.plan_label) for run in runs]
     kept = [
         (row["engine"], row["status"], *map(figure, (row["value"], row["bound"])), row["proved_by"], row["plan"] or None) for row in found
     ]

@@ -50,7 +50,7 @@ def test_parts_and_stacks_have_their_areas_on_one_scale(dies: int) -> None:
     floor = replace(FLOOR, stacks=dies * (4 - dies), dies=dies, die=die)
     drawn = rectangles(floor)
     pixels = {part.label: 0.0 for part in PARTS}
-    names = {"ground": "filler", **{f"k{part.place} cut": part.label for part in PARTS}}
+    names = {"ground": "filler", **{f"k{part.colour} cut": part.label for part in PARTS}}
     for kind, _, _, width, height in drawn:
         if kind in names:
             pixels[names[kind]] += width * height

@@ -203,7 +203,7 @@ def test_a_known_design_over_a_limit_is_no_start() -> None:
 def test_an_engine_that_proves_tells_the_recipes_design_before_it_lists_plans(engine: str) -> None:
     told: list[Progress] = []
     result = answered(ask(TINY_FREE, "l2_area=[10 mm^2, 40 mm^2]"), engine, watch=told.append)
-    [recipes] = result.rivals
+    [recipes] = result.baselines
     assert recipes.answer is not None
     assert told[0].best == recipes.value
     assert told[0].answer is not None
@@ -632,8 +632,8 @@ def test_a_tree_is_no_proof_where_bounds_are_none(monkeypatch: pytest.MonkeyPatc
     instance = ask(TINY_FREE)
     result = answered(instance, "boxes")
     slower_with("stacks", monkeypatch)
-    rivals = tuple(judge_baseline(FAMILY.judge, instance, rival) for rival in recipes_baselines(instance))
-    result = replace(result, rivals=rivals)  # which are chosen by these prices too
+    baselines = tuple(judge_baseline(FAMILY.judge, instance, baseline) for baseline in recipes_baselines(instance))
+    result = replace(result, baselines=baselines)  # which are chosen by these prices too
     assert any("bounds prove nothing here" in reason for reason in checked(result).refused)
 
 

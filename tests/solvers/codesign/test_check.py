@@ -129,14 +129,14 @@ def with_design(result: DesignResult, instance: Instance, row: int) -> DesignRes
 
 
 def test_a_worse_design_that_claims_to_be_the_optimum_is_refused() -> None:
-    """Everything in the file is true of this design, agrees with the rest and beats the rival; only a fresh enumeration finds others."""
+    """Everything in the file is true of this design, agrees with the rest and beats the baseline; only a fresh enumeration finds others."""
     instance = random_question(42)
     result = solved(instance)
-    (rival,), plans = result.rivals, len(next(iter(plan_blocks(instance))))
+    (baseline,), plans = result.baselines, len(next(iter(plan_blocks(instance))))
     assert result.value is not None
-    assert rival.value is not None
+    assert baseline.value is not None
     others = (with_design(result, instance, row) for row in range(0, plans, 5) if judged_at(instance, row))
-    worse = list(islice((other for other in others if other.value is not None and result.value < other.value <= rival.value), 2))
+    worse = list(islice((other for other in others if other.value is not None and result.value < other.value <= baseline.value), 2))
     assert len(worse) == 2
     for other in worse:
         assert checked(other).refused == (f"bound: no design is below {result.value!r}, the result says {other.value!r}",)
@@ -148,7 +148,7 @@ def judged_at(instance: Instance, row: int) -> bool:
 
 
 def test_a_feasible_question_that_is_claimed_to_be_infeasible_is_refused() -> None:
-    empty = {"value": None, "bound": None, "gap": None, "answer": None, "details": None, "rivals": (), "trace": ()}
+    empty = {"value": None, "bound": None, "gap": None, "answer": None, "details": None, "baselines": (), "trace": ()}
     claim = replace(solved(TINY), status="INFEASIBLE", **empty)  # type: ignore[arg-type]
     assert "space: there are feasible designs where one was found, and only there" in checked(claim).refused
     assert isinstance(claim.proof, Enumerated)
@@ -207,7 +207,8 @@ def test_a_search_that_was_stopped_without_a_design_tells_no_bound_and_is_accept
 @every(
     ("change", "message"),
     [
-        ({"format": 1}, "this is no result of format 2 (solve the question again: `crossopt solve FILE --out RESULT.json`)"),
+        ({"format": 1}, "this is not a result of format 3 (solve the question again: `crossopt solve FILE --out RESULT.json`)"),
+        ({"format": 2}, "this is not a result of format 3 (solve the question again: `crossopt solve FILE --out RESULT.json`)"),
         ({"value": "fast"}, "value: 'fast' is no finite number"),
         ({"value": 10**400}, f"value: '1{'0' * 39}' is no finite number"),
         ({"value": True}, "value: 'True' is no finite number"),
@@ -215,8 +216,8 @@ def test_a_search_that_was_stopped_without_a_design_tells_no_bound_and_is_accept
         ({"question": []}, "question: '[]' is no mapping"),
         (
             {"proof": 5},
-            "proof.form: 'None' is none of word, counted, steps, enumerated, enumerated-together, boxes, relaxed, exact, parts, priced, "
-            "surrounded, swept, on-path, branched, tangents, weighed, chosen, integers",
+            "proof.form: 'None' is none of unverified, recomputable, steps, enumerated, enumerated-together, "
+            "boxes, relaxed, exact, parts, multipliers, surrounded, swept, on-path, branched, tangents, weighed, chosen, integers",
         ),
         ({"proof": {"form": "enumerated", "by": "", "conflicts": [], "space": 5}}, "proof.space: a mapping is needed"),
         ({"proof": {"form": "enumerated", "by": "", "conflicts": [], "space": {}}}, "proof.space.designs: this key is missing"),
@@ -304,7 +305,7 @@ def test_numbers_too_large_for_a_plan_are_none_of_its_options(number: int) -> No
 
 NOTHING: dict[str, Any] = {
     **dict.fromkeys(("value", "bound", "gap", "answer", "details")),
-    **dict.fromkeys(("rivals", "trace"), ()),
+    **dict.fromkeys(("baselines", "trace"), ()),
     "status": "INFEASIBLE",
     "proved": True,
 }
@@ -342,10 +343,10 @@ def test_that_there_is_no_design_is_proved_anew_or_told(
     monkeypatch.setattr("crossopt.solvers.codesign.prove._LOOK", float("inf"))
     report = checked(claim)
     assert report.refused == ()
-    assert not report.told
+    assert not report.unverified
     monkeypatch.setattr("crossopt.solvers.codesign.prove._LOOK", -1.0)
     report = checked(claim)
-    assert (report.refused, report.told) == ((), True)
+    assert (report.refused, report.unverified) == ((), True)
     assert main(["check", str(file_of(tmp_path, claim))]) == 0
     assert capsys.readouterr().out.endswith("accepted, but for the bound, which is told and not proved anew\n")
     assert main(["report", str(file_of(tmp_path, claim)), "--out", "-"]) == 0
@@ -357,7 +358,7 @@ def test_that_there_is_no_design_is_proved_anew_or_told(
 
 def test_what_a_solver_tells_is_not_called_proved_on_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = answered(ask(TINY_FREE), "milp", Limits(form="log"))
-    assert (result.proved, result.settled, result.told, result.status) == (False, True, True, "FEASIBLE")
+    assert (result.proved, result.settled, result.unverified, result.status) == (False, True, True, "FEASIBLE")
     assert main(["report", str(file_of(tmp_path, result)), "--out", "-"]) == 0
     page = capsys.readouterr().out
     assert "as told" in page
@@ -541,7 +542,7 @@ def test_a_front_says_how_near_its_ends_are_and_needs_questions(tmp_path: Path, 
 
 # Every single edit of a saved answer about joint designs is refused: of one workload or several, of several batches, proved or not.
 
-FREE = ("trace", "versions", "notes", "question.text", "question.source", "rivals.0.seconds", "seconds", "seed", "gap_asked")
+FREE = ("trace", "versions", "notes", "question.text", "question.source", "baselines.0.seconds", "seconds", "seed", "gap_asked")
 """Measured, or chosen by the solver's user: they claim nothing about the question. An edited text is another question, which is tested
 beside."""
 NEAR = ("proof", "space", "near")
@@ -638,7 +639,7 @@ def test_a_claim_that_more_designs_were_enumerated_than_anybody_can_is_refused(m
     )
     report = checked(claimed)
     assert "nothing that is only told is called proved" in report.refused[-1]
-    assert report.told
+    assert report.unverified
     assert "designs were enumerated is told, not done anew (at most 10,000,000,000 are)" in report.checked[-1]
     other = replace(claimed, proof=enumerated(Space(10**15, 10, 1, 1, 1, 0, points, plans), ()))
     assert f"space.designs: {plans * points} follows, the result says {10**15}" in checked(other).refused
@@ -653,7 +654,7 @@ def test_who_enumerates_more_than_a_check_does_tells_so_and_proves_nothing(monke
         assert (told.status, told.proved, told.settled) == ("FEASIBLE" if told.answer else "UNKNOWN", False, True)
         assert faults_but_proof(FAMILY, told, instance) == []
         report = checked(again(told))
-        assert (report.refused, report.told) == ((), told.answer is not None)  # boxes show at once that there is none
+        assert (report.refused, report.unverified) == ((), told.answer is not None)  # boxes show at once that there is none
         assert "enumeration of every design" in " ".join(answer(told).split())
     assert "nothing that is only told is called proved" in checked(few).refused[-1]
     monkeypatch.undo()
@@ -665,14 +666,14 @@ def test_the_same_of_several_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
     told = answered(several(TWO))
     assert (told.status, told.proved, told.settled) == ("FEASIBLE", False, True)
     report = checked(again(told))
-    assert (report.refused, report.told) == ((), True)
+    assert (report.refused, report.unverified) == ((), True)
     assert "as told" in " ".join(answer(told).split())
 
 
 def test_a_check_says_how_far_down_the_tree_it_is() -> None:
     told = list[Progress]()
     assert checked(large(), told.append).accepted
-    assert told[0].words.endswith("boxes bounded anew")
+    assert told[0].label.endswith("boxes bounded anew")
     assert (told[0].best, told[0].bound) == (large().value, large().bound)
 
 

@@ -87,7 +87,7 @@ def silent(progress: Progress) -> None:
 
 
 def share_done(progress: Progress) -> float:
-    return float(progress.words.split()[0].removesuffix("%")) / 100.0
+    return float(progress.label.split()[0].removesuffix("%")) / 100.0
 
 
 def every_candidate(instance: Instance) -> Iterator[Candidate]:
@@ -190,7 +190,7 @@ def conflicts_one_by_one(instance: Instance) -> tuple[Conflict, ...]:
         except ValueError:
             continue
         for limit in evaluate(instance.workload, design, instance.budget, instance.prices).limits:
-            kept[limit.name] = kept.get(limit.name, 0) + limit.kept
+            kept[limit.name] = kept.get(limit.name, 0) + limit.satisfied
             share[limit.name] = min(share.get(limit.name, float("inf")), limit.used / limit.available)
     order = ("die area", "package area", "reticle", "power", "power density", "memory")
     return tuple(Conflict(name, kept[name], share[name]) for name in order if name in kept)
@@ -304,7 +304,7 @@ def test_progress_grows_to_the_whole_and_counts_every_design(monkeypatch: pytest
     seen: list[Progress] = []
     found = search(QUESTIONS["free"], seen.append)
     assert [share_done(progress) for progress in seen] == sorted(share_done(progress) for progress in seen)
-    assert seen[-1].words == f"100%  {found.space.designs:,} designs"
+    assert seen[-1].label == f"100%  {found.space.designs:,} designs"
 
 
 def test_the_trace_only_ever_improves() -> None:

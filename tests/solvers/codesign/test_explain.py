@@ -237,9 +237,9 @@ def test_an_end_says_what_becomes_of_the_design_of_before() -> None:
     told = found()
     central, ends = told.central, next(one.ends for one in told.constants if one.section == "dram")
     assert central.same
-    assert (central.kept, ends[0].kept) == (central.value, central.value)
+    assert (central.value_of_design, ends[0].value_of_design) == (central.value, central.value)
     dear = ends[1]
-    assert dear.kept == central.value if dear.same else (dear.kept is None and dear.broken[0].startswith("power: "))
+    assert dear.value_of_design == central.value if dear.same else (dear.value_of_design is None and dear.broken[0].startswith("power: "))
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9])

@@ -187,7 +187,7 @@ def test_where_no_design_keeps_the_limits_the_engines_say_so(engine: str, settin
 def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: str) -> None:
     result = answered(ask(TINY_FREE, *WIDE), engine, TOLD)
     seen = checked(result)
-    assert seen.told
+    assert seen.unverified
     assert "told, not proved anew" in seen.checked[-1]
     crossed = checked(result, cross_check=True)
     assert crossed.accepted
@@ -203,7 +203,7 @@ def test_a_bound_above_the_optimum_is_refused_by_a_cross_check() -> None:
     assert worse.value is not None
     assert worse.value > good.value
     lie = replace(worse, engine="milp", bound=worse.value, gap=0.0, proved=good.proved, status=good.status, proof=good.proof)
-    lie = replace(lie, gap_asked=good.gap_asked, rivals=good.rivals, trace=())
+    lie = replace(lie, gap_asked=good.gap_asked, baselines=good.baselines, trace=())
     assert "bound: there is a design of" in " ".join(checked(lie, cross_check=True).refused)
 
 
@@ -481,9 +481,9 @@ def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, na
     report = checked(result)
     assert isinstance(result.proof, Exact)
     assert result.proved
-    assert not result.told
+    assert not result.unverified
     assert report.accepted
-    assert not report.told
+    assert not report.unverified
     assert report.checked[-1].startswith("the proof was carried out anew: ")
 
 
@@ -502,7 +502,7 @@ def test_proofs_of_small_questions_hold_and_agree_with_counting(engine: str, see
     result, true = solved(instance, engine), search(instance, silent).value
     report = check_answer(FAMILY, again(result), instance)
     assert isinstance(result.proof, Exact)
-    assert (report.accepted, report.told) == (True, False)
+    assert (report.accepted, report.unverified) == (True, False)
     assert true is None if result.bound is None else true is not None and result.bound <= true
 
 
@@ -515,8 +515,8 @@ def test_more_proofs_of_small_questions(seed: int) -> None:
 @pytest.mark.parametrize("settings", [("budget.power=50 W",), ("workload.model=gpt3-175b",)])
 def test_that_there_is_no_design_is_counted_as_well(settings: tuple[str, ...]) -> None:
     result = solved(ask(TINY_FREE, *settings))
-    assert (result.status, result.told) == ("INFEASIBLE", False)
-    assert (checked(again(result)).accepted, checked(result).told) == (True, False)
+    assert (result.status, result.unverified) == ("INFEASIBLE", False)
+    assert (checked(again(result)).accepted, checked(result).unverified) == (True, False)
 
 
 @pytest.mark.parametrize("power", ["150 W", "200 W"])
@@ -731,7 +731,7 @@ def test_a_bound_that_was_raised_is_refused_by_a_check_alone() -> None:
 def test_a_worse_design_with_the_proof_of_another_is_refused() -> None:
     good, worse = solved(WHOLE_QUICK), answered(WHOLE_QUICK, "expert")
     lie = replace(worse, engine="milp", bound=worse.value, gap=0.0, proved=True, status="OPTIMAL", proof=good.proof)
-    lie = replace(lie, gap_asked=good.gap_asked, rivals=good.rivals, trace=())
+    lie = replace(lie, gap_asked=good.gap_asked, baselines=good.baselines, trace=())
     assert not checked(lie).accepted
 
 
@@ -746,7 +746,7 @@ def test_words_that_do_not_follow_from_a_proof_are_refused() -> None:
 def test_forms_that_are_there_to_be_looked_at_are_told_as_before(limits: Limits) -> None:
     result = answered(ask(TINY_FREE, *WIDE), "milp", limits)
     assert isinstance(result.proof, Relaxed)
-    assert checked(result).told
+    assert checked(result).unverified
 
 
 def test_where_no_tree_is_found_the_bound_is_told_in_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,13 +241,13 @@ def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None
     asked = ask(TINY_FREE)
     found = front(asked, "step_time", "power", 3, auto)
     first = found.points[0]
-    assert bounds_in(asked, found)[0].words[0] == "the same"
+    assert bounds_in(asked, found)[0].texts[0] == "the same"
     legend = "no design whose step time is that of the line or less has a lower power"
     assert legend in " ".join(terminal(front_sheet(asked, ("step_time", "power"), found)).split())
     lower = replace(first, result=replace(first.result, bound=0.9 * first.second))
     [column] = bounds_in(asked, replace(found, points=(lower, *found.points[1:]), proved=False))
     assert column.exact[0] == Bound(0.9 * first.second)
-    assert float(column.words[0].partition(" ")[0]) <= 0.9 * first.second
+    assert float(column.texts[0].partition(" ")[0]) <= 0.9 * first.second
     without = tuple(replace(point, result=replace(point.result, bound=None)) for point in found.points)
     assert bounds_in(asked, replace(found, points=without, proved=False)) == []
 

@@ -152,7 +152,7 @@ def _without_the_best(data: dict[str, Any]) -> None:
     """Deny a design: the whole answer says that the number with the best one has none."""
     best = next(part for part in data["parts"] if part["answer"] == data["answer"])
     best |= {"value": None, "bound": None, "gap": None, "answer": None, "details": None, "status": "INFEASIBLE"}
-    best |= {"rivals": [], "trace": []}
+    best |= {"baselines": [], "trace": []}
     _, other = min((part["value"], place) for place, part in enumerate(data["parts"]) if part["value"] is not None)
     data |= {name: data["parts"][other][name] for name in ("value", "bound", "answer", "details")}
 
@@ -205,8 +205,8 @@ EDITS = {
     "seconds": _field("seconds", 0.0),
     "notes": _field("notes", [NOT_THE_FASTEST]),
     "engine": _field("engine", "boxes"),
-    "rivals": _field("rivals", [{"name": "x", "value": None, "answer": None, "note": "", "seconds": 0.0}]),
-    "proof": _field("proof", {"form": "word", "by": "hand"}),
+    "baselines": _field("baselines", [{"name": "x", "value": None, "answer": None, "note": "", "seconds": 0.0}]),
+    "proof": _field("proof", {"form": "unverified", "by": "hand"}),
     "parts": _field("parts", []),
 }
 

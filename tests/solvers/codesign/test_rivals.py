@@ -184,7 +184,7 @@ def test_the_size_of_the_blocks_does_not_change_the_rule(seed: int, monkeypatch:
 def test_rivals_claim_no_proof_and_lie_between_the_rule_and_the_optimum(name: str) -> None:
     instance = ask(TINY_FREE)
     result, optimum, chosen = answered(instance, name), search(instance, silent).value, expert_design(instance)
-    assert (result.status, result.proved, result.bound, result.gap, result.rivals) == ("FEASIBLE", False, None, None, ())
+    assert (result.status, result.proved, result.bound, result.gap, result.baselines) == ("FEASIBLE", False, None, None, ())
     assert result.value is not None
     assert optimum is not None
     assert chosen is not None
@@ -310,7 +310,7 @@ def test_drawn_chips_keep_the_budgets_and_depend_on_the_seed_alone() -> None:
 def test_the_black_boxes_say_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     ask_for = partial(answered, ask(TINY_FREE), "tpe", Limits(), unwatched)
-    with pytest.raises(RefusedError, match=r"not installed: pip install 'crossopt\[rivals\]'"):
+    with pytest.raises(RefusedError, match=r"not installed: pip install 'crossopt\[baselines\]'"):
         ask_for()
 
 
@@ -450,9 +450,9 @@ def test_settings_that_are_asked_to_the_letter_stay_so() -> None:
 
 
 def test_what_stands_beside_an_answer_names_the_recipe() -> None:
-    (rival,) = recipes_baselines(read_instance(INSTANCES / "tiny.yaml"))
-    assert rival.name == "recipes"
-    assert rival.note in {*(recipe.name for recipe in RECIPES), "Megatron-LM"}
+    (baseline,) = recipes_baselines(read_instance(INSTANCES / "tiny.yaml"))
+    assert baseline.name == "recipes"
+    assert baseline.note in {*(recipe.name for recipe in RECIPES), "Megatron-LM"}
 
 
 def test_a_network_of_which_nvidia_publishes_a_plan_has_that_very_plan_beside_it() -> None:
@@ -500,7 +500,7 @@ def test_nvidias_own_plan_that_does_not_fit_is_told_with_the_facts_of_its_run() 
 
 
 def test_nvidias_recipe_stands_beside_a_better_one() -> None:
-    best, nvidia = answered(read_instance(INSTANCES / "small.yaml"), "boxes").rivals
+    best, nvidia = answered(read_instance(INSTANCES / "small.yaml"), "boxes").baselines
     assert (best.name, best.note, nvidia.name, nvidia.note) == ("recipes", "FSDP", "nvidia", "Megatron-Bridge")
     assert best.value is not None
     assert nvidia.value is not None
@@ -510,8 +510,8 @@ def test_nvidias_recipe_stands_beside_a_better_one() -> None:
 def test_where_no_plan_fits_that_is_told() -> None:
     instance = read_instance(INSTANCES / "tiny.yaml", ("budget.power=100 W",))
     assert expert_point(instance) is None
-    (rival,) = recipes_baselines(instance)
-    assert (rival.answer, rival.note) == (None, "no plan of the question fits the device the rule chooses")
+    (baseline,) = recipes_baselines(instance)
+    assert (baseline.answer, baseline.note) == (None, "no plan of the question fits the device the rule chooses")
 
 
 @pytest.mark.parametrize("text", [LSTM, GEMM])
@@ -522,7 +522,7 @@ def test_kernels_have_the_plan_of_the_expert(text: str) -> None:
 
 def test_the_engine_claims_no_proof_and_keeps_the_time_limit() -> None:
     result = answered(ask(TINY_FREE), "recipes")
-    assert (result.status, result.proved, result.bound, result.rivals) == ("FEASIBLE", False, None, ())
+    assert (result.status, result.proved, result.bound, result.baselines) == ("FEASIBLE", False, None, ())
     late = answered(ask(TINY_FREE), "recipes", Limits(seconds=0.0))
     assert (late.status, late.stopped, late.value) == ("UNKNOWN", "time limit", None)
 

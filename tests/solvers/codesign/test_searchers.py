@@ -138,7 +138,7 @@ def test_engines_that_prove_start_cold_too(engine: str, monkeypatch: pytest.Monk
     instance, seen = ask(TINY_FREE), list[str]()
     for start in ("recipe", "cold"):
         words = list[str]()
-        result = answered(instance, engine, Limits(start=start), lambda progress: words.append(progress.words))  # noqa: B023
+        result = answered(instance, engine, Limits(start=start), lambda progress: words.append(progress.label))  # noqa: B023
         assert result.value == search(instance, silent).value
         seen.append(" ".join(words))
     assert ["begins with the design by" in text for text in seen] == [True, False]
@@ -235,7 +235,7 @@ def test_a_look_prices_every_plan_on_every_chip() -> None:
     seen = look(here, places, rows)
     alone = [[priced_alone(here, chip, row) for chip in places] for row in rows]
     assert seen.values.tolist() == alone
-    assert seen.priced == len(np.unique(places, axis=0)) * 3
+    assert seen.distinct == len(np.unique(places, axis=0)) * 3
     chip, row = seen.best
     assert priced_alone(here, chip, row) == seen.value == np.min(alone) < np.inf
     assert seen.pairs.tolist() == [alone[number][number] for number in range(4)]

@@ -57,7 +57,7 @@ def marks(assignment: Assignment, seed: str, answers: Answering) -> tuple[Mark, 
     """As the grader gives them, without a process for each task."""
     return together(
         tuple(mark_of(task, tuple(_returned(answers, case.call) for case in task.cases)) for task in tasks_of(assignment, seed)),
-        assignment.whole,
+        assignment.total,
     )
 
 

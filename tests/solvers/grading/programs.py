@@ -32,7 +32,7 @@ def reference(assignment: Assignment) -> Path:
 def asking(*functions: str, seconds: int = 5) -> Assignment:
     """An assignment that asks functions without arguments for the figure 1, one task each."""
     tasks = tuple(Task(name, 10, (Case("the case", Call(name, ()), lambda value: figure(value, 1.0)),)) for name in functions)
-    return Assignment("00-walls", "Walls", lambda _seed: tasks, seconds, whole=0)
+    return Assignment("00-walls", "Walls", lambda _seed: tasks, seconds, total=0)
 
 
 def grade_of(folder: Path, program: str, *functions: str, seconds: int = 5) -> Grade:

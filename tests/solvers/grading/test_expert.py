@@ -152,7 +152,7 @@ def test_edited_answers_lose_their_certificate(fields: dict[str, object], answer
     assert list(fields) != ["bound"] or "its bound or its gap was edited" in mark.why[0]
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1}', '{"format": 2}', "[" * 5000])
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "{}", '{"format": 1}', '{"format": 2}', '{"format": 3}', "[" * 5000])
 def test_what_is_no_result_earns_nothing(text: str, answers: Path) -> None:
     assert points_of(answers, text) == [0, 0, 0]
 
@@ -236,7 +236,7 @@ def test_without_an_answer_there_is_nothing(tmp_path: Path) -> None:
 
 
 def test_words_of_an_answer_are_printable(tmp_path: Path) -> None:
-    (tmp_path / "answer.json").write_text('{"kind": "\\u001b[2J", "format": 2, "\\u001b[31m": 1}', encoding="utf-8")
+    (tmp_path / "answer.json").write_text('{"kind": "\\u001b[2J", "format": 3, "\\u001b[31m": 1}', encoding="utf-8")
     grade = graded(EXPERT, tmp_path, SEED, walls=False)
     assert all(why.isprintable() for mark in grade.marks for why in mark.why)
     assert "character U+001B is not text" in grade.marks[2].why[0]

@@ -47,7 +47,7 @@ def numbered(x):
 
 def asked(*functions: str) -> Assignment:
     tasks = tuple(Task(name, 10, (Case("the case", Call(name, (SECRET,)), lambda value: figure(value, SECRET)),)) for name in functions)
-    return Assignment("01-carried", "Carried", lambda _: tasks, 5, whole=0)
+    return Assignment("01-carried", "Carried", lambda _: tasks, 5, total=0)
 
 
 @walled

@@ -247,7 +247,7 @@ def test_the_worst_runs_are_those_furthest_off_as_a_ratio(measured: Measured) ->
 
 def test_a_perfect_model_has_no_error(measured: Measured) -> None:
     result = result_of(measured, [run.seconds for run in measured.measurements])
-    found = errors(result.priced)
+    found = errors(result.predictions)
     assert (found.mean, found.median, found.bias, found.largest) == (0.0, 0.0, 0.0, 0.0)
 
 
@@ -255,7 +255,7 @@ def test_a_perfect_model_has_no_error(measured: Measured) -> None:
 
 
 def test_only_plans_of_one_question_are_ranked_and_repeats_have_their_median(measured: Measured) -> None:
-    groups = choices(result_of(measured, [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]).priced)
+    groups = choices(result_of(measured, [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]).predictions)
     assert groups == [
         [Choice(1.0, 1.0), Choice(1.2, 2.0), Choice(1.5, 3.0), Choice(2.5, 4.0)],
         [Choice(1.3, 5.0)],
@@ -267,7 +267,7 @@ def test_another_batch_is_another_question(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     lines = [row(1, "1,1,8,2", 1.0), row(2, "1,1,8,1", 1.2), row(3, "1,1,8,1", 2.0, batch=128), row(4, "1,1,8,1", 1.4)]
     path.write_text("\n".join([HEADER, *lines]) + "\n", encoding="utf-8")
-    found = choices(result_of(read_measured(path), [1.0, 2.0, 3.0, 2.0]).priced)
+    found = choices(result_of(read_measured(path), [1.0, 2.0, 3.0, 2.0]).predictions)
     assert [len(group) for group in found] == [2, 1]
     assert found[0][1].measured == pytest.approx(1.3)
 

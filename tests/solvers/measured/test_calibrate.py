@@ -769,7 +769,7 @@ def test_what_constants_do_not_decide_is_done_at_once_and_left_behind() -> None:
     once = np.where(np.array([[True], [False]]), matrix * (np.array([[2.0], [3.0]]) + 1.0), 7.0)
     again = np.where(np.array([[True], [False]]), matrix * np.array([[3.0], [4.0]]), 7.0)
     unused = np.sqrt(matrix)
-    assert isinstance(unused, Recorded) and once.place == again.place
+    assert isinstance(unused, Recorded) and once.index == again.index
     assert len(tape.operations) == 3
     figures = program(once)({"matrix": np.array([0.5, 1.0])})
     assert figures.tolist() == [[1.5, 3.0], [7.0, 7.0]]

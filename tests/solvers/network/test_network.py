@@ -106,10 +106,10 @@ def test_libras_workloads(workload: str, groups: str, network: str, milliseconds
     assert (result.value - question.compute) * 1e3 == pytest.approx(milliseconds, abs=5.1e-6)
     assert result.gap is not None
     assert 0.0 <= result.gap <= 1e-8
-    rival = next(one for one in result.rivals if one.name == "equal bandwidths")
-    assert rival.value is not None
-    assert (rival.value - question.compute) * 1e3 == pytest.approx(equal, abs=5.1e-5)
-    assert rival.value / result.value == pytest.approx(gain, abs=5.1e-5)
+    baseline = next(one for one in result.baselines if one.name == "equal bandwidths")
+    assert baseline.value is not None
+    assert (baseline.value - question.compute) * 1e3 == pytest.approx(equal, abs=5.1e-5)
+    assert baseline.value / result.value == pytest.approx(gain, abs=5.1e-5)
 
 
 @pytest.mark.data
@@ -206,10 +206,10 @@ def test_bandwidth_goes_by_the_square_root_of_the_bytes(tmp_path: Path) -> None:
     assert result.answer is not None
     assert result.value == pytest.approx((sqrt(9.0) + sqrt(1.0)) ** 2 / 100.0, rel=1e-9)
     assert [rate / 1e9 for rate in result.answer.bandwidths] == pytest.approx([75.0, 25.0], rel=1e-6)
-    rivals = {one.name: one.value for one in result.rivals}
-    assert rivals["by bytes"] == pytest.approx(9.0 / 90.0 + 1.0 / 10.0, rel=1e-9)
-    assert rivals["by root of bytes"] == pytest.approx(16.0 / 100.0, rel=1e-9)
-    assert rivals["equal bandwidths"] == pytest.approx(10.0 / 50.0, rel=1e-9)
+    baselines = {one.name: one.value for one in result.baselines}
+    assert baselines["by bytes"] == pytest.approx(9.0 / 90.0 + 1.0 / 10.0, rel=1e-9)
+    assert baselines["by root of bytes"] == pytest.approx(16.0 / 100.0, rel=1e-9)
+    assert baselines["equal bandwidths"] == pytest.approx(10.0 / 50.0, rel=1e-9)
 
 
 def test_where_money_is_limited_the_root_is_of_bytes_over_prices(tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_where_money_is_limited_the_root_is_of_bytes_over_prices(tmp_path: Path)
     document = two(9_000_000_000, 1_000_000_000) | {"budget": {"cost": "1000 USD"}}
     document["dimensions"] = [{"name": n, "shape": "ring", "size": 2, "prices": {"link": p}} for n, p in (("in", 4.0), ("out", 1.0))]
     result = answered(asked(tmp_path, document))
-    assert {one.name: one.value for one in result.rivals}["by root of bytes"] == pytest.approx(result.value, rel=1e-7)
-    assert solve(NETWORK, asked(tmp_path, document), "root", Limits(), unwatched).answer == result.rivals[-1].answer
+    assert {one.name: one.value for one in result.baselines}["by root of bytes"] == pytest.approx(result.value, rel=1e-7)
+    assert solve(NETWORK, asked(tmp_path, document), "root", Limits(), unwatched).answer == result.baselines[-1].answer
 
 
 def test_a_price_that_only_rounding_brings_to_zero_bounds_nothing_of_an_endless_bandwidth() -> None:
@@ -379,7 +379,7 @@ def test_a_solver_is_asked_again_with_another_seed_until_time_is_over(tmp_path: 
 
     monkeypatch.setattr(engines, "scheduled", late)
     result = solve(COLLECTIVE, question, "auto", Limits(seed=5), unwatched)
-    assert (seeds, result.bound, result.stopped, result.told) == ([5, 6, 7], result.value, "complete", True)
+    assert (seeds, result.bound, result.stopped, result.unverified) == ([5, 6, 7], result.value, "complete", True)
     monkeypatch.setitem(engines._PATIENCE, "search", 0.1)
     open_still = solve(COLLECTIVE, question, "search", Limits(), unwatched)
     assert (open_still.stopped, open_still.proved) == ("time limit", False)
@@ -461,7 +461,7 @@ def test_every_printed_sum_of_a_phase_is_what_it_says(name: str, collective: str
     """Counted by what stands there alone, with a delay and reductions that cannot be overlooked."""
     endpoint = {"delay": "700 ns", "memory": "50 GB/s"}
     question = collective_asked(tmp_path, NETWORKS[name], [4], collective=collective, endpoint=endpoint)
-    sums = printed(question, "What each phase is made of")[0].columns[-1].words
+    sums = printed(question, "What each phase is made of")[0].columns[-1].texts
     assert len(sums) >= 2
     for one in sums:
         told, whole = one.replace(",", "").replace(" x ", " * ").split(" = ")
@@ -476,7 +476,7 @@ def test_figures_of_the_simulator_below_the_bound_say_which_schedules_they_are_o
     question = collective_asked(tmp_path, rings, [1], bytes="1 GiB", endpoint={"memory": "1000 PB/s"})
     table, words = printed(question, "What ASTRA-sim says")
     assert shown(question).bound == 333_333_336
-    assert [column.words for column in table.columns if column.head.startswith("localBW")] == [("333,333,335",)]
+    assert [column.texts for column in table.columns if column.head.startswith("localBW")] == [("333,333,335",)]
     merged = "one merged all-reduce in the last dimension instead of a reduce-scatter and an all-gather"
     below = "Figures of baseline, localBWAware, congestion lie below the proved bound"
     assert words[1:] == [f"{below}, as they are of schedules with {merged}."]

@@ -67,7 +67,7 @@ def proved_at_the_optimum(name: str) -> None:
     assert result.proved or any(one in name for one in TOLD)
     assert result.value == pytest.approx(PUBLISHED[name], rel=5e-6)
     assert checked(result).accepted
-    assert all(rival.value is None or rival.value >= (result.bound or 0.0) for rival in result.rivals)
+    assert all(baseline.value is None or baseline.value >= (result.bound or 0.0) for baseline in result.baselines)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_nodes_too_large_for_any_accelerator_are_named(tmp_path: Path) -> None:
 
 def test_counting_that_shows_nothing_is_refused(result: Placed) -> None:
     """That there is none is looked at anew where stages are asked, and else counting must show it."""
-    none = replace(result, value=None, bound=None, gap=None, answer=None, details=None, rivals=(), trace=())
+    none = replace(result, value=None, bound=None, gap=None, answer=None, details=None, baselines=(), trace=())
     report = checked(replace(none, status="INFEASIBLE", proved=True, proof=COUNTING, reasons=("too large",)))
     assert any("counting does not show" in line for line in report.refused)
 

@@ -77,7 +77,7 @@ def test_that_nothing_fits_is_counted_and_not_told() -> None:
     assert (found.status, found.proved) == ("INFEASIBLE", True)
     assert isinstance(found.proof, Branched)
     report = check_answer(FAMILY, found, CROWDED)
-    assert (report.refused, report.told) == ((), False)
+    assert (report.refused, report.unverified) == ((), False)
     tree = integer_proof(CROWDED, found)
     assert tree is not None
     certificate = vipr_certificate(tree)
@@ -264,10 +264,10 @@ def test_a_saved_proof_is_carried_out_anew_and_one_that_claims_too_much_is_refus
     asked = read(written(tmp_path, document_of_chain()))
     found = answered(asked, "auto", Limits(), silent)
     report = checked(found)
-    assert (report.accepted, report.told) == (True, False)
+    assert (report.accepted, report.unverified) == (True, False)
     assert f"the bound was proved anew by {best_proof(asked)}" in report.checked
     by_solver = checked(replace(found, status="FEASIBLE", proved=False, proof=UnverifiedBound("CP-SAT")))
-    assert (by_solver.accepted, by_solver.told) == (True, False)
+    assert (by_solver.accepted, by_solver.unverified) == (True, False)
     alone = placement_of(asked, np.zeros(len(asked.graph), np.int64))
     worse = certify(FAMILY, asked, SearchOutcome(alone, found.value, UnverifiedBound("a lie"), "stages"), Limits(), 0.0)
     assert worse.value is not None
@@ -554,7 +554,7 @@ def proofs_of(asked: PlacementQuestion, limit: float) -> list[tuple[float, Proof
 def result_of(asked: PlacementQuestion, bound: float, proof: Proof) -> Answer:
     """The best placement with this bound and this proof."""
     best = answered(asked, "auto", Limits(), silent)
-    return certify(FAMILY, asked, SearchOutcome(best.answer, bound, proof, "portfolio", rivals=best.rivals), Limits(), 0.0)
+    return certify(FAMILY, asked, SearchOutcome(best.answer, bound, proof, "portfolio", baselines=best.baselines), Limits(), 0.0)
 
 
 @pytest.mark.parametrize("seeds", [range(0, 24, 8), pytest.param(range(4, 24, 8), marks=pytest.mark.slow)], ids=str)
@@ -572,7 +572,7 @@ def test_what_engines_found_is_shown_again_to_the_last_bit(seeds: range, monkeyp
 def test_an_honest_result_is_accepted_and_not_told() -> None:
     for bound, proof in proofs_of(RING, 8.0):
         report = check_answer(FAMILY, result_of(RING, bound, proof), RING)
-        assert (report.refused, report.told) == ((), False)
+        assert (report.refused, report.unverified) == ((), False)
         assert report.checked[-1].startswith("the bound was proved anew by ")
 
 
@@ -614,7 +614,7 @@ def test_a_proof_does_not_show_that_there_is_none() -> None:
             gap=None,
             answer=None,
             details=None,
-            rivals=(),
+            baselines=(),
             trace=(),
         )
         report = check_answer(FAMILY, replace(none, status="INFEASIBLE", proved=True, proof=proof, reasons=("no",)), RING)
@@ -678,7 +678,7 @@ def test_a_published_graph_is_proved_anew_by_prices() -> None:
     asked = read(reference("placement/throughput/layer/bert24_inference.json"), ("contiguous=no",))
     found = answered(asked, "auto", Limits(60.0), silent)
     report = checked(found)
-    assert (report.refused, report.told) == ((), False)
+    assert (report.refused, report.unverified) == ((), False)
     assert isinstance(found.proof, MultiplierBound)
     cheaper = replace(found.proof, prices=(0, *found.proof.prices[1:]))
     assert not checked(replace(found, proof=replace(cheaper, prices=cheaper.prices[1:]))).accepted

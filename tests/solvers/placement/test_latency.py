@@ -1,4 +1,4 @@
-"""One sample on accelerators and CPUs: replay, bounds, rivals and proofs by hand and against all placements."""
+"""One sample on accelerators and CPUs: replay, bounds, baselines and proofs by hand and against all placements."""
 
 import json
 from dataclasses import replace
@@ -184,7 +184,7 @@ def test_published_graphs_are_answered_far_below_the_greedy_rule(name: str, shar
     assert found.value is not None
     assert found.gap is not None
     assert found.gap <= gap
-    rule = next(rival.value for rival in found.rivals if rival.name == "greedy")
+    rule = next(baseline.value for baseline in found.baselines if baseline.name == "greedy")
     assert rule is not None
     assert found.value <= share * rule
 
@@ -432,7 +432,7 @@ def test_an_honest_result_is_accepted_and_told_only_where_a_solver_was_asked(see
     found = answered(asked, "auto", Limits(), silent)
     report = check_answer(FAMILY, found, asked)
     assert report.refused == ()
-    assert report.told == isinstance(found.proof, UnverifiedBound)
+    assert report.unverified == isinstance(found.proof, UnverifiedBound)
 
 
 @pytest.mark.slow
@@ -472,7 +472,7 @@ def test_published_graphs_are_proved_anew_and_forged_bounds_refused(name: str) -
     asked = read(reference(f"placement/latency/layer/{name}_inference.json"), ("problem=latency",))
     found = answered(asked, "auto", Limits(seconds=20.0), silent)
     report = checked(found)
-    assert (report.refused, report.told) == ((), False)
+    assert (report.refused, report.unverified) == ((), False)
     assert isinstance(found.proof, OnPath)
     for other in (OnPath("critical", "least", 0), Surrounded("cuts", 1e9, 0), replace(found.proof, longest="transfer", beside=0)):
         assert any(line.startswith("proof: ") for line in checked(replace(found, proof=other)).refused)

@@ -299,18 +299,18 @@ def found_in(folder: Path, **more: object) -> Answer:
 def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path: Path) -> None:
     found = found_in(tmp_path)
     forged = replace(found, status="INFEASIBLE", value=None, bound=None, gap=None, answer=None, details=None, trace=(), reasons=("no",))
-    told = replace(forged, status="UNKNOWN", proved=False, rivals=(), proof=UnverifiedBound("somebody"))
+    told = replace(forged, status="UNKNOWN", proved=False, baselines=(), proof=UnverifiedBound("somebody"))
     assert any("bound: a placement takes" in line for line in checked(told).refused)
     assert "that there is none is proved by nobody's word" in checked(replace(told, status="INFEASIBLE", proved=True)).refused
     counted = found_in(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
-    assert (checked(counted).accepted, checked(counted).told) == (True, False)
+    assert (checked(counted).accepted, checked(counted).unverified) == (True, False)
     assert not checked(replace(counted, reasons=("another",))).accepted
 
 
 def test_a_rule_below_the_bound_is_refused(tmp_path: Path) -> None:
     found = found_in(tmp_path)
-    lower = (Baseline("a rule", 0.01, found.answer), *found.rivals)
-    assert any("bound: 'a rule'" in line for line in checked(replace(found, rivals=lower)).refused)
+    lower = (Baseline("a rule", 0.01, found.answer), *found.baselines)
+    assert any("bound: 'a rule'" in line for line in checked(replace(found, baselines=lower)).refused)
 
 
 def test_a_bound_that_only_sums_in_another_order_put_above_a_value_is_that_value() -> None:
@@ -470,7 +470,7 @@ def test_a_comparison_is_kept_as_an_answer_with_its_rivals_that_is_checked_and_d
     kept = tmp_path / "kept.json"
     assert main(["compare", asked, "--time-limit", "1s", "--out", str(kept)]) == 0
     saved = json.loads(kept.read_text(encoding="utf-8"))
-    assert len(saved["rivals"]) >= 3
-    assert all(rival["value"] is None or rival["value"] >= saved["bound"] for rival in saved["rivals"])
+    assert len(saved["baselines"]) >= 3
+    assert all(baseline["value"] is None or baseline["value"] >= saved["bound"] for baseline in saved["baselines"])
     assert main(["check", str(kept)]) == 0
     assert main(["report", str(kept), "--out", str(tmp_path / "page.html")]) == 0

@@ -1,4 +1,4 @@
-"""Answers about strategies from the command line: their checks, rivals, forged results, and what is said of broken ones."""
+"""Answers about strategies from the command line: their checks, baselines, forged results, and what is said of broken ones."""
 
 import csv
 import gzip
@@ -265,7 +265,7 @@ def test_public_problems_are_proved_without_any_word(letter: str, best: int) -> 
     assert result.value == result.bound == best
     report = checked(result, Path())
     assert report.refused == ()
-    assert not report.told
+    assert not report.unverified
 
 
 def test_forbidden_pairs_that_leave_too_little_memory_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -487,7 +487,7 @@ def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
             counted += 1
             report = checked(result, folder)
             assert report.refused == ()
-            assert not report.told
+            assert not report.unverified
             for cut in (
                 replace(certificate, steps=certificate.steps[:-1]),
                 replace(certificate, bound=certificate.bound - 1),
@@ -565,7 +565,7 @@ FORGERIES_TOLD = {"status": "UNKNOWN", "proved": False}
 def forged(path: Path, change: dict[str, object]) -> None:
     """Writes a result with other words; those of its proof by their names there."""
     result = json.loads(path.read_text())
-    own = {name: change[name] for name in ("by", "told", "certificate") if name in change}
+    own = {name: change[name] for name in ("by", "unverified", "certificate") if name in change}
     result["proof"] |= own
     path.write_text(json.dumps({**result, **{name: value for name, value in change.items() if name not in own}}))
 
@@ -576,17 +576,17 @@ def forged(path: Path, change: dict[str, object]) -> None:
         ("milp", {"certificate": None}, "certificate: it is missing"),
         ("milp", {"certificate": None, "by": BY_EVERY}, "only the engine exhaustive looks at every choice"),
         ("greedy", {"by": "HiGHS"}, "the engine greedy asks no solver"),
-        ("milp", {"proof": {"by": BY_TREE, "form": "counted"}}, "strategies come with the counts of their reductions"),
-        ("milp", {"proof": {"by": "highs 1.12.0", "form": "word"}}, "a word comes with what reductions leave to prove"),
-        ("milp", {"told": True}, "a word is told, and whole numbers that are kept are not"),
+        ("milp", {"proof": {"by": BY_TREE, "form": "recomputable"}}, "strategies come with the counts of their reductions"),
+        ("milp", {"proof": {"by": "highs 1.12.0", "form": "unverified"}}, "a word comes with what reductions leave to prove"),
+        ("milp", {"unverified": True}, "a word is told, and whole numbers that are kept are not"),
         ("milp", {"value": 3.5}, "value and bound are whole numbers"),
         ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
         ("exhaustive", {"by": "HiGHS"}, "the engine exhaustive asks no solver"),
         ("milp", {"by": "magic"}, "nothing is proved by 'magic'"),
         ("exhaustive", {**NOTHING, "by": BY_EVERY}, "reasons: there is a choice, which costs"),
         ("exhaustive", {**NOTHING, "by": BY_ARCS}, "reasons: there is a choice, which costs"),
-        ("cpsat", {**NOTHING, **FORGERIES_TOLD, "by": "cpsat 9.14", "told": True}, "reasons: there is a choice, which costs"),
-        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "told": True}, "that there is none is proved by nobody's word"),
+        ("cpsat", {**NOTHING, **FORGERIES_TOLD, "by": "cpsat 9.14", "unverified": True}, "reasons: there is a choice, which costs"),
+        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "unverified": True}, "that there is none is proved by nobody's word"),
         ("milp", {**NOTHING, "by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
         ("milp", {**NOTHING, "by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
         ("milp", {**NOTHING, "by": BY_TREE}, "reasons: there is a choice, which costs"),
@@ -624,7 +624,7 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
         gap=0.0,
         answer=Strategies(choice),
         details=Meaning(verdict.peak, verdict.peak_time, ()),
-        proof=replace(best.proof, by="cpsat 9.14", told=True, certificate=None),
+        proof=replace(best.proof, by="cpsat 9.14", unverified=True, certificate=None),
         notes=(UNKEPT,),
         trace=(),
     )
@@ -633,7 +633,7 @@ def test_a_better_choice_refutes_a_bound_that_is_only_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("by", [BY_LEAST, BY_PAIRS, BY_ARCS])
 def test_what_shows_that_there_is_no_choice_shows_no_bound(by: str, tmp_path: Path) -> None:
-    """The best rival called the optimum, beside an honest certificate of less."""
+    """The best baseline called the optimum, beside an honest certificate of less."""
     best = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
     assert isinstance(best.proof, Steps)
     lie = replace(best, proof=replace(best.proof, by=by))
@@ -662,9 +662,9 @@ def test_a_proof_too_large_to_be_kept_is_told_and_not_believed(tmp_path: Path, m
     monkeypatch.setattr(engines, "_STORED", -1)
     result = answered(read(feasible(tmp_path)), "milp", Limits(), lambda progress: None)
     assert isinstance(result.proof, Steps)
-    assert (result.proof.certificate, result.proof.told, result.notes) == (None, True, (UNKEPT,))
-    assert not checked(result, tmp_path).told
+    assert (result.proof.certificate, result.proof.unverified, result.notes) == (None, True, (UNKEPT,))
+    assert not checked(result, tmp_path).unverified
     monkeypatch.setattr(every, "MOST", 0)
     report = checked(result, tmp_path)
     assert report.refused == ()
-    assert report.told
+    assert report.unverified

@@ -114,7 +114,7 @@ def test_few_choices_need_no_solver_and_are_proved_anew(tmp_path: Path) -> None:
         assert result.engine in {"auto", "exhaustive"}
         report = checked(result, tmp_path)
         assert report.refused == ()
-        assert not report.told
+        assert not report.unverified
         proved += result.proved_by == BY_EVERY and result.value is not None
     assert proved > 2
 
@@ -129,7 +129,7 @@ def test_that_no_choice_fits_is_proved_anew_too(tmp_path: Path) -> None:
     assert (result.status, result.proved_by) == ("INFEASIBLE", BY_EVERY)
     report = checked(result, tmp_path)
     assert report.refused == ()
-    assert not report.told
+    assert not report.unverified
     edited = replace(result, reasons=("it is too much",))
     assert checked(edited, tmp_path).refused == (
         "reasons: no choice takes allowed strategies and pairs only and keeps the limit of 8 bytes at every time",
@@ -645,7 +645,7 @@ def test_a_solve_compiles_nothing_that_was_not_compiled_before(tmp_path: Path, m
         for engine in ("auto", "milp", "local", "search"):
             answered(question, engine, Limits(0.3), lambda progress: None)
     assert _compiled() == before
-    assert {progress.words for progress in said} == {MESSAGE}
+    assert {progress.label for progress in said} == {MESSAGE}
 
 
 @pytest.mark.parametrize(("module", "name", "engine"), [(engines, "warmed", "greedy"), (searching, "warm_search", "search")])

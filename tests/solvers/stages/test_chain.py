@@ -50,21 +50,21 @@ def test_the_optimum_is_that_of_the_public_program(name: tuple[str, str]) -> Non
     assert result.value == pytest.approx(seconds, rel=1e-12)
     assert result.answer is not None
     assert (result.answer.width, result.answer.data, len(result.answer.stages)) == (width, data, stages)
-    rivals = {rival.name: rival.value for rival in result.rivals}
-    assert rivals["fixed plan"] == pytest.approx(fixed, rel=1e-12)
+    baselines = {baseline.name: baseline.value for baseline in result.baselines}
+    assert baselines["fixed plan"] == pytest.approx(fixed, rel=1e-12)
 
 
 def test_both_ways_to_recompute_are_looked_at_together() -> None:
     result = answered(asked_of(text_of(SHAPES["gpt3"])))
     assert result.value == pytest.approx(GOLDEN["gpt3", "none"][0], rel=1e-12)
-    assert {"divisible", "equal split", "fixed, stored", "fixed, recomputed"} == {rival.name for rival in result.rivals}
+    assert {"divisible", "equal split", "fixed, stored", "fixed, recomputed"} == {baseline.name for baseline in result.baselines}
 
 
 def test_divisible_replicas_divide_and_are_the_rival_of_free_ones() -> None:
     free, bound = (answered(asked_of(text_of(SHAPES["gpt3"], f"divisible: {word}"))) for word in ("false", "true"))
     assert bound.answer is not None
     assert 1024 % bound.answer.data == 4096 % bound.answer.data == 0
-    assert bound.value == next(rival.value for rival in free.rivals if rival.name == "divisible")
+    assert bound.value == next(baseline.value for baseline in free.baselines if baseline.name == "divisible")
     assert (free.value or 0.0) < (bound.value or 0.0)
 
 
@@ -107,8 +107,8 @@ def test_merged_microbatches_and_the_divisible_rival_are_exact_too(schedule: str
         result = answered(question)
         least, bound = least_of_all(question), least_of_all(replace(question, file=replace(question.file, divisible=True)))
         assert (result.value or float("inf")) == pytest.approx(least, rel=1e-12)
-        rival = next(rival.value for rival in result.rivals if rival.name == "divisible")
-        assert (rival or float("inf")) == pytest.approx(bound, rel=1e-12)
+        baseline = next(baseline.value for baseline in result.baselines if baseline.name == "divisible")
+        assert (baseline or float("inf")) == pytest.approx(bound, rel=1e-12)
 
 
 HAND = """\
@@ -207,29 +207,29 @@ def test_a_bound_above_another_plan_is_neither_answered_nor_accepted() -> None:
     """The equal split of a long chain called the best, with the divisible plan below it, and no plan at all with one beside it."""
     question = asked_of(chain_text(SHAPES["gpt3"]))
     best = answered(question)
-    split = next(rival for rival in best.rivals if rival.name == "equal split")
+    split = next(baseline for baseline in best.baselines if baseline.name == "equal split")
     word = UnverifiedBound("somebody")
     for found in (
-        SearchOutcome(split.answer, split.value, word, rivals=best.rivals),
-        SearchOutcome(None, float("inf"), word, rivals=best.rivals),
+        SearchOutcome(split.answer, split.value, word, baselines=best.baselines),
+        SearchOutcome(None, float("inf"), word, baselines=best.baselines),
     ):
         with pytest.raises(VerificationError, match=r"bound: 'divisible' takes"):
             certify(FAMILY, question, found, Limits(), 0.0)
-        wrong = replace(certify(FAMILY, question, replace(found, rivals=()), Limits(), 0.0), rivals=best.rivals)
+        wrong = replace(certify(FAMILY, question, replace(found, baselines=()), Limits(), 0.0), baselines=best.baselines)
         assert any(fault.startswith("bound: 'divisible' takes") for fault in checked(wrong).refused)
 
 
 def test_small_chains_and_large_ones_are_proved_anew() -> None:
     for text in (random_chain(3, 6, (1, 2)), chain_text(SHAPES["bert"])):
         report = checked(answered(asked_of(text)))
-        assert (report.accepted, report.told) == (True, False)
+        assert (report.accepted, report.unverified) == (True, False)
 
 
 def test_a_worse_plan_that_is_called_optimal_is_refused() -> None:
     """The plan of four devices, said of five hundred."""
     found = answered(asked_of(HAND))
     other = {**found.question, "text": HAND.replace("devices: 4", "devices: 500")}
-    assert "bound: an answer takes" in " ".join(checked(replace(found, question=other, rivals=())).refused)
+    assert "bound: an answer takes" in " ".join(checked(replace(found, question=other, baselines=())).refused)
 
 
 @pytest.mark.parametrize("path", sorted((INSTANCES / "stages").glob("*.yaml")), ids=lambda path: path.stem)
@@ -340,8 +340,8 @@ def test_published_profiles_are_planned_with_two_versions(name: str) -> None:
     found = answered(read_again({"source": "q.yaml", "text": text, "settings": [], "files": {"graph.txt": profile}}, "chain"))
     assert found.status == "OPTIMAL"
     assert checked(found).accepted
-    rivals = {rival.name: rival.value for rival in found.rivals}
-    assert (rivals["equal split"] or float("inf")) >= (found.value or 0.0) * (1.13 if name == "gnmt" else 1.0)
+    baselines = {baseline.name: baseline.value for baseline in found.baselines}
+    assert (baselines["equal split"] or float("inf")) >= (found.value or 0.0) * (1.13 if name == "gnmt" else 1.0)
 
 
 def test_no_memory_is_enough_is_proved_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -393,7 +393,7 @@ def test_it_shows_what_the_search_finds_on_chains_of_too_many_plans(more: str) -
         text = random_chain(seed, 12 + seed, (1, 2), more)
         result = answered(asked_of(text.replace("microbatches: 1\n", "microbatches: 2\n") if more == MERGED else text))
         report = check(FAMILY, result, Path())
-        assert (report.refused, report.told) == ((), False)
+        assert (report.refused, report.unverified) == ((), False)
         assert isinstance(result.proof, RecomputableBound)
 
 
@@ -420,7 +420,9 @@ def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
     """As by a search that overlooks what is better."""
     question = asked_of(random_chain(5, 14, (1, 2), more))
     best = answered(question)
-    plans = [rival.answer for rival in best.rivals if rival.value is not None and rival.value > (best.value or 0.0) * (1.0 + 1e-6)]
+    plans = [
+        baseline.answer for baseline in best.baselines if baseline.value is not None and baseline.value > (best.value or 0.0) * (1.0 + 1e-6)
+    ]
     assert plans
     for plan in plans:
         claimed = SearchOutcome(plan, judge(question, plan).value, COUNTED, "cuts")
@@ -433,7 +435,7 @@ def test_another_plan_that_is_called_the_best_is_refused(more: str) -> None:
 def test_that_there_is_no_plan_is_shown_too() -> None:
     found = answered(asked_of(LONG.replace("memory: 80 GiB", "memory: 80 MiB")))
     report = check(FAMILY, found, Path())
-    assert (found.status, report.refused, report.told) == ("INFEASIBLE", (), False)
+    assert (found.status, report.refused, report.unverified) == ("INFEASIBLE", (), False)
 
 
 def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,11 +445,11 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
     told = answered(question)
     assert isinstance(told.proof, UnverifiedBound)
     report = check(FAMILY, told, Path())
-    assert (report.refused, report.told) == ((), True)
+    assert (report.refused, report.unverified) == ((), True)
     assert "proof: counting again takes more steps than a check does" in refused(counted)
 
 
 def test_a_word_is_held_against_it_all_the_same() -> None:
     found = answered(asked_of(LONG))
     report = check(FAMILY, replace(found, status="FEASIBLE", proved=False, proof=UnverifiedBound("somebody")), Path())
-    assert (report.refused, report.told) == ((), False)
+    assert (report.refused, report.unverified) == ((), False)

@@ -41,8 +41,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_small_profile_is_proved_anew_and_a_large_one_too() -> None:
-    assert not checked(answered(asked_of(CHAIN, ("devices=[2, 2]", "bandwidth=[2e9 B/s, 1e9 B/s]")))).told
-    assert not checked(answered(asked_of(random_profile(1, 14)))).told
+    assert not checked(answered(asked_of(CHAIN, ("devices=[2, 2]", "bandwidth=[2e9 B/s, 1e9 B/s]")))).unverified
+    assert not checked(answered(asked_of(random_profile(1, 14)))).unverified
 
 
 def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
@@ -50,7 +50,7 @@ def test_a_bound_above_a_plan_is_refused_on_a_small_profile() -> None:
     question = asked_of(random_profile(3, 6), ("devices=3",))
     every = {verdict.value: plan for plan in every_plan(question) if not (verdict := judge(question, plan)).violations}
     value = sorted(every)[1]
-    found = SearchOutcome(every[value], value, UnverifiedBound("a guess"), "cuts", rivals=baselines_of(question))
+    found = SearchOutcome(every[value], value, UnverifiedBound("a guess"), "cuts", baselines=baselines_of(question))
     refused = checked(certify(FAMILY, question, found, Limits(), 0.0)).refused
     assert len(refused) == 1
     assert refused[0].startswith("bound: an answer takes")
@@ -311,7 +311,7 @@ def test_what_cannot_be_asked_is_refused(asked: tuple[str, ...], said: str) -> N
 def test_the_best_rule_is_left_where_the_time_is_over() -> None:
     result = answered(asked_of(random_profile(1, 30)), Limits(seconds=0.0))
     assert (result.stopped, result.proved, result.bound) == ("time limit", False, None)
-    assert result.value == min(rival.value for rival in result.rivals if rival.value is not None)
+    assert result.value == min(baseline.value for baseline in result.baselines if baseline.value is not None)
 
 
 # Random small profiles, asked in every way: what is proved of them holds of every plan that can be, and of every rule's.
@@ -341,13 +341,13 @@ def held(question: PipelineQuestion, result: Answer) -> str:
     assert result.proved
     if true is None:
         assert (result.value, result.status) == (None, "INFEASIBLE")
-        assert all(rival.value is None for rival in result.rivals)
+        assert all(baseline.value is None for baseline in result.baselines)
         return "no plan"
     assert result.value is not None
     assert result.bound is not None
     assert result.value == pytest.approx(float(true), rel=1e-12)
     assert Fraction(result.bound) <= true
-    values = [rival.value for rival in result.rivals if rival.value is not None]
+    values = [baseline.value for baseline in result.baselines if baseline.value is not None]
     assert all(value >= result.bound for value in values)
     return "beats the rules" if all(value > result.value * 1.001 for value in values) else "as good as a rule"
 
@@ -381,11 +381,11 @@ def test_a_plan_cut_where_the_public_optimizer_sees_no_cut_is_none_of_its_plans(
     asked = ("devices=2", "bandwidth=100.0 B/s", "compatible=true")
     result = answered(asked_of(two_first(3), asked))
     assert result.value == pytest.approx(15e-3, rel=1e-12)
-    equal = next(rival for rival in result.rivals if rival.name == "equal stages")
+    equal = next(baseline for baseline in result.baselines if baseline.name == "equal stages")
     assert equal.value is None
     assert equal.note == "not all nodes of stage 1 before a cut hang together with node node1 (--compatible cuts only where they do)"
     assert checked(result).accepted
-    assert not checked(result).told
+    assert not checked(result).unverified
     own = answered(asked_of(two_first(3), ("devices=2", "bandwidth=100.0 B/s")))
     assert own.value == pytest.approx(10e-3, rel=1e-12)
 
@@ -519,7 +519,7 @@ def test_it_shows_what_the_search_finds_where_plans_are_too_many(way: tuple[str,
     for seed in range(5):
         result = answered(asked_of(random_profile(seed, 12, 1), way))
         report = checked(result)
-        assert (report.refused, report.told) == ((), False), (seed, report)
+        assert (report.refused, report.unverified) == ((), False), (seed, report)
         assert isinstance(result.proof, RecomputableBound)
 
 
@@ -528,7 +528,7 @@ def test_it_shows_what_the_search_finds_where_plans_are_too_many(way: tuple[str,
 def test_published_profiles_are_proved_anew(name: str) -> None:
     for way in (("devices=4",), ("devices=16", "memory=16 GB"), ("devices=4", "compatible=true")):
         report = checked(answered(read(reference(f"placement/pipedream/{name}/graph.txt"), way)))
-        assert (report.refused, report.told) == ((), False), way
+        assert (report.refused, report.unverified) == ((), False), way
 
 
 def test_a_bound_that_is_moved_up_is_refused_and_one_moved_down_is_no_optimum() -> None:
@@ -546,7 +546,9 @@ def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None
     """As by a search that overlooks what is better; no rule stands beside it."""
     question = asked_of(random_profile(6, 14, 1), way)
     best = answered(question)
-    plans = [rival.answer for rival in best.rivals if rival.value is not None and rival.value > (best.value or 0.0) * (1.0 + 1e-6)]
+    plans = [
+        baseline.answer for baseline in best.baselines if baseline.value is not None and baseline.value > (best.value or 0.0) * (1.0 + 1e-6)
+    ]
     assert plans
     for plan in plans:
         assert plan is not None
@@ -571,7 +573,7 @@ def test_a_rule_that_is_called_the_best_is_refused(way: tuple[str, ...]) -> None
 def test_that_there_is_no_plan_is_shown_too() -> None:
     found = answered(asked_of(random_profile(4, 14, 1), ("devices=5", "memory=1 MB")))
     report = checked(found)
-    assert (found.status, report.refused, report.told) == ("INFEASIBLE", (), False)
+    assert (found.status, report.refused, report.unverified) == ("INFEASIBLE", (), False)
 
 
 def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -581,7 +583,7 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
     told = answered(question)
     assert isinstance(told.proof, UnverifiedBound)
     report = checked(told)
-    assert (report.refused, report.told) == ((), True)
+    assert (report.refused, report.unverified) == ((), True)
     assert "proof: counting again takes more steps than a check does" in refused(counted)
     monkeypatch.setattr(family, "MOST_STEPS", 1 << 60)
     monkeypatch.setattr(family, "MOST_CUTS", 3)
@@ -613,34 +615,34 @@ def test_one_node_on_groups_of_devices_is_one_stage() -> None:
     node = "node1 -- Layer -- forward_compute_time=5, backward_compute_time=0, activation_size=0, parameter_size=0\n"
     result = answered(asked_of(node, ("devices=[1, 2]",)))
     assert result.value == pytest.approx(2.5e-3, rel=1e-12)
-    assert [rival.value for rival in result.rivals] == pytest.approx([5e-3, 2.5e-3, 5e-3], rel=1e-12)
+    assert [baseline.value for baseline in result.baselines] == pytest.approx([5e-3, 2.5e-3, 5e-3], rel=1e-12)
 
 
 @pytest.fixture
 def beaten() -> tuple[PipelineQuestion, list[SearchOutcome[PipedreamPlan]]]:
     """A plan of a profile too large to look at all plans, said to be the best, with a value that a rule's plan is below; and none."""
     question = asked_of(random_profile(1, 14))
-    plan, rivals = rules(question)["one device"], baselines_of(question)
-    found = SearchOutcome(plan, judge(question, plan).value, UnverifiedBound("a guess"), "cuts", rivals=rivals)
-    return question, [found, SearchOutcome(None, float("inf"), UnverifiedBound("a guess"), "cuts", rivals=rivals)]
+    plan, baselines = rules(question)["one device"], baselines_of(question)
+    found = SearchOutcome(plan, judge(question, plan).value, UnverifiedBound("a guess"), "cuts", baselines=baselines)
+    return question, [found, SearchOutcome(None, float("inf"), UnverifiedBound("a guess"), "cuts", baselines=baselines)]
 
 
 def test_a_bound_above_the_plan_of_a_rule_is_neither_answered_nor_accepted(
     beaten: tuple[PipelineQuestion, list[SearchOutcome[PipedreamPlan]]],
 ) -> None:
     question, both = beaten
-    rivals = answered(question).rivals
+    baselines = answered(question).baselines
     for found, said in zip(both, ("'data parallel' takes", "says that nothing is possible"), strict=True):
         with pytest.raises(VerificationError, match=said):
             certify(FAMILY, question, found, Limits(), 0.0)
-        wrong = replace(certify(FAMILY, question, replace(found, rivals=()), Limits(), 0.0), rivals=rivals)
+        wrong = replace(certify(FAMILY, question, replace(found, baselines=()), Limits(), 0.0), baselines=baselines)
         assert any(said in fault for fault in checked(wrong).refused)
 
 
 def test_the_plans_of_rules_are_those_of_the_question() -> None:
     """Two of them in each other's place, each with its true value."""
     result = answered(asked_of(CHAIN))
-    one, other, *rest = result.rivals
+    one, other, *rest = result.baselines
     swapped = (replace(other, name=one.name), replace(one, name=other.name), *rest)
-    assert checked(replace(result, rivals=swapped)).refused == ("rivals: the rules give other plans",)
-    assert checked(replace(result, rivals=())).refused == ("rivals: the rules give other plans",)
+    assert checked(replace(result, baselines=swapped)).refused == ("baselines: the rules give other plans",)
+    assert checked(replace(result, baselines=())).refused == ("baselines: the rules give other plans",)

@@ -54,11 +54,11 @@ def test_a_bound_above_the_stages_of_a_rule_is_neither_answered_nor_accepted(res
     slow = named(question, (Stage((0, 1, 2), 1, 1, (PLAIN,) * 3),))
     better: tuple[Baseline[PiperPlan], ...] = (Baseline("a rule", None, result.answer),)
     for plan, bound in ((slow, judge(question, slow).value), (None, float("inf"))):
-        found = SearchOutcome(plan, bound, RecomputableBound("a guess"), "cuts", rivals=better)
+        found = SearchOutcome(plan, bound, RecomputableBound("a guess"), "cuts", baselines=better)
         with pytest.raises(VerificationError, match="bound: 'a rule' takes"):
             certify(FAMILY, question, found, Limits(), 0.0)
         wrong = replace(
-            certify(FAMILY, question, replace(found, rivals=()), Limits(), 0.0), rivals=(replace(better[0], value=result.value),)
+            certify(FAMILY, question, replace(found, baselines=()), Limits(), 0.0), baselines=(replace(better[0], value=result.value),)
         )
         assert any(fault.startswith("bound: 'a rule' takes") for fault in checked(wrong).refused)
 
@@ -68,10 +68,10 @@ def test_the_greedy_choice_is_held_by_its_stages(tmp_path: Path) -> None:
     changed = 0
     for seed in range(30):
         question = random_question(tmp_path, seed, 4, 4)
-        for rival in answered(question).rivals:
-            if rival.name == "greedy choice" and rival.answer is not None:
-                assert rival.note == ""
-                changed += any(len(set(stage.configurations)) > 1 for stage in rival.answer.stages)
+        for baseline in answered(question).baselines:
+            if baseline.name == "greedy choice" and baseline.answer is not None:
+                assert baseline.note == ""
+                changed += any(len(set(stage.configurations)) > 1 for stage in baseline.answer.stages)
     assert changed > 3
 
 
@@ -218,9 +218,9 @@ def assert_the_search_finds_what_trying_everything_finds(seed: int, tmp_path: Pa
     if result.value is not None and result.bound is not None:
         assert result.value == pytest.approx(best, rel=1e-12)
         assert result.bound <= best
-        assert all(rival.value is None or rival.value >= best * (1.0 - 1e-12) for rival in result.rivals)
+        assert all(baseline.value is None or baseline.value >= best * (1.0 - 1e-12) for baseline in result.baselines)
         assert none_below(question, best * (1.0 + 1e-9), str) is False
-    assert checked(result).accepted and not checked(result).told
+    assert checked(result).accepted and not checked(result).unverified
 
 
 def test_enough_of_the_random_questions_have_an_answer_and_some_have_none(tmp_path: Path) -> None:
@@ -263,17 +263,17 @@ def test_bundled_choices_keep_the_bound_below_and_the_value_above(seed: int, tmp
     assert result.bound is None or result.bound <= best
     assert result.status != "INFEASIBLE" or best == float("inf")
     assert checked(result).accepted
-    assert not checked(result).told  # the second program leaves nothing out, bundled or not
+    assert not checked(result).unverified  # the second program leaves nothing out, bundled or not
 
 
 def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = random_question(tmp_path, 3, 5, 4)
     monkeypatch.setattr(family, "MOST_STEPS", 10)
     result = answered(question)
-    assert result.told
+    assert result.unverified
     assert not result.proved
     assert checked(result).accepted
-    assert checked(result).told
+    assert checked(result).unverified
     forged = replace(result, proof=RecomputableBound(result.proved_by), proved=True, status="OPTIMAL")
     assert "nothing that is only told is called proved" in checked(forged).refused[0]
 
@@ -305,7 +305,7 @@ def test_bert_is_no_slower_than_by_the_published_program(devices: int) -> None:
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(told["piper-DP"], rel=1e-6)
     assert result.value is not None and result.value <= told["piper-DP"] * (1.0 + 1e-6)
-    equal = next(rival.value for rival in result.rivals if rival.name == "equal stages")
+    equal = next(baseline.value for baseline in result.baselines if baseline.name == "equal stages")
     assert equal is not None and result.value < equal <= told.get("equi(2BW-like)", equal) * (1.0 + 1e-6)
 
 

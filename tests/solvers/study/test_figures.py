@@ -122,7 +122,7 @@ def test_questions_without_a_design_stand_beside_the_others_with_a_count_of_thei
     assert refuted_text(study_of(RUN)) == ""
     table = study_sheet(study).sections[0].parts[0]
     assert isinstance(table, Table)
-    assert [column.words[0] for column in table.columns] == ["boxes", "0.00%", "0.00%", "1 of 1", "1 of 1", "2"]
+    assert [column.texts[0] for column in table.columns] == ["boxes", "0.00%", "0.00%", "1 of 1", "1 of 1", "2"]
     assert "Over the questions that have a design and a bound" in study_page(study)
 
 
@@ -201,7 +201,7 @@ def test_of_an_interrupted_comparison_nothing_is_said_of_what_was_not_asked() ->
     sheet = study_sheet(study)
     table = sheet.sections[1].parts[-1]
     assert isinstance(table, Table)
-    assert [column.words[3] for column in table.columns if column.head not in ("unit", "bound")] == [
+    assert [column.texts[3] for column in table.columns if column.head not in ("unit", "bound")] == [
         "1024",
         "not asked",
         "not run",

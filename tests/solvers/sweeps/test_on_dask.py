@@ -48,7 +48,7 @@ def test_a_task_that_fails_hands_over_why() -> None:
     told = answer_there(job("nobody"), "/nowhere", "")
     assert (told.how, told.text) == ("failed", "")
     assert told.failure is not None
-    assert (told.failure.code, "the engine 'nobody' answers no question" in told.failure.words) == (2, True)
+    assert (told.failure.code, "the engine 'nobody' answers no question" in told.failure.reason) == (2, True)
 
 
 def test_without_dask_it_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

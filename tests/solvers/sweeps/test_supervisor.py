@@ -53,7 +53,7 @@ def test_a_killed_process_costs_one_more_try_and_what_always_kills_is_put_aside(
     assert sorted(asked(folder)) == ["first", "last", "unlucky"]  # each once, whatever happened to others
     failure = failure_of(folder, "c" * 32)
     assert failure is not None
-    assert failure.words == "it ended 2 processes, the last one by SIGKILL, perhaps for want of memory"
+    assert failure.reason == "it ended 2 processes, the last one by SIGKILL, perhaps for want of memory"
     assert (failure.tries, failure.tail) == (2, "the last words\n")
 
 
@@ -64,7 +64,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(folder: Path, mon
     assert (found.failed, found.answered) == ({"a" * 32}, {"b" * 32})
     failure = failure_of(folder, "a" * 32)
     assert failure is not None
-    assert "as it took more than 1.2 times its limit" in failure.words
+    assert "as it took more than 1.2 times its limit" in failure.reason
     assert ended(int((folder / "child.txt").read_text(encoding="utf-8")))
 
 
@@ -82,7 +82,7 @@ def test_refusals_and_mistakes_are_told_and_a_full_disk_ends_all(folder: Path) -
     found = worked(folder, refusing, [job("a", "refused"), job("b", "mistake")])
     assert found.failed == {"a" * 32, "b" * 32}
     told = [failure_of(folder, key * 32) for key in "ab"]
-    assert [(one.words, one.code) for one in told if one] == [
+    assert [(one.reason, one.code) for one in told if one] == [
         ("no such questions", 2),
         ("internal error: AssertionError: two lines", 1),
     ]

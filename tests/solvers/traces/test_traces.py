@@ -175,13 +175,13 @@ def test_kernels_are_dropped_until_those_that_are_left_cannot_stand_in_for_anoth
     comes along it is the optimum, far below the other rules."""
     alike = tuple((f"{size}-{turn}", size, 8) for size in (100, 50, 20) for turn in "ab")
     found = answered(alike, share=0.5, deviation=0.01, coverage=0, totals=["time"])
-    assert [one.value for one in (found, found.rivals[0], found.rivals[3])] == [3, 6, 3]
+    assert [one.value for one in (found, found.baselines[0], found.baselines[3])] == [3, 6, 3]
     for seed in range(30):
         question, true = kernels(seed)
         value = solve(BENCHMARK, question, "dropping", Limits(seed=seed), unwatched).value
         assert value is None or value >= true
     shown = solve(BENCHMARK, read(INSTANCES / "traces" / "a-third-of-a-step.yaml", ()), "auto", Limits(), unwatched)
-    assert (shown.value, min(one.value for one in shown.rivals[:3] if one.value), shown.rivals[3].value) == (9, 13, 9)
+    assert (shown.value, min(one.value for one in shown.baselines[:3] if one.value), shown.baselines[3].value) == (9, 13, 9)
 
 
 # What is next to a choice of changes: against every other choice, and told as what was looked at where that is not all.
@@ -266,7 +266,7 @@ def test_neither_of_two_changes_pays_alone_that_save_much_together() -> None:
     question = asked({"kind": "what-if", "trace": "trace.json", "changes": rows, "budgets": {"days": 4}}, HAND)
     result = solve(WHATIF, question, "auto", Limits(), unwatched)
     assert (result.value, result.answer) == (40, Changes(("half gemm", "half reduce")))
-    assert {rival.name: rival.value for rival in result.rivals} == {
+    assert {baseline.name: baseline.value for baseline in result.baselines} == {
         "best change alone": 60,
         "by gain for cost": 55,
         "gain measured anew": 40,
@@ -300,8 +300,8 @@ def test_no_rule_beats_exchanges_and_no_exchange_improves_on_them() -> None:
         found = solve(WHATIF, question, "exchange", Limits(seed=seed), unwatched)
         if found.value is None:
             continue
-        rivals = solve(WHATIF, question, "branches", Limits(), unwatched).rivals
-        assert true <= found.value <= min((one.value for one in rivals if one.name in RULES and one.value is not None), default=inf)
+        baselines = solve(WHATIF, question, "branches", Limits(), unwatched).baselines
+        assert true <= found.value <= min((one.value for one in baselines if one.name in RULES and one.value is not None), default=inf)
         inside = set(found.answer.changes)
         for one, other in product(question.names, repeat=2):
             near = judge(question, Changes(tuple(name for name in question.names if name in inside ^ {one} ^ ({other} - {one}))))
