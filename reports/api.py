@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import read_question, several_text
@@ -88,6 +90,13 @@ class Answer:
 
         return list(DictReader(StringIO(report(self, form="csv"))))
 
+    def to_frame(self) -> Any:  # noqa: ANN401 - of pandas, or else of polars
+        """All figures as a data frame of pandas, or of polars where pandas is not installed."""
+        for package in ("pandas", "polars"):
+            if find_spec(package) is not None:
+                return import_module(package).DataFrame(self.table())
+        raise RefusedError("a data frame needs pandas or polars (`pip install pandas`); `table()` gives the rows without them")
+
     def __str__(self) -> str:
         return self.text
 
@@ -120,6 +129,36 @@ def solve(
 
     result = solve_and_hold(_answering(kind), asked, engine, limits, unwatched)
     return Answer(result, text_of(kind, asked, result))
+
+
+def plan(
+    model: str,
+    gpus: str,
+    *,
+    tokens: float | str | None = None,
+    context: int | str | None = None,
+    batch: int | str | None = None,
+    precision: str | None = None,
+    stack: str | None = None,
+    deadline: str | None = None,
+    rent: float | str | None = None,
+    mode: Literal["fastest", "cheapest", "fewest"] = "fastest",
+    time_limit: str | None = None,
+) -> Answer:
+    """The best plan for a training run, as `crossopt plan` finds it: `plan("qwen3-32b", "256xh100", tokens="15T").text`.
+
+    A ValueError says in a sentence what of the arguments makes no sense.
+    """
+    from argparse import Namespace  # noqa: PLC0415
+
+    from crossopt.reports.commands.plan import best_plan  # noqa: PLC0415
+
+    counts = {"tokens": tokens, "context": context, "batch": batch}
+    words = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in counts.items()}
+    given = {**words, "rent": rent, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
+    options = {name: None if value is None else str(value) for name, value in given.items()}
+    best, text = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
+    return Answer(best.result, text)
 
 
 def evaluate(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:

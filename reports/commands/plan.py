@@ -36,7 +36,7 @@ _FEWEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class Tried:
     """A number of devices with what it can do."""
 
     group: Group
@@ -68,26 +68,32 @@ class _Tried:
 
 def plan(options: Namespace) -> int:
     """Answer, print and write; the exit code says whether a plan keeps the deadline."""
-    try:
-        run, groups = _run_of(options), groups_in(options.gpus)
-        for group in groups:
-            question_text(run, group)
-    except ValueError as error:
-        usage(str(error))
     for option, path in (("--save", options.save), ("--out", options.out)):
         check_target(path, option)
-    seconds = seconds_of(options.time_limit) if options.time_limit else _USUAL_LIMIT
-    with progress_on(sys.stderr, "s") as watch:
-        tried = [one for group in groups for one in _tried(run, group, options, Limits(seconds), watch)]
-    best = min(tried, key=lambda one: _rank(one, options))
+    try:
+        with progress_on(sys.stderr, "s") as watch:
+            best, text = best_plan(options, watch)
+    except ValueError as error:
+        usage(str(error))
     if options.save is not None:
         write_whole(options.save, best.text)
     if options.out is not None:
         write_whole(options.out, to_text(best.result))
-    sys.stdout.write(fitted(_told(best, tried, options)))
+    sys.stdout.write(fitted(text))
     if best.result.value is None:
         return INFEASIBLE if best.result.proved else NO_DESIGN
     return ANSWERED if best.in_time else INFEASIBLE
+
+
+def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
+    """The best of what is tried, with the verdict; a ValueError in a sentence where the options make no sense."""
+    run, groups = _run_of(options), groups_in(options.gpus)
+    for group in groups:
+        question_text(run, group)
+    seconds = seconds_of(options.time_limit) if options.time_limit else _USUAL_LIMIT
+    tried = [one for group in groups for one in _tried(run, group, options, Limits(seconds), watch)]
+    best = min(tried, key=lambda one: _rank(one, options))
+    return best, _verdict_text(best, tried, options)
 
 
 def _run_of(options: Namespace) -> Run:
@@ -124,7 +130,7 @@ def _dollars(rent: str) -> str:
     return rent if rent.strip()[-1:].isalpha() else f"{rent} USD"
 
 
-def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Watch) -> Iterator[_Tried]:
+def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Watch) -> Iterator[Tried]:
     """The devices, and where fewer may do fewer of them, the fewest first."""
     counts = [group.count]
     while options.mode != "fastest" and counts[-1] % 2 == 0 and counts[-1] > _FEWEST:
@@ -135,21 +141,21 @@ def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Wa
             return
 
 
-def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> _Tried:
+def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
     """The fastest plan, whatever the deadline, which is compared with it then."""
     text = question_text(run, group)
     asked: Instance = read_given(question_text(replace(run, deadline=None), group), "codesign")
     whole: Instance = read_given(text, "codesign")
-    return _Tried(group, text, whole, solve_and_hold(family_of("codesign"), asked, "auto", limits, watch))
+    return Tried(group, text, whole, solve_and_hold(family_of("codesign"), asked, "auto", limits, watch))
 
 
-def _rank(one: _Tried, options: Namespace) -> tuple[float, ...]:
+def _rank(one: Tried, options: Namespace) -> tuple[float, ...]:
     """What is best: a plan in time before all others, then by what was asked."""
     first = {"fastest": one.seconds, "cheapest": one.money, "fewest": float(one.group.count)}[options.mode]
     return (float(not one.in_time), first if one.in_time else one.seconds, one.seconds)
 
 
-def _told(best: _Tried, tried: Sequence[_Tried], options: Namespace) -> str:
+def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace) -> str:
     """The verdict, the numbers of devices beside each other where there are several, and what to do next."""
     context = context_in(best.question, best.result)
     rows = brief_of(context)[:-1] if context else tuple(("why", reason) for reason in _reasons(best))
@@ -160,7 +166,7 @@ def _told(best: _Tried, tried: Sequence[_Tried], options: Namespace) -> str:
     return brief(headline, rows, sections)
 
 
-def _reasons(best: _Tried) -> tuple[str, ...]:
+def _reasons(best: Tried) -> tuple[str, ...]:
     """Why there is no plan: rules that none keeps, or the limits and choices that clash."""
     rules = tuple(_conflict_text(conflict) for conflict in getattr(best.result.proof, "conflicts", ()))
     if rules or not best.result.proved:
@@ -173,7 +179,7 @@ def _conflict_text(conflict: Conflict) -> str:
     return conflict.limit if least is None else f"{conflict.limit}: every plan needs at least {least:.3g} times what there is"
 
 
-def _verdict(best: _Tried) -> str:
+def _verdict(best: Tried) -> str:
     """The answer in a sentence."""
     devices = f"{best.group.count:,} {best.group.device}"
     if best.result.value is None:
@@ -190,7 +196,7 @@ def _verdict(best: _Tried) -> str:
     return f"{took}: {ratio:.3g} times the deadline{proved}; at least about {needed:,} devices are needed, at the same speed of each"
 
 
-def _table(tried: Sequence[_Tried]) -> Table:
+def _table(tried: Sequence[Tried]) -> Table:
     """What each number of devices comes to, as it was asked."""
     steps = ["-" if one.result.value is None else time_of(float(one.result.value)) for one in tried]
     columns = [names("devices", [f"{one.group.count:,} {one.group.device}" for one in tried]), figures("step time", steps)]
@@ -205,7 +211,7 @@ def _table(tried: Sequence[_Tried]) -> Table:
     return Table(tuple(columns))
 
 
-def _following(best: _Tried, options: Namespace, saved: Path) -> str:
+def _following(best: Tried, options: Namespace, saved: Path) -> str:
     """The commands that take it from here."""
     keep = "" if options.save else f"--save {saved} keeps the question; then "
     stack = best.question.stack.name if best.question.stack else "megatron"

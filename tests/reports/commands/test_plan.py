@@ -1,9 +1,12 @@
 """The command `plan`: a training run in one line, its verdict, and the question that it keeps."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import crossopt
+from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.tests.every import every
@@ -78,3 +81,26 @@ def test_what_is_wrong_is_said_with_its_option(arguments: list[str], message: st
         code = int(str(ended.code))
     assert code in {2, 3}
     assert message in capsys.readouterr().err
+
+
+def test_python_gives_the_plan_with_its_verdict() -> None:
+    answer = crossopt.plan("gpt3-125m", "8xa100-80g", tokens=10e9, batch=64)
+    assert (answer.proved, answer.answer.design.plan.data) == (True, 8)
+    assert answer.text.startswith("gpt3-125m-8xa100-80g   ")
+    assert answer.text.count("\n") < 26
+    with pytest.raises(ValueError, match=r"^--tokens: 'some' is no count"):
+        crossopt.plan("gpt3-125m", "8xa100-80g", tokens="some")
+
+
+def test_a_data_frame_needs_a_package_that_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = crossopt.solve("tiny")
+    seen = {}
+    monkeypatch.setattr("crossopt.reports.api.find_spec", lambda name: name == "polars" or None)
+    monkeypatch.setattr(
+        "crossopt.reports.api.import_module", lambda name: SimpleNamespace(DataFrame=lambda rows: seen.setdefault(name, rows))
+    )
+    assert answer.to_frame() == answer.table()
+    assert list(seen) == ["polars"]
+    monkeypatch.setattr("crossopt.reports.api.find_spec", lambda name: None)
+    with pytest.raises(RefusedError, match="needs pandas or polars"):
+        answer.to_frame()
