@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.certificate import Certificate, Leaf
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Program, Rows, Values, Variable
 from crossopt.formulation.sharding.core import Core, fewer_times, places
-from crossopt.formulation.sharding.dual import Dual, bound_of, message_offsets
+from crossopt.formulation.sharding.dual import Dual, bound_of, edge_leasts, message_offsets, node_values
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 # The integer model of a core with a variable for each strategy and each pair, in arrays.
@@ -218,6 +219,8 @@ class Choice:
 
     model: Model
     of: tuple[tuple[Variable | None, ...], ...]
+    times: tuple[int, ...] = ()
+    """Of its last rows, those of memory."""
 
 
 def choice_of(core: Core) -> Choice:
@@ -236,9 +239,29 @@ def choice_of(core: Core) -> Choice:
     pairs: list[Variable] = []
     for edge in range(len(core.firsts)):
         pairs += _edge(core, edge, of, rows, costs)
-    rows += _memory(core, of)
+    memory = _memory(core, of)
     every = (*(x for own in of for x in own if x), *pairs)
-    return Choice(Model(every, tuple(rows), tuple(costs), core.constant), of)
+    return Choice(Model(every, (*rows, *memory.values()), tuple(costs), core.constant), of, tuple(memory))
+
+
+def leaf_of_dual(core: Core, choice: Choice, dual: Dual) -> Certificate:
+    """The multipliers of the rows of a model that a dual of its core amounts to, as a tree of one leaf.
+
+    A message is the multiplier of a marginal; the least of an edge is added to those of its first node, and a node has its own least.
+    """
+    leasts, nodes = edge_leasts(core, dual).tolist(), np.minimum.reduceat(node_values(core, dual), core.offsets[:-1]).tolist()
+    to_firsts, to_seconds = (
+        np.split(messages, at[1:-1]) for messages, at in zip((dual.to_firsts, dual.to_seconds), message_offsets(core), strict=True)
+    )
+    marginals = list[int]()
+    for edge, (u, v) in enumerate(zip(core.firsts.tolist(), core.seconds.tolist(), strict=True)):
+        nodes[u] += leasts[edge]
+        marginals += [message + leasts[edge] for x, message in zip(choice.of[u], to_firsts[edge].tolist(), strict=True) if x]
+        marginals += [message for x, message in zip(choice.of[v], to_seconds[edge].tolist(), strict=True) if x]
+    prices = dict(zip(dual.times.tolist(), dual.prices.tolist(), strict=True))
+    multipliers = [*nodes, *marginals, *(-prices.get(time, 0) for time in choice.times)]
+    rows = tuple(row for row, times in enumerate(multipliers) if times)
+    return Certificate(dual.scale, (Leaf(rows, tuple(multipliers[row] for row in rows)),))
 
 
 def chosen_in(choice: Choice, values: Values) -> Whole:
@@ -271,9 +294,9 @@ def _edge(
     return list(pairs.values())
 
 
-def _memory(core: Core, of: tuple[tuple[Variable | None, ...], ...]) -> list[Linear]:
+def _memory(core: Core, of: tuple[tuple[Variable | None, ...], ...]) -> dict[int, Linear]:
     smaller = fewer_times(core).core
-    found = []
+    found = dict[int, Linear]()
     for time in np.unique(smaller.member_starts).tolist():
         terms: dict[Variable, int] = {}
         for member in np.flatnonzero((smaller.member_starts <= time) & (time < smaller.member_ends)).tolist():
@@ -282,5 +305,5 @@ def _memory(core: Core, of: tuple[tuple[Variable | None, ...], ...]) -> list[Lin
                 if x and use:
                     terms[x] = terms.get(x, 0) + use
         if terms:
-            found.append(Linear(f"memory at {time}", tuple((use, x) for x, use in terms.items()), None, core.limit))
+            found[time] = Linear(f"memory at {time}", tuple((use, x) for x, use in terms.items()), None, core.limit)
     return found

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from crossopt.formulation.certificate import Certificate, proved_bound
 from crossopt.formulation.model import Values
 from crossopt.formulation.sharding.core import Core, beyond, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
-from crossopt.formulation.sharding.integer import Choice, choice_of
+from crossopt.formulation.sharding.integer import Choice, choice_of, leaf_of_dual
 from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.formulation.sharding.tree import Branch, Chooser, Over, Recorder, Step, forbidding_price
 from crossopt.formulation.vipr import IntegerProof
@@ -63,39 +64,50 @@ def document_of(problem: Problem) -> dict[str, Any]:
     return document if problem.limit is None else {**document, "usage_limit": problem.limit}
 
 
-LARGEST = 3_000
-"""Variables and rows together up to which a problem is modelled as it is, and not after its reductions."""
+LARGEST = 2_000
+"""Variables up to which a problem is modelled as it is, and not after its reductions."""
 _SECONDS, _BOXES = 60.0, 20_000
 """For a tree."""
+_SOUGHT = 20_000
+"""Variables beyond which no tree is sought where there are multipliers: the relaxation alone takes longer."""
 
 
 def integer_proof(question: ShardingQuestion, saved: Answer) -> IntegerProof | None:
-    """The marginal model with a tree, sought anew: the proof of a result reduces the problem between its steps, which no linear row says.
+    """The marginal model with a tree; None where there is no bound to prove, and a RefusedError where no tree is found.
 
-    None where there is no bound to prove; a RefusedError where no tree is found."""
+    A tree is the first multipliers of a result where these suffice, and else sought anew: the proof of a result reduces the problem between
+    its steps, which no linear row says."""
     none = saved.value is None
     if saved.bound is None and not (none and saved.settled):
         return None
-    core, about = unreduced(question.problem), "objective: the cost of a choice; the model is the whole problem"
-    choice = choice_of(core)
-    if len(choice.model.variables) + len(choice.model.constraints) > LARGEST:
+    core, about = unreduced(question.problem), "the model is the whole problem"
+    if reducing := len(core.costs) + core.pairs > LARGEST:
         try:
-            choice = choice_of(reduced(core).core)
+            core, about = reduced(core).core, "the model is what reductions leave of the problem, which keep the least cost"
         except ContradictionError:  # forbidden pairs alone leave no choice
             return None
-        about = "objective: the cost of a choice; the model is what reductions leave of the problem, which keep the least cost"
-        known = None
-    else:
-        known = None if saved.answer is None else _known(choice, saved.answer.strategies)
-    found = trace(choice.model, None if none else int(saved.bound or 0), _SECONDS, _BOXES)
-    if not found.boxes or (none and found.bound is not None):
-        other = "`export --as certificate` writes the proof that the result holds"
-        raise RefusedError(
-            f"no tree about the integer model is found in {_SECONDS:.0f} s, so that there is no certificate of this form ({other})"
-        )
-    own = known is None and not none and found.value == saved.value and found.values is not None
-    known = dict(zip(choice.model.variables, found.values or (), strict=True)) if own else known
-    return IntegerProof(choice.model, found.certificate, known, about)
+    choice, claim = choice_of(core), None if none else int(saved.bound or 0)
+    tree = _by_first_dual(core, choice, saved) if reducing and not none else None
+    known = None if saved.answer is None or reducing else _known(choice, saved.answer.strategies)
+    bound = None if tree is None else proved_bound(choice.model, tree)
+    if bound is None or claim is None or (bound < claim and len(choice.model.variables) <= _SOUGHT):
+        found = trace(choice.model, claim, _SECONDS, _BOXES)
+        if found.boxes and (found.bound is None or (not none and (bound is None or bound < found.bound))):
+            tree = found.certificate
+        if found.values is not None and found.value == saved.value and known is None:
+            known = dict(zip(choice.model.variables, found.values, strict=True))
+    if tree is None:
+        why = f"no tree about the integer model is found in {_SECONDS:.0f} s, so that there is no certificate of this form"
+        raise RefusedError(f"{why} (`export --as certificate` writes the proof that the result holds)")
+    return IntegerProof(choice.model, tree, known, f"objective: the cost of a choice; {about}")
+
+
+def _by_first_dual(core: Core, choice: Choice, saved: Answer) -> Certificate | None:
+    """What the first step of a proof about a reduced problem shows alone, where it has multipliers."""
+    steps = saved.proof.certificate.steps if isinstance(saved.proof, Steps) and saved.proof.certificate else ()
+    if not steps or isinstance(step := step_of(steps[0]), Branch):
+        return None
+    return leaf_of_dual(core, choice, step)
 
 
 def _known(choice: Choice, strategies: Sequence[int]) -> Values:

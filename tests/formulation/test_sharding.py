@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.certificate import proved_bound
 from crossopt.formulation.sharding.core import Core, NothingAllowedError, cost_of, in_use, timeline_of, unreduced
 from crossopt.formulation.sharding.dual import Dual, bound_of, fixed, message_offsets, no_dual
+from crossopt.formulation.sharding.integer import choice_of, leaf_of_dual
 from crossopt.formulation.sharding.reductions import STEPS, ContradictionError, Reduction, contract, eliminate, reduced, size_of
 from crossopt.formulation.sharding.tree import Branch, branched, closes
 from crossopt.instances.errors import SolverError
@@ -43,6 +45,18 @@ def test_any_prices_and_messages_bound_every_choice(seed: int) -> None:
     core, best = unreduced(problem), least(problem)
     bounds = [bound_of(core, _random_dual(core, 7 * seed + part)) for part in range(5)]
     assert best is None or max(bounds) <= best
+
+
+@every("seed", range(60))
+def test_a_dual_of_a_reduced_core_is_a_leaf_about_its_integer_model(seed: int) -> None:
+    try:
+        core = reduced(unreduced(tiny(seed, nodes=6))).core
+    except ContradictionError:
+        return
+    choice, random = choice_of(core), np.random.default_rng(seed)
+    times = np.array(choice.times, np.int64)
+    dual = replace(_random_dual(core, seed), times=times, prices=random.integers(0, 5, len(times)))
+    assert proved_bound(choice.model, leaf_of_dual(core, choice, dual)) == bound_of(core, dual)
 
 
 def test_the_bound_is_that_of_the_formula_for_some() -> None:

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from crossopt.formulation.vipr import vipr_certificate
+from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
+from crossopt.solvers.answer import Limits
+from crossopt.solvers.sharding import certificate as sharding
+from crossopt.solvers.vipr import check
+from tests.instances.sharding.files import answered
+from tests.instances.sharding.tiny import tiny
 from tests.samples import SAMPLES
 
 
@@ -37,6 +44,21 @@ def test_a_result_is_exported_and_names_its_question(
     assert main(["check", str(path)]) == 0
     assert main(["export", str(saved[kind]), "--as", "vipr"]) == 0
     assert capsys.readouterr().out.endswith(text)  # the same again
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_strategies_after_their_reductions_have_a_certificate_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharding, "LARGEST", 0)
+    question = ShardingQuestion(tiny(seed), "", "")
+    result = answered(question, "auto", Limits(60.0), lambda progress: None)
+    proof = sharding.integer_proof(question, result)
+    if proof is None:  # forbidden pairs alone leave no choice
+        assert result.value is None
+        return
+    certificate = vipr_certificate(proof)
+    checked = check(certificate.text)
+    assert checked.low == certificate.bound == (None if result.value is None else result.bound)
+    assert checked.high in (None, result.value)
 
 
 def test_a_bound_that_the_tree_does_not_show_is_not_in_the_certificate(
