@@ -91,9 +91,9 @@ def _label(kind: str, option: str) -> str:
     return option if kind == "codesign" else f"{kind} {option}"
 
 
-ALL = tuple(
-    dict.fromkeys((*_DESIGNS, *(_label(kind, option) for kind in KINDS if kind != "study" for option in sorted(schema_options(kind)))))
-)
+_ASKED = tuple(kind for kind in KINDS if kind != "study" and kind in FORMS)
+"""Problem types with a schema; a test that ran before may have added another to KINDS."""
+ALL = tuple(dict.fromkeys((*_DESIGNS, *(_label(kind, option) for kind in _ASKED for option in sorted(schema_options(kind))))))
 COLUMNS = ("drawn", "answered", "compared")
 _OPEN = frozenset(("graph.nodes", "nodes", "layers.widths"))
 """Keys below which every name is an author's."""
