@@ -1,4 +1,4 @@
-"""Questions: the YAML files, their reading, the registries of hardware, technologies and workloads, and the designs a question allows."""
+"""Questions: YAML files and their readers, the registries of hardware, technologies and workloads, and the design space of a question."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

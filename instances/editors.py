@@ -44,16 +44,16 @@ FORMS: Final[Mapping[str, type[Any]]] = {
     "technology": TechnologyEntry,
     "model": ModelEntry,
 }
-"""What a file in YAML may hold: a question of each kind, or an entry of a registry."""
+"""Forms of YAML files: a question of each kind, or an entry of a registry."""
 
 
 def schema_text(form: str = "codesign") -> str:
-    """The schema of a form of files as JSON text."""
+    """The JSON schema of a form of files."""
     return json.dumps(json_schema(FORMS[form]), indent=1, ensure_ascii=False) + "\n"
 
 
 def schema_path(form: str, folder: Path) -> Path:
-    """Where the schema of a form lies below the folder of the questions; questions beside it name that of the joint design."""
+    """Path of a form's schema below the folder of the questions; questions beside it refer to that of the joint design."""
     return folder / f"{form}.schema.json" if form == "codesign" else folder / "schemas" / f"{form}.schema.json"
 
 
@@ -67,7 +67,7 @@ def reference_text() -> str:
 
 
 def _stacks() -> str:
-    """What every plan keeps that a stack launches, with the place where that was read."""
+    """Rules that a stack imposes on plans, with their sources."""
     rows = [(stack.name, row.sentence, str(row.source)) for stack in STACKS.values() for row in stack.rows]
     rows += [(stack.name, f"*no rule:* {words}", str(source)) for stack in STACKS.values() for words, source in stack.also]
     return table(("stack", "what every plan keeps", "read in"), rows)

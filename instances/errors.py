@@ -1,4 +1,4 @@
-"""What can be wrong, one kind of error each; every message is a sentence for the user."""
+"""Exceptions, one class per kind of error; every message is a sentence for the user."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -7,23 +7,23 @@ from crossopt.crossflow.records import dataclass
 
 
 class VerificationError(Exception):
-    """The full model contradicts what an engine found."""
+    """The full model contradicts an engine's claim."""
 
 
 class SolverError(Exception):
-    """A solver broke its word, or is not there."""
+    """A solver violated its contract, or is not available."""
 
 
 class FailedError(SolverError):
-    """A solver came to no end: it crashed, failed, had not enough memory or had to be ended. What was known before still holds."""
+    """A solver did not finish: it crashed, failed, ran out of memory or was stopped. Earlier knowledge still holds."""
 
 
 class ModelError(ValueError):
-    """The figures of a question are such that the model gives no finite value."""
+    """The figures of a question have no finite value in the model."""
 
 
 class RefusedError(ValueError):
-    """A question that an engine does not answer."""
+    """A question that an engine does not support."""
 
 
 LISTED: Final = 100  # faults in the text of an error; `.faults` has all
@@ -31,7 +31,7 @@ LISTED: Final = 100  # faults in the text of an error; `.faults` has all
 
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
-    """One thing to mend: where it stands (line and column count from 1), its path in the document, and what is wrong and the remedy."""
+    """One fault: position (line and column from 1), path in the document, message and remedy."""
 
     line: int
     column: int
@@ -40,7 +40,7 @@ class Fault:
 
 
 class InstanceError(Exception):
-    """An invalid file: every fault with its place, and what was not done."""
+    """An invalid file: every fault with its position, and the consequence."""
 
     def __init__(self, source: str, faults: Iterable[Fault], undone: str = "nothing solved") -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""Which kind of question a file asks: by its `kind`, or by the form of an author's file."""
+"""Detection of the problem type of a file: by its `kind`, or by the form of another tool's file."""
 
 import json
 import re
@@ -15,30 +15,30 @@ from crossopt.instances.files.careful import opened
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of question, and where it lies in each room; a new one is a row of KINDS."""
+    """A problem type and its modules in each room; a new one is a row of KINDS."""
 
     about: str
-    """What is asked, in words."""
+    """What the question is about, in words."""
     question: str
-    """The module whose `read` makes a question of what is `Written`, and whose `size_of` says how large it is."""
+    """The module whose `read` turns a `Written` into a question, and whose `size_of` describes its size."""
     author: tuple[str, ...] = ()
-    """The key at which a question in YAML names an author's file, for which that file alone is short."""
+    """The key of a YAML question that names another tool's file; that file alone is a short form of such a question."""
     digest: bool = False
-    """Whether a result keeps the digest of its question's file instead of its text."""
+    """Whether a result stores the digest of its question's file instead of its text."""
     family: str = ""
-    """The module that holds its FAMILY; empty where commands of its own answer."""
+    """The module that holds its FAMILY; empty if it has commands of its own."""
     shown: str = ""
     """The module with its `sheet`, or that and another function as `module:function`; empty for the plain sheet."""
     commands: str = ""
-    """The module with commands of its own, before those that all kinds share."""
+    """The module with commands of its own, which come before those common to all types."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the command line that are short for settings, by their names in the code."""
+    """Command-line options that are short for settings, by their names in the code."""
     also: tuple[str, ...] = ()
-    """Other options that say something to its commands."""
+    """Further options used by its commands."""
 
 
 def _same(*names: str) -> dict[str, str]:
-    """Options and settings of the same names."""
+    """Options that have the names of their settings."""
     return {name: name for name in names}
 
 
@@ -122,9 +122,9 @@ KINDS = {
     ),
     "study": Kind("studies", "", commands=f"{_COMMANDS}.compare"),
 }
-"""Kinds of questions by the word that a file says; a file that says none asks for a joint design."""
+"""Problem types by the value of `kind`; a file without it is a joint-design question."""
 STANDARD_INPUT = Path("-")
-"""How a command line names the question that is read from standard input."""
+"""The name on the command line for a question read from standard input."""
 _KIND = re.compile(r"^(?:\{[ \t]*)?[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?([a-z0-9_-]+)", re.MULTILINE)
 LOOKED_AT = 1 << 20
 """Bytes of a file by which it is recognised."""
@@ -138,7 +138,7 @@ _PROFILE = re.compile(rb"^(?:node[0-9]+[ \t]*--|\t)", re.MULTILINE)
 _KEY_LINE = re.compile(rb"^[A-Za-z_]+[ \t]*:", re.MULTILINE)
 _GZIP = b"\x1f\x8b"
 _LARGEST = 64 << 20
-"""Bytes of a graph; larger ones are refused by every reader."""
+"""Largest size of a graph in bytes, common to all readers."""
 _OF_QUESTIONS = {"kind", "workload", "workloads", "cluster"}
 _OF_CONFIGURATIONS = {"architectures", "model_type", "hidden_size", "num_hidden_layers", "text_config"}
 _FORMATS = (
@@ -158,7 +158,7 @@ _UNKNOWN_TEXT = (
 
 
 def kind_asked(path: Path) -> str:
-    """The problem type of the question in a file; an InstanceError says what a file is that asks no question.
+    """The problem type of the question in a file; an InstanceError names what a file without a question is.
 
     Files that cannot be read, and unknown kinds, are left to the reader of joint designs, which reports them.
     """
@@ -166,17 +166,17 @@ def kind_asked(path: Path) -> str:
 
 
 def is_graph_file(path: Path) -> bool:
-    """Whether a file is a graph or profile in the format of another tool, and no question in YAML or JSON."""
+    """Whether a file is a graph or profile in the format of another tool, not a question in YAML or JSON."""
     return _recognised(path)[1]
 
 
 def is_graph_text(name: str, text: str) -> bool:
-    """The same of a file whose name and text a result keeps."""
+    """Whether the file with this name and text, as stored in a result, is in another tool's format."""
     return _form_of(name, text.encode("utf-8", "replace"))[1]
 
 
 def kind_in(text: str) -> str:
-    """The kind that the text of a question names; the joint design where it names none."""
+    """The kind stated in a question's text; `codesign` if it states none."""
     found = _KIND.search(text)
     return found[1] if found and found[1] in KINDS else "codesign"
 
@@ -189,7 +189,7 @@ def _recognised(path: Path) -> tuple[str, bool]:
 
 
 def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) -> tuple[str, bool]:
-    """The problem type that a file asks about, and whether it is another tool's graph; by its content first, then by its name."""
+    """The problem type of a file, and whether it is another tool's file; by its content first, then by its name."""
     suffix = name.rpartition(".")[2].lower() if "." in name else ""
     if _RESULT.match(start):
         raise ValueError("this is a result, not a question (`crossopt check` verifies it, `crossopt report` draws it)")
@@ -234,7 +234,7 @@ def _form_of_json(start: bytes, whole: Callable[[], bytes] | None, *, named_json
 
 
 def _binary_format(suffix: str, start: bytes) -> str:
-    """What a file is that is no text; nothing of texts."""
+    """Description of a file that is not text; empty for text."""
     if suffix == "onnx":
         return "a model of ONNX"
     if suffix == "safetensors" or (start[8:9] == b"{" and b"\0" in start[:8]):
@@ -243,7 +243,7 @@ def _binary_format(suffix: str, start: bytes) -> str:
 
 
 def name_of(path: Path) -> str:
-    """What messages call a file."""
+    """Name of a file in messages."""
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
@@ -280,7 +280,7 @@ def standard_input() -> bytes:
 
 
 def question_path(path: Path) -> Path:
-    """The file that is meant: a path, or the name of an instance that comes along."""
+    """The file meant by an argument: a path, or the name of a question in the package."""
     if path == STANDARD_INPUT or path.exists() or path.suffix:
         return path
     from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""Devices, technologies and workloads by name, and the constants that come with them."""
+"""Registries of devices, technologies and workloads, and their calibrated constants."""

@@ -1,4 +1,4 @@
-"""The constants of the model by name (`crossflow.hardware.Efficiency` declares them), and what is wrong with those of a file.
+"""Model constants by name (declared in `crossflow.hardware.Efficiency`), and their validation.
 
 Constants of kernels alone, which are told by the names of their kinds, stand below.
 """
@@ -48,11 +48,11 @@ from crossopt.instances.files.schema import Slot, figures_of, slots_of
 from crossopt.instances.files.units import format_quantity, nearest, quoted
 
 CONSTANTS: Final = {slot.key: slot for slot in slots_of(Efficiency)}
-"""By name, with all that their fields say."""
+"""Constants by name, with the declarations of their fields."""
 
 
 def constant_fault(name: str, value: float) -> str | None:
-    """What is wrong with a constant, with the remedy; None if nothing is."""
+    """The fault of a constant with its remedy; None if it is valid."""
     if name not in CONSTANTS:
         guess = nearest(name, CONSTANTS)[:1]
         remedy = f"did you mean {quoted(guess[0])}?" if guess else f"one of {', '.join(CONSTANTS)}"
@@ -65,19 +65,19 @@ def constant_fault(name: str, value: float) -> str | None:
 
 
 def range_of(slot: Slot) -> str:
-    """Which values a constant may have, in words."""
+    """The valid range of a constant, for messages."""
     high, above, below = _limits(slot)
     return "0 or more" if high == inf else f"a share {'above 0' if above else 'from 0 on'} and {'below' if below else 'up to'} {high:g}"
 
 
 def _limits(slot: Slot) -> tuple[float, bool, bool]:
-    """The greatest value; whether 0 is none, and whether the greatest is none."""
+    """The greatest value; whether 0 is excluded, and whether the greatest is excluded."""
     bounds = slot.mark(Bounds) or Bounds()
     return inf if bounds.high is None else bounds.high, slot.mark(NonZero) is not None, bounds.below
 
 
 def check_constants(section: str, constants: Mapping[str, float]) -> None:
-    """A ValueError with every constant of a section that is none or out of range."""
+    """Raise a ValueError with every unknown or out-of-range constant of a section."""
     faults = [f"{section}.{name}: {fault}" for name, value in constants.items() if (fault := constant_fault(name, value))]
     if faults:
         raise ValueError("; ".join(faults))
@@ -92,11 +92,11 @@ _FIRST_WORDS: Final[Mapping[str, type[KernelConstants]]] = {
     "generation": GenerationConstants,
     **dict.fromkeys(OPERATIONS, CollectiveConstants),
 }
-"""What a kind is, by the first word of its name."""
+"""Kinds of kernels by the first word of their name."""
 
 
 def constants_form(kind: str) -> type[KernelConstants]:
-    """Which constants kernels of that kind have; a ValueError where there is no such kind."""
+    """Names of the constants for kernels of that kind; a ValueError if the kind is unknown."""
     word = kind.partition(" ")[0]
     if word not in _FIRST_WORDS:
         raise ValueError(f"kernels.{kind}: {quoted(word)} is no kind of kernels (one of {', '.join(_FIRST_WORDS)})")
@@ -104,7 +104,7 @@ def constants_form(kind: str) -> type[KernelConstants]:
 
 
 def kernel_constants(kind: str, figures: Mapping[str, float]) -> KernelConstants:
-    """The constants of one kind of kernels; a ValueError with whatever is wrong with them."""
+    """The constants of one kind of kernels; a ValueError with every fault."""
     form = constants_form(kind)
     names = [field.name for field in fields(form)]
     strange = [name for name in figures if name not in names]
@@ -126,10 +126,10 @@ def _remedy(name: str, names: list[str]) -> str:
 # What the registries describe: devices, technologies and networks by name, each figure with its source.
 
 STACKS: Final = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
-"""Those of which a device may have a set. Megatron-LM is what came before its core, up to 2022, also on DeepSpeed: runs had it, questions
-have what is launched today."""
+"""Stacks for which a device may have a calibration set. Megatron-LM is Megatron-Core's predecessor until 2022, also on DeepSpeed: measured
+runs use it, questions use current stacks."""
 Figures = dict[str, Annotated[float, Bounds(0.0)]]
-"""By name: values of the model's constants, or errors by source."""
+"""Values of constants, or errors by source, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,16 @@ class NetworkEntry:
 
 @dataclass(frozen=True, slots=True)
 class StackEntry:
-    """The set of a stack on a device."""
+    """The calibration set of a stack on a device."""
 
-    constants: Annotated[Figures, Doc("those that differ from the device's own")]
-    versions: Annotated[str, Prose(), Doc("of the stack that it was fitted to, or holds for")] = ""
-    taken_over: Annotated[str, Prose(), Doc("device, or `device with stack`, whose set this is; after a comma how")] = ""
-    rows: Annotated[dict[str, Positive], Doc("distinct measured runs that it was fitted to, by who measured")] = field(default_factory=dict)
-    error: Annotated[float | None, Bounds(0.0), Doc("their mean absolute relative error")] = None
-    left_out: Annotated[Figures, Doc("the same of each by constants fitted without it")] = field(default_factory=dict)
+    constants: Annotated[Figures, Doc("constants that differ from the device's own")]
+    versions: Annotated[str, Prose(), Doc("versions of the stack to which the set was fitted or applies")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device, or `device with stack`, whose set this is; after a comma, how it was taken over")] = ""
+    rows: Annotated[dict[str, Positive], Doc("number of distinct measured runs in the fit, by source")] = field(default_factory=dict)
+    error: Annotated[float | None, Bounds(0.0), Doc("mean absolute relative error on these runs")] = None
+    left_out: Annotated[Figures, Doc("mean absolute relative error per source, with constants fitted without that source")] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         if self.rows and self.taken_over:
@@ -162,31 +164,31 @@ class StackEntry:
 
     @property
     def runs(self) -> int:
-        """That it was fitted to."""
+        """Number of runs in the fit."""
         return sum(self.rows.values())
 
     @property
     def expected(self) -> float | None:
-        """The mean error of a run by constants that were fitted without whoever measured it; None where nobody could be left out."""
+        """Mean leave-one-source-out error of a run; None if there is only one source."""
         counted = sum(self.rows[name] for name in self.left_out)
         return sum(self.rows[name] * error for name, error in self.left_out.items()) / counted if counted else None
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationEntry:
-    """Where fitted constants come from, and what they leave unexplained."""
+    """Provenance and residuals of the fitted constants."""
 
-    rows: Annotated[dict[str, Positive], Doc("measured step times by source")]
-    error: Annotated[float, Bounds(0.0), Doc("mean absolute relative error of all rows, each with its weight in the fit")]
+    rows: Annotated[dict[str, Positive], Doc("number of measured step times, by source")]
+    error: Annotated[float, Bounds(0.0), Doc("mean absolute relative error of all rows, with their weights in the fit")]
     errors: Annotated[Figures, Doc("mean absolute relative error by source")]
-    left_out: Annotated[Figures, Doc("the same for each source by constants fitted without it")]
-    left_out_by_model: Annotated[Figures, Doc("the same, each row by constants fitted without its model's hidden size")]
-    below: Annotated[dict[str, Ratio], Doc("share of the rows that are faster than all three sets of constants say")]
-    above: Annotated[dict[str, Ratio], Doc("share of the rows that are slower")]
+    left_out: Annotated[Figures, Doc("mean absolute relative error of each source with constants fitted without it")]
+    left_out_by_model: Annotated[Figures, Doc("mean absolute relative error with constants fitted without the row's hidden size")]
+    below: Annotated[dict[str, Ratio], Doc("share of rows faster than predicted by all three sets of constants")]
+    above: Annotated[dict[str, Ratio], Doc("share of rows slower than predicted by all three sets of constants")]
     at_bound: Annotated[tuple[str, ...], Doc("constants that ended on a bound")]
     uncertainty: Annotated[
         dict[str, tuple[Annotated[float, Bounds(0.0)], ...]],
-        Doc("10th and 90th percentile of each constant over resampled fits, and what leaving a source out gives"),
+        Doc("10th and 90th percentile of each constant over resampled fits, and its values when a source is left out"),
     ]
     left_out_below: Annotated[dict[str, Ratio], Doc("`below` of each source by constants fitted without it")] = field(default_factory=dict)
     left_out_above: Annotated[dict[str, Ratio], Doc("`above` of each source by constants fitted without it")] = field(default_factory=dict)
@@ -199,12 +201,12 @@ class CalibrationEntry:
 
 @dataclass(frozen=True, slots=True)
 class KernelsEntry:
-    """One kind of kernels that were measured alone, as `crossopt calibrate --of` prints it. Steps are not priced by it."""
+    """Constants of one kind of kernels measured alone, as `crossopt calibrate --of` prints them; not used for steps."""
 
     constants: Annotated[dict[str, Annotated[float, Bounds(0.0)]], Doc("in SI units and shares, by name")]
     rows: Annotated[Positive, Doc("measured kernels")]
-    error: Annotated[float, Bounds(0.0), Doc("their mean absolute relative error")]
-    left_out: Annotated[Figures, Doc("the same by constants fitted without the shapes of a fifth of them, over all and by size")] = field(
+    error: Annotated[float, Bounds(0.0), Doc("mean absolute relative error")]
+    left_out: Annotated[Figures, Doc("cross-validated mean error by fifths of the shapes, overall and by size")] = field(
         default_factory=dict
     )
     at_bound: Annotated[tuple[str, ...], Doc("constants that ended on a bound")] = ()
@@ -212,61 +214,57 @@ class KernelsEntry:
 
 @dataclass(frozen=True, slots=True)
 class RangeEntry:
-    """Between which factors of what is stated a figure may lie."""
+    """Range of a figure as factors of the stated value."""
 
-    low: Annotated[float, NonZero(), Bounds(0.0, 1.0), Doc("times the figure, at the least")]
-    high: Annotated[float, Bounds(1.0), Doc("times the figure, at the most")]
-    source: Annotated[str, Prose(), Doc("who says so")]
+    low: Annotated[float, NonZero(), Bounds(0.0, 1.0), Doc("smallest factor")]
+    high: Annotated[float, Bounds(1.0), Doc("largest factor")]
+    source: Annotated[str, Prose(), Doc("source of the range")]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceEntry:
-    """A device one can buy; what is left out is derived from the nearest class of devices, and told."""
+    """A device on the market. Omitted figures are derived from the nearest class of devices and reported."""
 
     peak: Annotated[dict[str, Throughput], NonZero(), Doc("dense matrix peak by precision: fp32, bf16, fp16, fp8, fp4")]
     dram: Annotated[Memory, Doc("the memory beside the die")]
     network: Annotated[NetworkEntry, Doc("links, seen from one device")]
-    vector_peak: Annotated[Throughput, NonZero(), Derived(), Doc("of work that is no matrix product; goes with the peak")]
+    vector_peak: Annotated[Throughput, NonZero(), Derived(), Doc("throughput outside matrix products; default: in proportion to the peak")]
     bundles: Annotated[Positive, Derived(), Doc("streaming multiprocessors")]
-    l2: Annotated[Memory, Derived(), Doc("the last level on the die; its bandwidth goes with the peak")]
+    l2: Annotated[Memory, Derived(), Doc("the last-level on-die cache; default bandwidth: in proportion to the peak")]
     l1: Annotated[Memory, Derived(), Doc("all L1 memories together")]
     registers: Annotated[Memory, Derived(), Doc("all registers together")]
-    power: Annotated[Power, Derived(), Doc("the rating; goes with the peak")]
-    idle_power: Annotated[Power, Derived(), Doc("drawn when nothing runs; a share of the rating")]
-    energy_per_flop: Annotated[Figures, Derived(), Doc("joules, by precision; from half of the power above idle")]
+    power: Annotated[Power, Derived(), Doc("power rating; default: in proportion to the peak")]
+    idle_power: Annotated[Power, Derived(), Doc("idle power; default: a share of the rating")]
+    energy_per_flop: Annotated[Figures, Derived(), Doc("joules per FLOP by precision; default: from half of the power above idle")]
     die_area: Annotated[Area, Derived(), Doc("of the die")]
     package_area: Annotated[Area, Derived(), Doc("of the package")]
     register_traffic: Annotated[NotNegative, Derived(), Doc("register bytes per matrix FLOP")]
-    reserved_memory: Annotated[Bytes, Derived(), Doc("that framework, runtime and fragmentation take")]
-    devices_per_node: Annotated[Positive, Derived(), Doc("of a node as it is usually bought")]
-    name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
-    sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
-    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults, or from the class's")] = field(
-        default_factory=dict
-    )
-    optimistic: Annotated[Figures, Doc("what differs from them for runs as fast as one in twenty")] = field(default_factory=dict)
-    pessimistic: Annotated[Figures, Doc("what differs from them for runs as slow as one in twenty")] = field(default_factory=dict)
-    stacks: Annotated[dict[str, StackEntry], Doc("sets of constants by the stack which launches")] = field(default_factory=dict)
-    versions: Annotated[str, Prose(), Doc("stacks and versions whose runs the constants were fitted to")] = ""
-    taken_over: Annotated[str, Prose(), Doc("device whose fitted constants these are, where they are another's")] = ""
-    calibration: Annotated[CalibrationEntry | None, Doc("of those constants, where they were fitted")] = None
-    kernels: Annotated[dict[str, KernelsEntry], Doc("constants of operators alone, by the kind of their kernels")] = field(
-        default_factory=dict
-    )
-    ranges: Annotated[dict[str, RangeEntry], Doc("of figures by section and name, as `l2.bandwidth`; beside them the class's")] = field(
-        default_factory=dict
-    )
+    reserved_memory: Annotated[Bytes, Derived(), Doc("reserved by framework, runtime and fragmentation")]
+    devices_per_node: Annotated[Positive, Derived(), Doc("devices per node as usually sold")]
+    name: Annotated[str | None, Doc("name in results; default: the file's name")] = None
+    sources: Annotated[dict[str, str], Prose(), Doc("source of each figure")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("model constants that differ from the defaults or the class's")] = field(default_factory=dict)
+    optimistic: Annotated[Figures, Doc("optimistic constants, as differences: 1 run in 20 is faster")] = field(default_factory=dict)
+    pessimistic: Annotated[Figures, Doc("pessimistic constants, as differences: 1 run in 20 is slower")] = field(default_factory=dict)
+    stacks: Annotated[dict[str, StackEntry], Doc("calibration sets by training stack")] = field(default_factory=dict)
+    versions: Annotated[str, Prose(), Doc("stacks and versions of the runs used in the fit")] = ""
+    taken_over: Annotated[str, Prose(), Doc("device from which fitted constants are taken over")] = ""
+    calibration: Annotated[CalibrationEntry | None, Doc("provenance of fitted constants")] = None
+    kernels: Annotated[dict[str, KernelsEntry], Doc("constants of single operators by kind of kernels")] = field(default_factory=dict)
+    ranges: Annotated[
+        dict[str, RangeEntry], Doc("uncertainty ranges by section and figure, such as `l2.bandwidth`; in addition to the class's")
+    ] = field(default_factory=dict)
     derived: Annotated[tuple[str, ...], Key(None)] = ()
-    """What its file leaves out, with what was taken instead (`data_sheets`)."""
+    """Figures missing from the file, with the values used instead (`data_sheets`)."""
     like: Annotated[str, Key(None)] = ""
-    """The class of devices from which that is."""
+    """The device class from which these values are taken."""
 
     def __post_init__(self) -> None:
         self.check_given({one.name: getattr(self, one.name) for one in fields(self)})
 
     @staticmethod
     def check_given(values: Mapping[str, Any]) -> None:
-        """Refuse figures of a device that do not go together; energies may be left out, but not some of them."""
+        """Refuse inconsistent figures of a device; energies are given for all precisions or for none."""
         if bool(values.get("optimistic")) != bool(values.get("pessimistic")):
             raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
         if not (peak := values["peak"]):
@@ -302,7 +300,7 @@ _RANGED = {**dict.fromkeys(("dram", "l2", "l1", "registers"), _OF_MEMORY), **dic
 
 
 def check_stacks(stacks: Mapping[str, StackEntry]) -> None:
-    """A ValueError with every name that is no stack, and every constant that is none or out of range."""
+    """Raise a ValueError with every unknown stack and every unknown or out-of-range constant."""
     for name, entry in stacks.items():
         if name not in STACKS:
             guess = nearest(name, STACKS)[:1]
@@ -313,36 +311,36 @@ def check_stacks(stacks: Mapping[str, StackEntry]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShareEntry:
-    """The split that a chip has where nothing else is chosen: shares of the die area, of the power, and of the die edge."""
+    """The default split of a chip: shares of die area, power and die edge."""
 
-    die_area: Annotated[Area, NonZero(), Doc("of the usual chip, all its dies together")]
+    die_area: Annotated[Area, NonZero(), Doc("of the usual chip, all dies together")]
     package_area: Annotated[Area, NonZero(), Doc("of the largest interposer")]
     power: Annotated[Power, NonZero(), Doc("of all its parts")]
     areas: Annotated[Parts, Doc("shares of the die area")]
     powers: Annotated[Parts, Doc("shares of the power")]
     hbm_edge: Annotated[Ratio, Doc("share of the die's edge for stacks")]
-    node_network_edge: Annotated[Ratio, Doc("for links inside a node")]
-    network_edge: Annotated[Ratio, Doc("for links between nodes")]
+    node_network_edge: Annotated[Ratio, Doc("share of die edge for links inside a node")]
+    network_edge: Annotated[Ratio, Doc("share of die edge for links between nodes")]
     dies: Annotated[Positive, Doc("of the usual chip")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationEntry:
-    """What another generation of stacked memory changes, as factors of energy and voltage and as figures for the rest."""
+    """Changes by a generation of stacked memory: factors of energy and voltage, absolute figures for the rest."""
 
     stack_capacity: Annotated[Bytes, Doc("of one stack")]
     stack_area: Annotated[Area, Doc("of the package under it")]
     links_per_stack: Annotated[Positive, Doc("wires of one stack")]
     nominal_frequency: Annotated[Frequency, Doc("bits a second on one wire")]
-    energy_factor: Annotated[float, Bounds(0.0), Doc("by which the energy of a bit differs")]
-    voltage_factor: Annotated[float, Bounds(0.0), Doc("by which the nominal voltage differs")]
-    controller_factor: Annotated[float, Bounds(0.0), Doc("by which the area of a stack's controller differs")] = 1.0
-    stack_edge: Annotated[Length | None, Doc("of the die's edge along which one stack lies, where it differs")] = None
+    energy_factor: Annotated[float, Bounds(0.0), Doc("factor on the energy per bit")]
+    voltage_factor: Annotated[float, Bounds(0.0), Doc("factor on the nominal voltage")]
+    controller_factor: Annotated[float, Bounds(0.0), Doc("factor on the area of a stack's controller")] = 1.0
+    stack_edge: Annotated[Length | None, Doc("of die edge per stack, if it differs")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class PricesEntry:
-    """What chips of a technology cost where a question gives no prices: what making them takes, without anybody's margin."""
+    """Prices of a technology's chips if a question gives none: manufacturing cost without margins."""
 
     wafers: Annotated[dict[str, Money], Doc("of a processed wafer, by logic node")]
     stacks: Annotated[dict[str, Money], Doc("of a memory stack, by generation")]
@@ -350,12 +348,12 @@ class PricesEntry:
     package: Annotated[Money, Doc("substrate, test and assembly, with the device's share of board and host")]
     interposer: Annotated[float, As(Prices)] = 0.0
     bonding_loss: Annotated[float, As(Prices)] = 0.0
-    lane: Annotated[Money, Doc("port, optics, cables and switches for one wire of the links between nodes")] = 0.0
+    lane: Annotated[Money, Doc("of port, optics, cables and switches per wire of the links between nodes")] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TechnologyEntry:
-    """A technology: what one core, bit, stack and wire takes, the scaling of later generations, and the usual split of a chip."""
+    """A technology: figures per core, bit, stack and wire, scaling to later generations, and the default split of a chip."""
 
     core: Annotated[CoreTechnology, Doc("matrix cores")]
     registers: Annotated[SramTechnology, Doc("registers")]
@@ -364,32 +362,34 @@ class TechnologyEntry:
     dram: Annotated[DramTechnology, Doc("stacked memory")]
     node_network: Annotated[LinkTechnology, Doc("wires inside a node")]
     network: Annotated[LinkTechnology, Doc("wires between nodes")]
-    split: Annotated[ShareEntry, Doc("what a chip's parts take where nothing is chosen")]
+    split: Annotated[ShareEntry, Doc("shares of a chip's resources by default")]
     logic_nodes: Annotated[
         dict[str, Annotated[int, Bounds(0)] | Node],
-        Doc("names of logic nodes, and how many steps of the case study's scaling each is on, or its own factors"),
+        Doc("logic nodes: name, and number of scaling steps of the case study, or factors"),
     ]
-    network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("names of network generations, and their scaling steps")]
+    network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("network generations: name and number of scaling steps")]
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
-    reserved_memory: Annotated[Bytes, Doc("that framework, runtime and fragmentation take")]
-    uncore: Annotated[Uncore, Doc("what a chip has beside its parts")] = field(default_factory=Uncore)
+    reserved_memory: Annotated[Bytes, Doc("reserved by framework, runtime and fragmentation")]
+    uncore: Annotated[Uncore, Doc("the uncore: what a chip has beside its parts")] = field(default_factory=Uncore)
     sustained: Annotated[
         dict[str, Activity],
-        Doc("names of the kernels that draw most, and how busy each part is in them; without any every part is counted at its peak"),
+        Doc("activity of each part in the most demanding kernels, by name; by default every part counts at its peak"),
     ] = field(default_factory=dict)
-    power_density: Annotated[PowerPerArea | None, Doc("that its usual cooling takes away from a die")] = None
-    reticle: Annotated[Area | None, Doc("of the largest die that can be exposed; without a limit where nothing is said")] = None
-    die_links: Annotated[DieLinks | None, Doc("wires between dies; a package holds one die where nothing is said")] = None
+    power_density: Annotated[PowerPerArea | None, Doc("that the usual cooling removes from a die")] = None
+    reticle: Annotated[Area | None, Doc("of the largest die (reticle limit); unlimited by default")] = None
+    die_links: Annotated[DieLinks | None, Doc("wires between dies; by default a package holds one die")] = None
     upper_dies: Annotated[
-        UpperDies | None, Doc("dies of cores, registers and L1 that are stacked on the others; one kind of die holds all else")
+        UpperDies | None, Doc("dies of cores, registers and L1 stacked on the others; by default one kind of die holds everything")
     ] = None
-    name: Annotated[str | None, Doc("what results call it; the name of its file where nothing is said")] = None
-    sources: Annotated[dict[str, str], Prose(), Doc("where each figure is from")] = field(default_factory=dict)
-    efficiency: Annotated[Figures, Doc("constants of the model that differ from their defaults")] = field(default_factory=dict)
-    constants: Annotated[str | None, Doc("instead of them: the device of `crossopt list hardware` whose fitted constants these are")] = None
-    prices: Annotated[PricesEntry | None, Doc("of chips, where a question gives none")] = None
+    name: Annotated[str | None, Doc("name in results; default: the file's name")] = None
+    sources: Annotated[dict[str, str], Prose(), Doc("source of each figure")] = field(default_factory=dict)
+    efficiency: Annotated[Figures, Doc("model constants that differ from their defaults")] = field(default_factory=dict)
+    constants: Annotated[
+        str | None, Doc("instead of `efficiency`: the device of `crossopt list hardware` whose fitted constants apply")
+    ] = None
+    prices: Annotated[PricesEntry | None, Doc("prices of chips if a question gives none")] = None
     ranges: Annotated[
-        dict[str, RangeEntry], Doc("of figures by section and name, such as `core.area`; a fifth either way where nothing is said")
+        dict[str, RangeEntry], Doc("uncertainty ranges by section and figure, such as `core.area`; a fifth either way by default")
     ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -409,7 +409,7 @@ class TechnologyEntry:
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """A network that can be trained; exactly one of the shapes."""
+    """A network that can be trained; exactly one shape."""
 
     source: Annotated[str, Prose(), Doc("where the shapes are from")]
     transformer: Annotated[Transformer | None, Doc("its shapes")] = None
@@ -424,15 +424,15 @@ class ModelEntry:
 # fitted one. Which versions of the stack ran, or are alike, is said beside it. A question that names no stack has the set of the usual one.
 
 USUAL: Final = "megatron-core"
-"""The stack whose set prices a question that names none."""
+"""The stack whose calibration set applies if a question names none."""
 OWN: Final = "own"
-"""In the place of a stack: the device's own constants, whatever sets it has."""
+"""In place of a stack: use the device's own constants."""
 _WITH: Final = " with "
-"""Between a device and a stack of which a set is taken over."""
+"""Separator between device and stack from which a set is taken over."""
 
 
 def carried(stacks: Mapping[str, StackEntry], device: str) -> dict[str, StackEntry]:
-    """The sets of a device as another one has them that takes them over."""
+    """The sets of a device, as used by a device that takes them over."""
     return {
         name: replace(entry, taken_over=entry.taken_over or f"{device}{_WITH}{name}", rows={}, error=None, left_out={})
         for name, entry in stacks.items()
@@ -440,19 +440,19 @@ def carried(stacks: Mapping[str, StackEntry], device: str) -> dict[str, StackEnt
 
 
 def lender(entry: StackEntry) -> tuple[str, str]:
-    """Whose set this is: a device and a stack; two empty words where it is nobody else's."""
+    """Device and stack from which this set is taken over; two empty strings if it is its own."""
     device, _, stack = entry.taken_over.partition(",")[0].partition(_WITH)
     return device, stack
 
 
 def constants_for(stacks: Mapping[str, StackEntry], stack: str | None) -> dict[str, float]:
-    """What differs for the stack, the usual one where none is named; nothing where the device's own constants hold."""
+    """Constants changed by the stack (default stack if none is named); empty if the device's own constants apply."""
     entry = stacks.get(stack or USUAL)
     return {} if entry is None else entry.constants
 
 
 def set_text(name: str, entry: DeviceEntry, stack: str | None) -> str:
-    """Which set prices runs of the device with that stack, of which versions, and where it is from, in one line."""
+    """One line on the calibration set for runs of that device and stack: versions and provenance."""
     if (found := entry.stacks.get(stack or USUAL)) is not None:
         unnamed = "" if stack else ", as no stack is named"
         return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_text(found)}"
@@ -461,7 +461,7 @@ def set_text(name: str, entry: DeviceEntry, stack: str | None) -> str:
 
 
 def stack_text(entry: StackEntry, *, named: bool = False) -> str:
-    """Where the set of a stack is from; with the names of those who measured, or their number."""
+    """Provenance of a stack's set, with the names of its sources or their number."""
     if entry.rows:
         of = _listed(entry.rows) if named else f"{len(entry.rows)} source{'' if len(entry.rows) == 1 else 's'}"
         return f"fitted to {_runs(entry.runs)} of {of}{_left_out(entry.expected, 'a source')}"
@@ -469,7 +469,7 @@ def stack_text(entry: StackEntry, *, named: bool = False) -> str:
 
 
 def own_text(entry: DeviceEntry) -> str:
-    """Where the device's own constants are from."""
+    """Provenance of the device's own constants."""
     if entry.taken_over:
         return f"taken over from {entry.taken_over}"
     if (fit := entry.calibration) is not None:
@@ -478,7 +478,7 @@ def own_text(entry: DeviceEntry) -> str:
 
 
 def _by_model(fit: CalibrationEntry) -> float | None:
-    """The error by constants fitted without a row's hidden size, all sources alike."""
+    """Leave-one-hidden-size-out error, averaged over sources."""
     return sum(fit.left_out_by_model.values()) / len(fit.left_out_by_model) if fit.left_out_by_model else None
 
 
@@ -506,13 +506,13 @@ def _versions(words: str) -> str:
 # fitted constants of that class.
 
 CLASSES: Final = ("a100-80g", "h100-sxm", "b200")
-"""Devices of the registry that others may be like; each says everything."""
+"""Devices of the registry that serve as classes for others; their files are complete."""
 _SPEEDS: Final = {"l2", "l1", "registers"}
-"""Memories whose bandwidth goes with the peak."""
+"""Memories whose default bandwidth is in proportion to the peak."""
 
 
 def completed(sheet: Given[DeviceEntry], known: Callable[[str], DeviceEntry]) -> DeviceEntry:
-    """The device with every figure and constant; `known` gives the classes, and is not asked where nothing is left out."""
+    """The device with every figure and constant. `known` gives the classes, and is called only if figures are missing."""
     given = dict(sheet.values)
     left_out = [slot.name for slot in slots_of(DeviceEntry) if slot.mark(Derived) is not None and slot.name not in given]
     missing = [name for name in left_out if name != "energy_per_flop"]
@@ -542,43 +542,43 @@ def completed(sheet: Given[DeviceEntry], known: Callable[[str], DeviceEntry]) ->
 
 
 def derived_text(entry: DeviceEntry) -> str:
-    """What was derived and from what, in a sentence; nothing where the file says everything."""
+    """One sentence on derived figures and their source; empty if the file is complete."""
     return f"as of the nearest class, {entry.like}: {', '.join(entry.derived)}" if entry.derived else ""
 
 
 def _nearest(peaks: Mapping[str, float], known: Callable[[str], DeviceEntry]) -> tuple[str, float]:
-    """The class whose peak is nearest, and how much faster the device is."""
+    """The class with the nearest peak, and the ratio of the peaks."""
     ratios = {name: _peak(peaks) / _peak(known(name).peak) for name in CLASSES}
     name = min(ratios, key=lambda one: abs(log(ratios[one])))
     return name, ratios[name]
 
 
 def _peak(peaks: Mapping[str, float]) -> float:
-    """At 16 bits, or the greatest where it has none."""
+    """Peak at 16 bits, or the greatest if there is none."""
     return next((peaks[name] for name in ("bf16", "fp16") if name in peaks), max(peaks.values()))
 
 
 def _scaled(part: str, usual: Any, ratio: float) -> Any:  # noqa: ANN401 - of any part
-    """A part of the class, at the speed of the device."""
+    """A part of the class, scaled by the ratio of the peaks."""
     if part in ("vector_peak", "power"):
         return _rounded(usual * ratio)
     return replace(usual, bandwidth=_rounded(usual.bandwidth * ratio)) if part in _SPEEDS else usual
 
 
 def _rounded(figure: float) -> float:
-    """No more digits than such a figure can be right to."""
+    """Rounded to the digits that a derived figure can have."""
     return float(f"{figure:.3g}")
 
 
 def _links_left_out(network: Given[NetworkEntry]) -> list[str]:
-    """Links of which something is left out."""
+    """Links with missing figures."""
     links = {level: link for level in ("node", "cluster", "pod") if (link := network.get(level)) is not None}
     told = [] if "cluster" in links else ["network.cluster"]
     return told + [f"network.{level}.latency" for level, link in links.items() if link.get("latency") is None]
 
 
 def _network(given: Given[NetworkEntry], like: NetworkEntry | None) -> NetworkEntry:
-    """The links; those of the class fill what is left out."""
+    """The links, with missing figures taken from the class."""
     inner, outer = (like.node, like.cluster) if like else (None, None)
     node, cluster, pod = _link(given.get("node"), inner), _link(given.get("cluster"), outer), given.get("pod")
     if node is None or cluster is None:

@@ -21,7 +21,7 @@ Config = Mapping[str, Any]
 
 
 def whole_number(config: Config, keys: tuple[str, ...], usual: int = 0) -> int:
-    """The whole number above zero at the first of these keys that is given, else the usual one, which 0 says there is not."""
+    """The positive integer at the first of these keys that is present, else `usual`, where 0 means required."""
     key = next((key for key in keys if config.get(key) is not None), None)
     if key is None and not usual:
         raise ValueError(f"{quoted(keys[0])} is missing, a whole number is needed")
@@ -29,13 +29,13 @@ def whole_number(config: Config, keys: tuple[str, ...], usual: int = 0) -> int:
 
 
 def optional(config: Config, *keys: str, usual: int = 0) -> int:
-    """The whole number above zero at the first of these keys that is given, or the usual one where there is none."""
+    """The positive integer at the first of these keys that is present, or `usual`."""
     key = next((key for key in keys if config.get(key) is not None), None)
     return usual if key is None else checked(key, config[key])
 
 
 def count(config: Config, key: str) -> int:
-    """The whole number at this key, which may be zero, as it is where there is none."""
+    """The non-negative integer at this key; 0 if absent."""
     return 0 if config.get(key) in (None, 0) and not isinstance(config.get(key), bool) else checked(key, config[key])
 
 
@@ -60,7 +60,7 @@ def share(config: Config, key: str, usual: float) -> float:
 
 
 def capped(config: Config, key: str, usual: bool) -> bool:
-    """Whether there is a cap at this key, which null says there is not."""
+    """Whether this key sets a cap; null means none."""
     value = config.get(key, 1.0 if usual else None)
     if value is not None and (not isinstance(value, int | float) or isinstance(value, bool) or not value > 0):
         raise ValueError(f"{quoted(key)} is {shown(value)}, a number above zero or null is needed")
@@ -80,7 +80,7 @@ More = Callable[[Config, int], Fields]
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """What one family of models calls its figures, first the usual key, and what it always has."""
+    """The key names of a model family, the usual key first, and its fixed properties."""
 
     layers: tuple[str, ...] = ("num_hidden_layers",)
     hidden: tuple[str, ...] = ("hidden_size",)
@@ -88,20 +88,20 @@ class _Dialect:
     ffn: tuple[str, ...] = ("intermediate_size",)
     sequence: tuple[str, ...] = ("max_position_embeddings",)
     dropouts: tuple[tuple[str, float], ...] = (("attention_dropout", 0.0),)
-    """Keys of probabilities, and what holds where a key is absent."""
+    """Keys of dropout probabilities, with their defaults."""
     gated: bool = False
     bent: Activation = "usual"
-    """Where no key says otherwise, or whatever a key says of it."""
+    """Fixed fields, or defaults of fields without a key."""
     tied: bool = False
     learned_positions: bool = False
     biases: tuple[Biased, ...] = ()
     flagged: tuple[tuple[str, bool, tuple[Biased, ...]], ...] = ()
-    """Keys that say whether more has biases, what holds where a key is absent, and what has them."""
+    """Keys for further biases, with their defaults and the biases they add."""
     usual_ffn: int = 0
-    """Width of the feed-forward part in hidden sizes where no key gives it; 0 where the key is needed."""
+    """Default width of the feed-forward part in hidden sizes; 0 if the key is required."""
     usual_sequence: int = 0
     usual_head: int = 0
-    """Width of a head where no key gives it; 0 means that heads share the hidden size."""
+    """Default width of a head; 0 means hidden size over heads."""
     more: tuple[More, ...] = ()
 
 
@@ -113,7 +113,7 @@ _ALL: Final[tuple[Biased, ...]] = (*_ATTENTION, "feed-forward", "norms")
 
 
 def _windows(config: Config, layers: int, usual: int, far: int) -> Fields:
-    """The window, and how many layers attend to all tokens all the same: as `layer_types` says, or else so many."""
+    """The window, and the number of layers with full attention, by `layer_types` or a default."""
     width = optional(config, "sliding_window") if "sliding_window" in config else usual
     types = config.get("layer_types")
     if types is not None:
@@ -136,12 +136,12 @@ def _mistral(config: Config, layers: int) -> Fields:
 
 
 def _every_second(usual: int) -> More:
-    """Layers attend to a window and to all tokens in turn."""
+    """Layers alternate between window and full attention."""
     return lambda config, layers: _windows(config, layers, usual, layers // 2)
 
 
 def _upper_windows(config: Config, layers: int) -> Fields:
-    """The first layers attend to all tokens, where windows are used at all."""
+    """The first layers have full attention, if windows are used at all."""
     if not flag(config, "use_sliding_window", False):
         return {}
     return _windows(config, layers, 4096, min(optional(config, "max_window_layers", usual=28), layers))
@@ -175,7 +175,7 @@ def _caps(config: Config, usual: bool) -> Fields:
 
 
 def _experts(config: Config, key: str) -> Fields:
-    """Experts to choose from, of their own width where there is one."""
+    """The number of experts, and their own width if there is one."""
     return {
         "experts": whole_number(config, (key, "num_local_experts", "num_experts")),
         "experts_per_token": whole_number(config, ("num_experts_per_tok", "experts_per_token")),
@@ -192,7 +192,7 @@ def _gpt_oss(config: Config, layers: int) -> Fields:
 
 
 def _deepseek(config: Config, layers: int) -> Fields:
-    """Latent attention, whose number of key-value heads says nothing, and experts after the first layers."""
+    """Latent attention (the number of key-value heads is ignored), and experts after the first layers."""
     if optional(config, "moe_layer_freq", usual=1) != 1:
         raise ValueError("'moe_layer_freq' is not 1: experts in some layers only are not modelled, but for first layers without them")
     if flag(config, "attention_bias", False):
@@ -214,7 +214,7 @@ def _deepseek(config: Config, layers: int) -> Fields:
 
 
 def _falcon(config: Config, layers: int) -> Fields:
-    """One key-value head unless the newer architecture or a flag says otherwise; blocks in parallel with one norm or two."""
+    """One key-value head unless the newer architecture or a flag says otherwise; parallel blocks with one or two norms."""
     del layers
     newer = flag(config, "new_decoder_architecture", False)
     parallel, single = flag(config, "parallel_attn", True), flag(config, "multi_query", True)
@@ -316,7 +316,7 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
 
 
 def transformer_from_config(config: Config) -> Transformer:
-    """The shapes that a parsed `config.json` gives; a ValueError for a model or a figure that cannot be used."""
+    """The shapes in a parsed `config.json`; a ValueError for unsupported models or figures."""
     kind = config.get("model_type")
     _refuse_towers(config)
     if not isinstance(kind, str) or kind not in _DIALECTS:
@@ -352,7 +352,7 @@ def _biases(config: Config, dialect: _Dialect) -> bool | tuple[Biased, ...]:
 
 
 def _activation(config: Config, dialect: _Dialect) -> Activation:
-    """Of gated parts GELU in any of its forms is told apart from SiLU; what others have is not read."""
+    """Activation of gated parts: GELU in any form, or SiLU; not read for other networks."""
     told = config.get("hidden_activation") or config.get("hidden_act")
     if not dialect.gated or dialect.bent == "clamped-quick-gelu" or not isinstance(told, str):
         return dialect.bent
@@ -360,7 +360,7 @@ def _activation(config: Config, dialect: _Dialect) -> Activation:
 
 
 def _refuse_towers(config: Config) -> None:
-    """A model of text and pictures has a configuration for each."""
+    """Refuse multimodal models, which have a configuration for each tower."""
     towers = [key for key in ("vision_config", "audio_config") if config.get(key) is not None]
     if towers or config.get("text_config") is not None:
         what = f"{quoted(towers[0])} describes a tower that is not modelled" if towers else "'text_config' holds the shapes"
@@ -368,13 +368,13 @@ def _refuse_towers(config: Config) -> None:
 
 
 def _refuse_projected_embedding(config: Config, hidden: int) -> None:
-    """OPT-350m has an embedding narrower than its layers, which no shape here describes."""
+    """OPT-350m has embeddings narrower than its layers, which the shapes here cannot describe."""
     if optional(config, "word_embed_proj_dim") not in (0, hidden):
         raise ValueError("'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled")
 
 
 def config_in(text: str, source: str) -> Config:
-    """The JSON object in the text of a file; a ValueError of one sentence if it is none."""
+    """The JSON object in the text of a file; a ValueError in one sentence if there is none."""
     try:
         config = read_strictly(text)
     except JsonError as error:
@@ -385,7 +385,7 @@ def config_in(text: str, source: str) -> Config:
 
 
 def text_of(path: Path) -> str:
-    """The text of a `config.json`; a ValueError of one sentence for all but a regular file of at most `LARGEST` bytes."""
+    """The text of a `config.json`; a ValueError in one sentence unless it is a regular file of at most `LARGEST` bytes."""
     try:
         data = bytes_of(path, LARGEST, "name a model's config.json")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Public runs with which the model was compared, by training stack and device: how many, how far off, on how many devices at the most.
+"""Errors on public runs by training stack and device: number of runs, mean error, and the largest number of devices.
 
 Where there is none of a stack on a device, its constants were taken over, and what that costs is known where runs came later.
 
@@ -25,14 +25,14 @@ class Measured:
 
     runs: int
     error: float
-    """Of |predicted / measured - 1|, the mean over the runs."""
+    """Mean over the runs of |predicted / measured - 1|."""
     most: float | None
     devices: int
-    """Of the largest run."""
+    """Devices of the largest run."""
     fitted: bool = False
-    """Whether constants were fitted to them, so that others may be further off."""
+    """Whether the constants were fitted to these runs, so that other runs may have larger errors."""
     of: str = ""
-    """Whose they are, where not the stack's alone."""
+    """Source of the runs, where it is not the stack's own."""
 
 
 _PYTORCH: Final = "llm-foundry, torchtitan and fms-fsdp"
@@ -48,7 +48,7 @@ MEASURED: Final[Mapping[tuple[str, str], Measured]] = {
     ("fsdp", "a100-80g"): Measured(48, 0.03, 0.257, 128, fitted=True),  # llm-foundry, and fms-fsdp
     ("fsdp", "a100-40g"): Measured(56, 0.038, 0.224, 128, fitted=True),  # llm-foundry
 }
-"""All of dense networks."""
+"""All runs of dense networks."""
 _MEGATRON_ELSEWHERE: Final = 0.177
 """V100 by the constants of the A100, 15 runs; H100, B200 and GB200 were 6.3, 6.4 and 12.8 % off so."""
 _OTHERS_ELSEWHERE: Final = 0.17
@@ -59,19 +59,19 @@ BEYOND: Final = -0.25
 
 
 def elsewhere(stack: str) -> float:
-    """The most by which the model was off, in the mean over runs, of a stack on a device whose constants were taken over."""
+    """Largest mean error over runs of a stack on a device with constants taken over."""
     return _MEGATRON_ELSEWHERE if stack == USUAL else _OTHERS_ELSEWHERE
 
 
 def span_of(stack: str, device: str) -> int | None:
-    """Devices of the largest run of a stack on a device, or on any where there is none; None where the stack has none at all."""
+    """Devices of the largest run of a stack on a device, or on any if there is none; None if the stack has no runs."""
     if (found := MEASURED.get((stack, device))) is not None:
         return found.devices
     return max((one.devices for (of, _), one in MEASURED.items() if of == stack), default=None)
 
 
 def is_inside(stack: str, device: str, devices: int) -> bool:
-    """Whether runs of that stack on that device are known, and some on as many devices."""
+    """Whether runs of this stack on this device are known, including some on as many devices."""
     found = MEASURED.get((stack or USUAL, device))
     return found is not None and devices <= found.devices
 
@@ -145,14 +145,14 @@ SEEN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
         "tensor, context and pipeline ranks in 8 bits": (-0.311, -0.2, -0.193),
     },
 }
-"""Of dense networks, by stack: what is predicted over what was measured, less 1, in order; nothing of those with many runs."""
+"""Signed errors (predicted / measured - 1) on dense networks by stack, sorted; stacks with many runs are left out."""
 _MEGATRON: Final = "megatron"
 _KINDS: Final = ("tensor", "context", "pipeline")
 _BITS: Final[Mapping[Precision, int]] = {"fp4": 4, "fp8": 8, "bf16": 16, "fp16": 16, "fp32": 32}
 
 
 def features(model: Transformer, plan: Plan | KernelPlan) -> str:
-    """In words, such as `tensor and pipeline ranks in 8 bits`; of the settings of a plan by name its degrees count."""
+    """Kinds of parallelism and precision in words, such as `tensor and pipeline ranks in 8 bits`."""
     *most, last = [name for name in _KINDS if getattr(plan, name, 1) > 1] or ["data"]
     ranks = f"{', '.join(most)} and {last}" if most else last
     rows = " with scales of rows" if model.precision in NARROW and model.scaling == "rows" else ""
@@ -160,18 +160,18 @@ def features(model: Transformer, plan: Plan | KernelPlan) -> str:
 
 
 def known_errors(stack: str, plans: str) -> tuple[float, ...] | None:
-    """Of a stack's runs of such plans, Megatrons' together; none of them where there are many, nothing where there is no run."""
+    """Signed errors of a stack's runs with such plans, all Megatrons together; empty if there are many runs or none."""
     return SEEN.get(USUAL if not stack or stack.startswith(_MEGATRON) else stack, {}).get(plans)
 
 
 def _ranks(plans: str) -> frozenset[str]:
-    """The kinds of ranks in words of `features`."""
+    """The kinds of ranks named by `features`."""
     return frozenset(_KINDS) & frozenset(plans.partition(" ranks")[0].replace(",", "").split())
 
 
 def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
-    """A kind of ranks of such plans with which every run of the stack, whatever its bits, took longer than predicted, and beside each set
-    of other ranks one by more than taking constants over cost; with what all of them are off by, in order. Nothing where there is none."""
+    """A kind of ranks with which every run of the stack took longer than predicted, beyond the error of constants taken over. Nothing where
+    there is none."""
     name = USUAL if not stack or stack.startswith(_MEGATRON) else stack
     for kind in (one for one in _KINDS if one in _ranks(plans)):
         beside: dict[frozenset[str], list[float]] = {}
@@ -185,19 +185,19 @@ def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
 
 
 def short_alike(stack: str, plans: str) -> tuple[float, ...]:
-    """What all runs of just such plans are off by where each took longer than predicted, one by more than taking constants over cost."""
+    """Signed errors on runs with exactly these kinds of ranks if each exceeded the prediction, one by more than the taken-over error."""
     errors = known_errors(stack, plans) or ()
     off = elsewhere(USUAL if not stack or stack.startswith(_MEGATRON) else stack)
     return tuple(sorted(errors)) if errors and max(errors) < 0.0 and min(errors) < -off else ()
 
 
 def first_kind(plans: str) -> str:
-    """The first kind of ranks in words of `features`; empty of data ranks."""
+    """The first kind of ranks named by `features`; empty for data ranks."""
     return next((kind for kind in _KINDS if kind in _ranks(plans)), "")
 
 
 def errors_like(stack: str, plans: str, own: float | None = None) -> tuple[float, ...]:
-    """By which a range is to reach at the least; of a run that is known what others were off by."""
+    """Least half-width of a range; for runs among the known ones, the errors of the others."""
     known = known_errors(stack, plans)
     if known == _MANY:
         return _MANY

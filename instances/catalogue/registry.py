@@ -1,4 +1,4 @@
-"""Devices, technologies and networks by name, one YAML file each in the folder `registry`, and what crossflow makes of them."""
+"""Registries of devices, technologies and networks: one YAML file each in the folder `registry`, and their conversion for crossflow."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,32 +37,32 @@ Listed = Literal["hardware", "technologies", "workloads", "instances"]
 LISTED: Final[tuple[Listed, ...]] = ("hardware", "technologies", "workloads", "instances")
 T = TypeVar("T")
 _Sets = tuple[Efficiency, tuple[Efficiency, ...]]
-"""The central constants, and the optimistic and the pessimistic ones."""
+"""Central, optimistic and pessimistic constants."""
 
 _SHIPPED: Final = Path(__file__).parents[1]
 _FOLDER: Final = _SHIPPED / "registry"
 _ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
 _FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels", "ranges")
-"""Sections of a device's file that its runs and kernels said, and no data sheet."""
+"""Sections of a device's file that come from measurements, not from a data sheet."""
 
 
 class UnknownNameError(ValueError):
-    """A name that the registry does not have; the message says which name may be meant and where all are listed."""
+    """An unknown name in a registry; the message suggests similar names and where all are listed."""
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """All names of a registry, sorted. A technology also answers to its name with one of its logic nodes after it."""
+    """All names of a registry, sorted. A technology can also be named with one of its logic nodes as a suffix."""
     return tuple(sorted(path.stem for path in (_FOLDER / kind).glob("*.yaml")))
 
 
 def ladder() -> dict[str, Path]:
-    """The joint designs that come with the package: their paths by name, sorted."""
+    """The joint-design questions in the package: their paths by name, sorted."""
     return {path.stem: path for path in sorted(_SHIPPED.glob("*.yaml"))}
 
 
 @cache
 def shipped() -> dict[str, Path]:
-    """All questions that come with the package: joint designs, and those of each other family in its own folder."""
+    """All questions in the package: joint designs, and those of each other problem type in its own folder."""
     others = (path for path in sorted(_SHIPPED.glob("*/*.yaml")) if path.parent != _FOLDER)
     return ladder() | {path.stem: path for path in others}
 
@@ -98,7 +98,7 @@ def technology_named(name: str) -> tuple[TechnologyEntry, str | None]:
 
 
 def device_given(given: str | Given[DeviceEntry]) -> tuple[DeviceEntry, str]:
-    """The device that a question names or describes, and what to call it."""
+    """The device that a question names or describes, and its label."""
     if isinstance(given, str):
         return device(given), given
     entry = completed(given, device)
@@ -106,7 +106,7 @@ def device_given(given: str | Given[DeviceEntry]) -> tuple[DeviceEntry, str]:
 
 
 def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
-    """The technology that a question names or describes, what to call it, and the logic node that its name ends in."""
+    """The technology that a question names or describes, its label, and the logic node in its name."""
     if isinstance(given, str):
         entry, node = technology_named(given)
         return entry, given, node
@@ -116,25 +116,25 @@ def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str
 
 
 def told_apart(name: str, given: object, known: Iterable[str], entry_of: Callable[[str], object]) -> str:
-    """What to call a thing of the user's: a name of the registry says so unless the figures are those that are known by it."""
+    """Label of a user's entry: a registry name gets a remark if the figures differ from the registry's."""
     same = next((other for other in known if _plain_name(other) == _plain_name(name)), None)
     return name if same is None or _figures(given) == _figures(entry_of(same)) else f"{name} with own figures"
 
 
 def _plain_name(name: str) -> str:
-    """A name as a reader sees it: without letters that are not seen, and whatever its case."""
+    """A name as displayed: without invisible characters, case-folded."""
     return "".join(letter for letter in normalize("NFKC", name).casefold() if letter.isprintable() and not letter.isspace())
 
 
 def _figures(entry: object) -> object:
-    """What is known of a thing, but for its name and where that is from."""
+    """The figures of an entry, without its name and sources."""
     apart = {"name", "sources", "derived", "like"}
     kept = {field.name for field in fields(entry)} & apart if is_dataclass(entry) and not isinstance(entry, type) else set()
     return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
 
 def entry_text(kind: Listed | None, name: str) -> str:
-    """The file behind a name, to start one's own from; an UnknownNameError if there is none."""
+    """The file of a registry entry, as a template; an UnknownNameError if there is none."""
     if kind is None:
         raise UnknownNameError(f"say of which kind {quoted(name)} is, as in `crossopt list hardware --show {name}`")
     known = shipped() if kind == "instances" else {path.stem: path for path in (_FOLDER / kind).glob("*.yaml")}
@@ -150,7 +150,7 @@ def entry_text(kind: Listed | None, name: str) -> str:
 
 
 def sheet_text(name: str) -> str:
-    """The data sheet of a device, to describe another one by: its file without what was fitted, which is of that device alone."""
+    """The data sheet of a device as a template for another: its file without fitted constants."""
     if name not in (known := names("hardware")):
         raise _unknown("hardware", name, known)
     sections = re.split(r"(?m)^(?=\S)", (_FOLDER / "hardware" / f"{name}.yaml").read_text(encoding="utf-8"))
@@ -159,7 +159,7 @@ def sheet_text(name: str) -> str:
 
 
 def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
-    """Each name of a registry, or of the instances that come with the package, and a line that says what it is; all four by their size."""
+    """Names of a registry, or of the questions in the package, with one line each; registry entries sorted by size."""
     match kind:
         case None:
             return tuple((one, f"{len(shipped() if one == 'instances' else names(one))} names") for one in LISTED)
@@ -174,7 +174,7 @@ def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
 
 
 def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: int) -> Hardware:
-    """The device at that precision, with the links of a network of `levels` levels (see `links_of`)."""
+    """The device in that precision, with the links of a network of `levels` levels (see `links_of`)."""
     for figures in (entry.peak, entry.energy_per_flop):
         if precision not in figures:
             raise ValueError(f"{name} does not compute in {precision} (one of {', '.join(entry.peak)})")
@@ -205,7 +205,7 @@ def build_device(entry: DeviceEntry, name: str, precision: Precision, levels: in
 
 
 def launched_by(device: Hardware, entry: DeviceEntry, stack: str | None) -> Hardware:
-    """The device with the set of a stack, of the usual one where none is named; as it is where its own constants hold."""
+    """The device with the calibration set of a stack (default stack if none is named); unchanged if its own constants apply."""
     if not (constants := constants_for(entry.stacks, stack)):
         return device
     usual, variants = _with_set(device.efficiency, device.variants, constants)
@@ -213,21 +213,19 @@ def launched_by(device: Hardware, entry: DeviceEntry, stack: str | None) -> Hard
 
 
 def _with_set(usual: Efficiency, variants: tuple[Efficiency, ...], constants: Mapping[str, float]) -> _Sets:
-    """The constants of a set; the optimistic and the pessimistic ones differ as much."""
+    """The constants of a set; the optimistic and pessimistic ones are shifted alike."""
     shares = {name: value / getattr(usual, name) for name, value in constants.items()}
     varied = (replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in variants)
     return replace(usual, **constants), tuple(varied)
 
 
 IDEAL = "ideal"
-"""Instead of a device's: the model's own constants, to which no run was fitted."""
+"""In place of a device's: the model's default constants, not fitted to runs."""
 
 
 def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, stack: str | None = None) -> _Sets:
-    """The constants of a technology's chips, and the optimistic and pessimistic ones: those of the device that the question names, or
-    else the entry, with the stack; without any device the entry's own alone. They are of one fit, so that a technology with constants of
-    its own has none.
-    """
+    """Central, optimistic and pessimistic constants of a technology's chips: of the device that the question names, else of the entry. They
+    are of one fit, so that a technology with constants of     its own has none."""
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
         return efficiency_with(entry.efficiency), ()
@@ -241,13 +239,13 @@ def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, sta
 
 
 def set_of_device(given: str | Given[DeviceEntry], stack: str | None) -> str:
-    """Which set of constants prices a device that a question names or describes, and where it is from."""
+    """Description of the calibration set for a device that a question names or describes."""
     entry, name = device_given(given)
     return set_text(name, entry, stack)
 
 
 def set_of_technology(given: str | TechnologyEntry, device_name: str | None, stack: str | None) -> str:
-    """The same of a technology's chips."""
+    """Description of the calibration set for a technology's chips."""
     entry, name, _ = technology_given(given)
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
@@ -256,7 +254,7 @@ def set_of_technology(given: str | TechnologyEntry, device_name: str | None, sta
 
 
 def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, float]:
-    """Seconds to start a collective inside a node and between nodes, on the device whose constants price a technology's chips."""
+    """Start-up seconds of a collective inside a node and between nodes, of the device whose constants apply to the technology's chips."""
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
         return 0.0, 0.0
@@ -265,7 +263,7 @@ def setups_of(entry: TechnologyEntry, device_name: str | None) -> tuple[float, f
 
 
 def _variants(entry: DeviceEntry) -> tuple[Efficiency, ...]:
-    """The optimistic and the pessimistic constants; what they do not name is as in the central ones."""
+    """Optimistic and pessimistic constants; missing ones equal the central ones."""
     return tuple(efficiency_with({**entry.efficiency, **other}) for other in (entry.optimistic, entry.pessimistic) if other)
 
 
@@ -280,7 +278,7 @@ def links_of(network: NetworkEntry, levels: int) -> tuple[Link, ...]:
 
 
 def efficiency_with(constants: Mapping[str, float]) -> Efficiency:
-    """The default efficiency with these constants instead; a ValueError for a constant that the model does not have."""
+    """The default efficiency with these constants; a ValueError for unknown constants."""
     known = [field.name for field in fields(Efficiency)]
     for name in constants:
         if name not in known:
@@ -308,7 +306,7 @@ def _device_line(entry: DeviceEntry) -> str:
 
 
 def _where_from(entry: DeviceEntry) -> str:
-    """Where its constants are from, in a few words."""
+    """Short provenance of its constants."""
     if fitted := [name for name, one in entry.stacks.items() if one.rows]:
         return f"fitted for {' and '.join(fitted)}"
     usual = entry.stacks.get(USUAL)
@@ -316,7 +314,7 @@ def _where_from(entry: DeviceEntry) -> str:
 
 
 def _set_lines(entry: DeviceEntry) -> Iterator[str]:
-    """Its own constants and the set of each stack, with versions and where they are from."""
+    """The device's own constants and each stack's set, with versions and provenance."""
     yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {own_text(entry)}"
     for name, one in entry.stacks.items():
         yield f"stack: {name}{f' ({one.versions})' if one.versions else ''}: {stack_text(one, named=True)}"
@@ -347,7 +345,7 @@ def _model_line(name: str, entry: ModelEntry) -> str:
 
 
 def _instance_line(path: Path) -> str:
-    """The `description` of an instance on one line; empty where it has none."""
+    """The `description` of a question on one line; empty if it has none."""
     match read_file(path).value:
         case {"description": Entry(node=Node(value=Scalar(text=text)))}:
             return " ".join(text.split())
@@ -362,7 +360,7 @@ def _unknown(kind: Kind | Literal["instances"], name: str, known: Iterable[str])
 
 
 def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Asks for up to three names that begin like this one, else for the one most like it."""
+    """Suggestion of up to three names with this prefix, else of the most similar name."""
     known, name = tuple(known), name.partition("/")[2] if name.count("/") == 1 else name  # Hugging Face has the owner before a name
     longer = [other for other in known if name and other.casefold().startswith(name.casefold())]
     guesses = longer[:3] or nearest(name.casefold(), known)
@@ -383,7 +381,7 @@ _PLACES: Final[tuple[tuple[tuple[str, ...], type[Any]], ...]] = (
 
 
 def with_own_files(root: Node, files: Files) -> Node:
-    """The question with the user's files in it; an InstanceError with every fault of a file."""
+    """The question with the user's files inlined; an InstanceError with every fault of a file."""
     for path, kind in _PLACES:
         name = _name_at(root, path)
         if name is not None and is_path(name):
@@ -399,12 +397,12 @@ def with_own_files(root: Node, files: Files) -> Node:
 
 
 def is_path(name: str) -> bool:
-    """Whether a name means a file rather than an entry of the registry."""
+    """Whether a name means a file rather than a registry entry."""
     return "/" in name or name.endswith(_ENDINGS)
 
 
 def _name_at(node: Node, path: tuple[str, ...]) -> str | None:
-    """The text at a path; nothing where there is none."""
+    """The text at a path; None if there is none."""
     for key in path:
         entry = node.value.get(key) if isinstance(node.value, dict) else None
         if entry is None:
@@ -419,7 +417,7 @@ Shapes = tuple[object, ...]
 
 
 def known_as(network: Transformer) -> tuple[str, ...]:
-    """Names that it goes by: its own, where the registry's of that name has its shapes or no other one has; else those that have them."""
+    """Registry names of a network: its own if the shapes match or are unknown, else those with equal shapes."""
     own = network.name.lower()
     if own in names("workloads") and (shape := model(own).transformer) is not None and _shapes(shape) == _shapes(network):
         return (own,)  # no other file is read
@@ -427,7 +425,7 @@ def known_as(network: Transformer) -> tuple[str, ...]:
 
 
 def alike_text(network: Transformer) -> str:
-    """That a network of another name has the shapes of one of the registry."""
+    """Remark that a network of another name has the shapes of a registry entry."""
     known = known_as(network)
     return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, of which measured runs and recipes are looked up"
 
@@ -442,7 +440,7 @@ def _names_by_shapes() -> dict[Shapes, tuple[str, ...]]:
 
 
 def _shapes(network: Transformer) -> Shapes:
-    """Numbers of layers, heads, experts and tokens, and widths that layers have."""
+    """Upper limit of numbers of layers, heads, experts and tokens, and of layer widths."""
     dense = network.ffn if network.experts == 1 or network.dense_layers else 0
     attention = (network.heads, network.kv_heads or network.heads, network.head_size or network.hidden // network.heads, network.kv_rank)
     experts = (network.experts, network.experts_per_token, (network.expert_ffn or network.ffn) if network.experts > 1 else 0)

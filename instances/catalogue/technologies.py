@@ -1,4 +1,4 @@
-"""What crossflow makes of a technology's entry: a file of its own, since most questions name a device instead."""
+"""Conversion of a technology's entry for crossflow; separate because most questions name a device instead."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,7 +35,7 @@ def build_technology(
     network: str | None = None,
     precision: Precision = "bf16",
 ) -> Technology:
-    """The technology with its parts at these generations; None leaves a part at the generation that the entry describes."""
+    """The technology with its parts at these generations; None keeps the generation of the entry."""
     rates = {"bf16": 1.0, "fp16": 1.0, **entry.core.rates}
     base = Technology(
         name=", ".join([name, *_later(logic, entry.logic_nodes), *_later(memory, entry.memories)]),
@@ -59,7 +59,7 @@ def build_technology(
 
 
 def _later(generation: str | None, known: Mapping[str, Any]) -> list[str]:
-    """The generation, where it is another one than the entry describes, which is the first."""
+    """The generation if it differs from the entry's, which is listed first."""
     return [generation] if generation is not None and generation != next(iter(known), generation) else []
 
 
@@ -68,7 +68,7 @@ def _at_node(technology: Technology, node: int | Node) -> Technology:
 
 
 def usual_split(entry: TechnologyEntry) -> Split:
-    """The areas, powers and edges that the parts of a chip of this technology have where nothing else is chosen."""
+    """Default areas, powers and edges of the parts of a chip of this technology."""
     split = entry.split
     return split_from_fractions(
         split.die_area, split.package_area, split.power, split.areas, split.powers, edges_of(split), float(split.dies)
@@ -76,8 +76,8 @@ def usual_split(entry: TechnologyEntry) -> Split:
 
 
 def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
-    """Shares of the die where nothing else is chosen. At another node cores and the memories that hold their tiles take the same share
-    together, with as many bytes for each core: SRAM shrinks less than logic."""
+    """Default shares of the die. At another node cores and the memories that hold their tiles take the same share     together, with as
+    many bytes for each core: SRAM shrinks less than logic."""
     parts = entry.split.areas
     shrunk = technology.core.area / entry.core.area
     holding = [level for level in HOLDING if getattr(technology, level).least_per_bundle]
@@ -90,14 +90,14 @@ def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
 
 
 def sold_l2(entry: TechnologyEntry) -> float:
-    """Banks of L2 for each core in the chip that is sold."""
+    """Banks of L2 per core in the chip on the market."""
     made, split = build_technology(entry, ""), usual_split(entry)
     cores = float(cores_of(made.core, split.areas.core, split.dies))
     return float(sram_banks(made.l2, split.areas.l2, cores // made.core.cores_per_bundle)) / cores
 
 
 def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) -> Prices | None:
-    """What chips cost where a question gives no prices, of these generations or else the first; none where the entry has none of them."""
+    """Default prices of chips of these generations, or else of the first; None if the entry states none."""
     if (given := entry.prices) is None:
         return None
     wafer = given.wafers.get(logic or next(iter(entry.logic_nodes), ""))
@@ -109,7 +109,7 @@ def usual_prices(entry: TechnologyEntry, logic: str | None, memory: str | None) 
 
 
 def edges_of(split: ShareEntry) -> Edges:
-    """The shares of the die edge by the names that crossflow gives them."""
+    """Shares of die edge by crossflow's names."""
     return Edges(split.hbm_edge, split.node_network_edge, split.network_edge)
 
 
@@ -120,7 +120,7 @@ def _generation(what: str, name: str, table: Mapping[str, T]) -> T:
 
 
 def _dram(entry: TechnologyEntry, memory: str | None) -> DramTechnology:
-    """The stacked memory, of another generation if one is named: energy and nominal voltage by its factors, the rest by its figures.
+    """The stacked memory, of another generation if one is named: energy and nominal voltage by factors, the rest by absolute figures.
 
     It runs at its nominal rate at the most, whatever its power, unless the entry names a higher voltage, as the case study does."""
     dram = entry.dram

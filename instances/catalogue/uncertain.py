@@ -1,4 +1,4 @@
-"""Constants of which sources leave a range: by which factors a figure may differ, and an entry with figures so multiplied."""
+"""Uncertain constants: ranges by source as factors of a figure, and entries with figures multiplied by such factors."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -15,17 +15,17 @@ from crossopt.instances.files.schema import ZERO, figures_of
 from crossopt.instances.files.units import nearest, quoted
 
 Factors = dict[str, dict[str, float]]
-"""By section and figure."""
+"""Ranges by section and figure."""
 Fault = tuple[str, str]
-"""A path and what is wrong there."""
+"""Callback for a fault: path and message."""
 T = TypeVar("T")
 
 MODEL, PRICES = "efficiency", "prices"
-"""Sections that are no part of a device or a technology."""
+"""Sections that describe neither a device nor a technology."""
 SUSTAINED: Final = "sustained"
-"""The kernels that draw most, whose shares are multiplied all alike."""
+"""The most demanding kernels, whose shares are multiplied together."""
 _NO_PART: Final = (MODEL, PRICES, "technology", "hardware")
-"""Sections of which no set is made: the model's constants have fitted sets, the others are limits and shares of a budget."""
+"""Sections without alternative sets: model constants have fitted sets, the others are limits and shares of a budget."""
 _FIFTH: Final = 0.2
 _ESTIMATE: Final = "estimate: a fifth either way, as no source gives a range"
 _FITTED: Final = "sets of constants fitted to public runs: between those of which one run in twenty was faster, and slower"
@@ -60,12 +60,12 @@ _OF_DEVICE: Final = (
     "network.ring_latency",
 )
 _OF_MODEL: Final = ("matrix", "attention", "kernel", "host", "overlap_loss")
-"""Those that are looked at where nothing is said, some twenty together: what a step, an area and a power mostly follow from."""
+"""Constants examined by default, about twenty: the main causes of step time, area and power."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Between which factors a figure may lie, by whom."""
+    """Range of a figure as factors, with its source."""
 
     section: str
     figure: str
@@ -104,7 +104,7 @@ _FAST_AND_SLOW: Final = (0, 1)
 
 
 def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
-    """The device or technology with figures multiplied; what cannot be multiplied is told. Prices and the model's constants are others'."""
+    """The device or technology with figures multiplied; invalid ones are reported. Prices and model constants are handled elsewhere."""
     for section, figures in factors.items():
         if section in (MODEL, PRICES):
             continue
@@ -125,7 +125,7 @@ def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
 
 
 def _sustained(entry: Any, figures: Mapping[str, float], faults: list[Fault]) -> Any:  # noqa: ANN401 - a technology
-    """The technology whose kernels keep parts so much busier, or less so."""
+    """The technology with parts busier or less busy in its kernels by this factor."""
     shares = ((slot.key, share * figures.get(slot.key, 1.0)) for busy in entry.sustained.values() for slot, share in figures_of(busy))
     fault = next((words for name, share in shares if (words := _share_fault(name, share))), None)
     if fault is not None:
@@ -161,7 +161,7 @@ def multiplied(record: T, figures: Mapping[str, float], path: str, faults: list[
 
 
 def constants_with(efficiency: Efficiency, factors: Factors, faults: list[Fault]) -> Efficiency:
-    """The model's constants multiplied, each within what makes sense."""
+    """The model's constants multiplied, each clipped to its valid range."""
     found = multiplied(efficiency, factors.get(MODEL, {}), f"factors.{MODEL}", faults)
     values = ((name, getattr(found, name)) for name in factors.get(MODEL, {}) if name in CONSTANTS)
     faults += [(f"factors.{MODEL}.{name}", fault) for name, value in values if (fault := constant_fault(name, value))]
@@ -169,7 +169,7 @@ def constants_with(efficiency: Efficiency, factors: Factors, faults: list[Fault]
 
 
 def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a technology
-    """The records of an entry by section; its own figures stand under `technology` or `hardware`."""
+    """The records of an entry by section; its own figures are under `technology` or `hardware`."""
     if isinstance(entry, DeviceEntry):
         parts = {name: getattr(entry, name) for name in ("dram", "l2", "l1", "registers")}
         return {**parts, "node_network": entry.network.node, "network": entry.network.cluster, "hardware": entry}
@@ -179,7 +179,7 @@ def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a techno
 
 
 def _busiest(kernels: Mapping[str, Activity]) -> Activity:
-    """Of each part the most that any of the kernels keeps it busy."""
+    """The highest activity of each part in any of the kernels."""
     [first, *others] = kernels.values()
     most = {slot.name: max(share, *(getattr(one, slot.name) for one in others), 0.0) for slot, share in figures_of(first)}
     return replace(first, **most)
@@ -194,7 +194,7 @@ def _with(entry: Any, section: str, part: Any) -> Any:  # noqa: ANN401 - a devic
 
 
 def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Factors) -> Iterator[tuple[str, Factors]]:
-    """The sets of constants that a question names, on top of its own factors: by name what each of them multiplies."""
+    """The alternative sets of constants in a question, on top of its own factors: name and factors of each."""
     ends = [{one.section: {one.figure: end}} for one in ranges if one.section not in _NO_PART for end in (one.low, one.high) if end != 1.0]
     for one in ends if isinstance(given, str) else given:
         name = ", ".join(f"{section}.{figure} x {factor:.4g}" for section, figures in one.items() for figure, factor in figures.items())
@@ -208,8 +208,7 @@ def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Fa
 def ranges_of(
     entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...], dies: bool = False
 ) -> tuple[Range, ...]:
-    """The constants of a device or a technology that are looked at, and those of the model, each with its range; of links between dies
-    where there may be several."""
+    """The examined constants of a device or a technology, and of the model, each with its range."""
     usual = (*_OF_TECHNOLOGY, *(_OF_SEVERAL_DIES if dies else ())) if isinstance(entry, TechnologyEntry) else _OF_DEVICE
     parts = _parts(entry)
     stated = (name for name in entry.ranges if dies or name.partition(".")[0] != "die_links")
@@ -218,13 +217,13 @@ def ranges_of(
 
 
 def price_ranges(prices: Prices) -> Iterator[Range]:
-    """The prices that there are, each a fifth either way."""
+    """The stated prices, each a fifth either way."""
     names = ("device", "wafer", "defect_density", "stack", "package", "interposer", "lane", "electricity", "lifetime")
     return (Range(PRICES, name, 1.0 - _FIFTH, 1.0 + _FIFTH, _ESTIMATE) for name in names if getattr(prices, name))
 
 
 def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Range | None:
-    """The range of a figure; none where the figure is zero or not stated."""
+    """The range of a figure; None if the figure is zero or not stated."""
     section, _, figure = name.partition(".")
     value = {slot.key: value for slot, value in figures_of(parts[section])}.get(figure) if section in parts else None
     if not value:
@@ -241,7 +240,7 @@ def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Ran
 
 
 def _of_model(efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> Iterator[Range]:
-    """Between the fitted sets where they differ; a fifth either way, as far as it makes sense, elsewhere."""
+    """Range between the fitted sets where they differ, else a fifth either way, clipped to valid values."""
     for name in _OF_MODEL:
         value = getattr(efficiency, name)
         sets = [getattr(one, name) / value for one in (efficiency, *variants)] if value else [1.0]

@@ -1,4 +1,4 @@
-"""From the workload section of an instance to the workload that crossflow prices."""
+"""Conversion of the workload section of a question into the workload that crossflow evaluates."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -30,27 +30,27 @@ from crossopt.instances.files.written import Files
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSection:
-    """What is trained: one of `model`, `transformer`, `lstm`, `gemm` or `config`, and the batch."""
+    """The workload: one of `model`, `transformer`, `lstm`, `gemm` or `config`, and the batch."""
 
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
-    transformer: Annotated[Transformer | None, Doc("shapes written out")] = None
-    lstm: Annotated[Lstm | None, Doc("shapes written out")] = None
-    gemm: Annotated[Gemm | None, Doc("one matrix product, written out")] = None
-    config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file; with it `sequence` is needed")] = None
+    transformer: Annotated[Transformer | None, Doc("the shapes of a transformer")] = None
+    lstm: Annotated[Lstm | None, Doc("the shapes of an LSTM")] = None
+    gemm: Annotated[Gemm | None, Doc("the shapes of one matrix product")] = None
+    config: Annotated[str | None, Doc("path of a Hugging Face config.json, relative to this file; requires `sequence`")] = None
     global_batch: Annotated[
-        CountChoice | None, Doc("samples of one optimizer step; of several the best is asked for, per sample or token")
+        CountChoice | None, Doc("samples per optimizer step; if several are given, the best one is sought, per sample or token")
     ] = None
-    sequence: Annotated[Positive | None, Doc("tokens of one sample; needed with `config`, else the model's own")] = None
-    precision: Annotated[Precision, Doc("of matrix products")] = "bf16"
+    sequence: Annotated[Positive | None, Doc("tokens per sample; required with `config`, default: the model's own")] = None
+    precision: Annotated[Precision, Doc("precision of matrix products")] = "bf16"
     scaling: Annotated[Scaling | None, As(Transformer)] = None
     attention: Annotated[Literal["flash", "unfused"] | None, As(Transformer)] = None
-    dropout: Annotated[bool | None, Doc("the model's own where nothing is said")] = None
+    dropout: Annotated[bool | None, Doc("dropout; default: the model's own")] = None
     capacity_factor: Annotated[float | None, As(Transformer)] = None
     expert_dispatch: Annotated[
         Literal["copies", "nodes"] | None,
         Doc(
-            "how tokens go to experts of other nodes: each of their copies by itself, or one a node, which is handed on inside (DeepEP); "
-            "`nodes` for `stack: megatron-core`, else `copies`, where nothing is said"
+            "dispatch of tokens to experts on other nodes: each copy by itself, or one copy per node, distributed inside "
+            "(DeepEP); default `nodes` for `stack: megatron-core`, else `copies`"
         ),
     ] = None
     lora_rank: Annotated[int | None, As(Transformer)] = None
@@ -64,7 +64,7 @@ class WorkloadSection:
 
 T = TypeVar("T")
 Report: TypeAlias = Callable[[str, str], None]
-"""Takes a fault of the section: the path of the value below the section, and what is wrong with the remedy."""
+"""Callback for a fault of the section: path below the section, and message with remedy."""
 
 _WAYS: Final = ("model", "transformer", "lstm", "gemm", "config")
 _NOTHING_SAID: Final = WorkloadSection()
@@ -84,7 +84,7 @@ _NOT_IN_GEMM: Final = (*_NOT_IN_LSTM, "global_batch", "sequence", "gradient_byte
 
 
 def build_workload(section: WorkloadSection, files: Files, report: Report) -> Workload | None:
-    """The workload that the section describes; None after every fault was reported."""
+    """The workload that the section describes; None after faults were reported."""
     given = [way for way in _WAYS if getattr(section, way) is not None]
     if len(given) != 1:
         problem = f"{' and '.join(given)} are given at once" if given else "no network is given"
@@ -100,7 +100,7 @@ def build_workload(section: WorkloadSection, files: Files, report: Report) -> Wo
 
 
 def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Workload]:
-    """The only shape of the section, and what to call it."""
+    """The single shape of the section, and its label."""
     if section.model is not None:
         return section.model, _shape_of(section.model, model(section.model))
     if section.config is not None:
@@ -129,7 +129,7 @@ def _name_of_configuration(written: str, config: Mapping[str, Any]) -> str:
 
 
 def _network(shape: Transformer | None) -> Transformer | None:
-    """What makes the network: neither how long a sample is, which a question says, nor the order in which biases are listed."""
+    """The network's own shape: without sequence length, and independent of the order of biases."""
     if shape is None:
         return None
     biases = shape.biases if isinstance(shape.biases, bool) else tuple(sorted(shape.biases))
@@ -137,7 +137,7 @@ def _network(shape: Transformer | None) -> Transformer | None:
 
 
 def _has_sequence(section: WorkloadSection, shape: Workload, report: Report) -> bool:
-    """A configuration says how long a sample may be, which is not how long it is in training."""
+    """A configuration states the longest sequence, not the one used in training."""
     if section.config is None or isinstance(shape, Gemm):
         return True
     if section.sequence is not None:
@@ -193,7 +193,7 @@ def _lstm(name: str, shape: Lstm, section: WorkloadSection, report: Report) -> L
 
 
 def _given(section: WorkloadSection, shape: Workload) -> dict[str, Any]:
-    """What the section says of a field that such networks have, beside the batch."""
+    """Fields of the section that such networks have, beside the batch."""
     names = {one.name for one in fields(shape)} & {one.name for one in fields(WorkloadSection)} - {"global_batch"}
     return {name: value for name in names if (value := getattr(section, name)) is not None}
 
@@ -215,7 +215,7 @@ def _batch(section: WorkloadSection, report: Report) -> int | None:
 
 
 def _refuse(section: WorkloadSection, keys: tuple[str, ...], what: str, report: Report) -> list[str]:
-    """The keys that mean nothing for this kind of workload and say something all the same, each reported."""
+    """Report keys that are given but have no effect for this kind of workload."""
     needless = [key for key in keys if getattr(section, key) != getattr(_NOTHING_SAID, key)]
     for key in needless:
         report(key, f"{what} has no {key} (remove it)")
@@ -229,13 +229,13 @@ def _or(value: T | None, otherwise: T) -> T:
 # A network in words: how many weights it has, its shape, its batch, and the work of a token.
 
 _OWN = " with own figures"
-"""How a network is called that has a name of the registry, and other shapes than that one."""
+"""Label of a network with a registry name but other shapes."""
 _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
 
 
 def model_text(workload: Workload) -> tuple[str, ...]:
-    """Of a transformer two lines between `·`: size and shape, and the FLOPs of a token with how they are counted; else nothing."""
+    """Two parts of a line for a transformer: size and shape, and FLOPs per token with their breakdown; else None."""
     if not isinstance(workload, Transformer):
         return ()
     weights, active = parameters(workload), active_parameters(workload)
@@ -249,7 +249,7 @@ def model_text(workload: Workload) -> tuple[str, ...]:
 
 
 def work_of(workload: Workload) -> dict[str, float]:
-    """The size of a transformer and the FLOPs of a token, as figures; nothing of other networks."""
+    """The size of a transformer and the FLOPs per token, as numbers; None for other networks."""
     if not isinstance(workload, Transformer):
         return {}
     return {
@@ -261,7 +261,7 @@ def work_of(workload: Workload) -> dict[str, float]:
 
 
 def repeated_share(workload: Workload, plan: Plan | KernelPlan) -> float:
-    """FLOPs that the plan's recomputation adds over those of the model: hardware FLOPs are the model's by one and that."""
+    """Recomputed FLOPs of the plan relative to model FLOPs: hardware FLOPs are model FLOPs times one plus this."""
     if not isinstance(workload, Transformer) or not isinstance(plan, Plan):
         return 0.0
     number, layers = number_of(plan.recompute), workload.stack / plan.pipeline
@@ -270,7 +270,7 @@ def repeated_share(workload: Workload, plan: Plan | KernelPlan) -> float:
 
 
 def _work(model: Transformer) -> str:
-    """Six FLOPs for each weight that a token is multiplied with, forward and backward, and those of attention's scores."""
+    """FLOPs per token: six for each active weight, forward and backward, and those of attention scores."""
     whole, scores = step_flops(model) / model.tokens, score_flops(model) / model.tokens
     factor, unit = next(((factor, unit) for factor, unit in _FLOPS if whole >= factor), (1.0, "FLOP"))
     windows = f" in windows of {model.window:,}" if 0 < model.window < model.sequence else ""
@@ -282,7 +282,7 @@ def _work(model: Transformer) -> str:
 
 
 def _multiplied(model: Transformer, flops: float) -> str:
-    """How often each weight is counted: forward, and backward for its input and, where it is trained, for itself."""
+    """FLOPs per weight: forward, backward for its input and, if trained, for itself."""
     if model.frozen_layers:
         alone = frozen_products(model)
         trained = _amount((flops - 2.0 * alone) / 6.0)
@@ -299,5 +299,5 @@ def _amount(number: float) -> str:
 
 
 def _rounded(number: float) -> str:
-    """Four digits, as in 671.0, 37.55 and 1,024."""
+    """Four significant digits, as in 671.0, 37.55 and 1,024."""
     return f"{number:,.0f}" if number >= 1000 else f"{number:#.4g}"

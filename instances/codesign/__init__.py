@@ -1,1 +1,1 @@
-"""Questions of joint design: sections, reading, the space of designs and its boxes."""
+"""Joint-design questions: sections, reading, the design space and its boxes."""

@@ -20,21 +20,21 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance, remembe
 from crossopt.instances.codesign.space import as_arrays, buildable, with_prices
 
 _OUTWARD = 1.0e-12
-"""A price falls with the die, but as computed perhaps not in the last place."""
+"""Relative slack of a price, which decreases with the die but not always in the last digit."""
 
 
 _PARTS = 32
-"""Into so many parts a choice is looked at closely; a longer one is looked at again when its box has become smaller."""
+"""Number of parts into which a choice is divided for tightening; longer choices are refined as boxes shrink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The hardware choices of a question, their options in ascending order."""
+    """The hardware choices of a question, with options in ascending order."""
 
     names: tuple[str, ...]
     options: tuple[Array, ...]
     order: tuple[Whole, ...]
-    """For each option its place in the question."""
+    """For each option, its index in the question."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Boxes as rows of places, one column a choice; both ends are inside."""
+    """Boxes as rows of indices with one column per choice; both ends are included."""
 
     low: Whole
     high: Whole
@@ -56,24 +56,24 @@ class Boxes:
         return len(self.low)
 
     def at(self, row: int) -> "Boxes":
-        """One of them."""
+        """A single box."""
         return Boxes(self.low[[row]], self.high[[row]])
 
 
 @dataclass(frozen=True, slots=True)
 class Corners:
-    """For each box a device that is at least as good as any in it, and whether the box holds any that keeps the budgets."""
+    """For each box, a device at least as good as any in it, and whether any in it satisfies the budgets."""
 
     hardware: Hardware
-    """Arrays over the boxes; resources at their highest, area, power and price at their lowest."""
+    """Devices of the boxes: resources at their highest, area, power and price at their lowest."""
     alive: Mask
-    """False where no device of the box has cores, memory and links and keeps area and power."""
+    """False if no device of the box has cores, memory and links within area and power."""
     others: tuple[tuple[Instance, "Corners"], ...] = ()
-    """The same boxes under other sets of constants, under each of which a design keeps every limit."""
+    """The same boxes under the other sets of constants, under each of which a design must satisfy every limit."""
 
 
 def grid(instance: Instance) -> Grid:
-    """The hardware choices; none where the hardware is fixed."""
+    """The hardware choices; None if the hardware is fixed."""
     options = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
     values = [np.array(values, np.float64) for _, values in options]
     order = tuple(np.argsort(column, kind="stable") for column in values)
@@ -81,24 +81,24 @@ def grid(instance: Instance) -> Grid:
 
 
 def full_box(space: Grid) -> Boxes:
-    """The one box that holds every point."""
+    """The box of all points."""
     return Boxes(np.zeros((1, len(space.sizes)), np.int64), np.array([[size - 1 for size in space.sizes]], np.int64).reshape(1, -1))
 
 
 def point_number(space: Grid, places: Whole) -> int:
-    """The number of a hardware point, as `instances.codesign.space` counts them."""
+    """The number of a hardware point, as counted in `instances.codesign.space`."""
     originals = [int(order[place]) for order, place in zip(space.order, places, strict=True)]
     return int(np.ravel_multi_index(originals, space.sizes)) if originals else 0
 
 
 def places_of(space: Grid, point: int) -> Whole:
-    """The places of a hardware point."""
+    """The indices of a hardware point."""
     originals = np.unravel_index(point, space.sizes) if space.sizes else ()
     return np.array([int(np.flatnonzero(order == place)[0]) for order, place in zip(space.order, originals, strict=True)], np.int64)
 
 
 def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
-    """The best device of each box, under each set of constants; for a box of one point it is the device itself, to the last bit."""
+    """The best device of each box, under each set of constants. For a single point it is the device itself, bit by bit."""
     chips = _corners(instance, space, boxes)
     others = tuple((other, _corners(other, space, boxes)) for _, other in under_each(instance))
     return replace(chips, alive=np.logical_and.reduce([chips.alive, *(other.alive for _, other in others)]), others=others)
@@ -111,7 +111,7 @@ def corners_in(chips: Corners, rows: Whole) -> Corners:
 
 
 def chips_at(instance: Instance, points: Whole) -> Corners:
-    """The devices of some points under one set of constants."""
+    """Devices of some points under one set of constants."""
     if isinstance(instance.hardware, Hardware):
         hardware = as_arrays(with_prices(instance, instance.hardware), len(points))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), points.shape))
@@ -121,7 +121,7 @@ def chips_at(instance: Instance, points: Whole) -> Corners:
 
 
 def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
-    """The same under one set."""
+    """The best device of each box under one set of constants."""
     if isinstance(instance.hardware, Hardware):
         hardware = as_arrays(with_prices(instance, instance.hardware), len(boxes))
         return Corners(hardware, np.broadcast_to(within(instance, hardware), (len(boxes),)))
@@ -140,8 +140,7 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
 
 
 def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, made: Made) -> Hardware:
-    """The devices at the least price of any number of dies in their boxes: more dies of the same area are better ones, but not all sizes
-    fill a wafer alike."""
+    """The devices with the least price over all numbers of dies in their boxes."""
     asked = with_prices(instance, device, made)
     if instance.prices is None or "dies" not in space.names:
         return asked
@@ -153,16 +152,16 @@ def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, m
 
 
 def stacked(parts: Sequence[Boxes]) -> Boxes:
-    """The boxes of all parts, one after another."""
+    """Concatenation of boxes."""
     return Boxes(np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts]))
 
 
 Ranges = tuple[tuple[int, int, int], ...]
-"""Choices, each with the first and the last place that a box keeps of it."""
+"""Choices, each with the first and the last index that a box keeps."""
 
 
 def parted(box: Boxes, kept: Ranges) -> Boxes:
-    """One box without what is below and above the places that it keeps, choice after choice, and then the parts that this takes off."""
+    """One box reduced to the kept ranges, choice by choice, and the parts removed."""
     low, high, parts = box.low[0].copy(), box.high[0].copy(), []
     for choice, first, last in kept:
         for start, end in ((low[choice], first - 1), (last + 1, high[choice])):
@@ -176,7 +175,7 @@ def parted(box: Boxes, kept: Ranges) -> Boxes:
 
 
 def tightened(instance: Instance, space: Grid, boxes: Boxes) -> Boxes:
-    """The boxes without the lowest and highest options of each choice with which no device can be built and keeps the budgets.
+    """The boxes without the lowest and highest options that allow no buildable device within the budgets.
 
     Options are out for a box if the slice of the box at these options holds no such device. A box without any is left as it is.
     """
@@ -203,7 +202,7 @@ def root_box(instance: Instance) -> Boxes:
 
 
 def _slices(boxes: Boxes) -> tuple[Whole, Whole, Whole, Whole]:
-    """Every open choice of every box in parts, at most `_PARTS` of about equal size: box, choice, first and last place of each part."""
+    """Parts of every open choice of every box, at most `_PARTS` of about equal size: box, choice, first and last index."""
     widths = np.where(boxes.high > boxes.low, boxes.high - boxes.low + 1, 0)
     rows, choices = np.nonzero(widths)
     width = widths[rows, choices]
@@ -219,7 +218,7 @@ def _values(space: Grid, places: Whole) -> dict[str, Array]:
 
 
 def within(instance: Instance, hardware: Hardware) -> Mask:
-    """Which devices keep the budgets of area, power and heat, and the reticle."""
+    """Devices within the budgets of area, power and heat, and within the reticle."""
     budget = instance.budget
     kept = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
     kept = kept & np.less_equal(hardware.power, budget.power) & np.less_equal(hardware.power_density, budget.power_density)

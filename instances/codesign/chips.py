@@ -1,4 +1,4 @@
-"""The chips of a question with free hardware: from what is chosen to devices. A file of its own, since most questions name a device."""
+"""Chips of a question with free hardware: from choices to devices. Separate because most questions name a device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,11 +28,11 @@ from crossopt.crossflow.voltage import highest_frequency, voltage_at
 from crossopt.instances.codesign.instance import FreeHardware, Join, Options
 
 PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
-"""The generator's name for each part that a choice names."""
+"""The generator's name of each part that choices can name."""
 
 
 def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
-    """The devices of the points, and what they are made of. Budgets play no part here: a larger one never takes a design away."""
+    """The devices of the points and their composition. Budgets are not considered, so that a larger one never removes a design."""
     chosen = _chosen(free.options, points)
     split = split_of(free, chosen)
     built = generate(free.technology, split)
@@ -41,7 +41,7 @@ def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
 
 
 def made_of(free: FreeHardware, least: Split, most: Split, stacks: Real) -> Made:
-    """What no chip between two splits is made of less than, but for spares, of which none has more; between equal splits the chip itself.
+    """Lower bound of the composition of chips between two splits (upper bound for spares); for equal splits the chip itself.
 
     Beside the bundles, their spares and the cells of L2, which have spare rows and columns, a die is at least what its parts leave beside
     the smallest ones, since the uncore grows with the parts by more than the spares do, and what the smallest die leaves beside the
@@ -72,12 +72,12 @@ def _bundled(split: Split) -> Real:
 
 
 def _repaired(technology: Technology, split: Split) -> Real:
-    """Square metres of cells of L2, of which defects are repaired."""
+    """Square metres of L2 cells, which are repairable."""
     return (1.0 - technology.l2.overhead) * split.areas.l2
 
 
 def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
-    """The split of the chip with these choices; what is not chosen follows from them, or from the usual split.
+    """The split of the chip with these choices; the rest follows from them or from the default split.
 
     The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
     one is chosen for the sake of its edge.
@@ -104,13 +104,13 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
 
 
 def fed_by_ports(technology: Technology) -> tuple[str, ...]:
-    """The memories on the die that move no more than their ports do, whatever their power."""
+    """On-die memories limited by their ports alone, whatever their power."""
     return tuple(level for level in ON_DIE if getattr(technology, level).bank_bytes_per_cycle < UNLIMITED_PORT)
 
 
 def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) -> dict[str, Real]:
-    """The watts of parts whose power is not chosen and is told by their area: what ports of memories take at the highest clock, and lanes
-    of a chosen area at the rate of their standard. What is not drawn costs nothing, as limits count what kernels draw."""
+    """Watts of parts whose power follows from their area: ports of memories at the highest clock, and lanes at their standard's rate. What
+    is not drawn costs nothing, as limits count what kernels draw."""
     memories = (level for level in fed_by_ports(technology) if f"{level}_power" not in chosen)
     told = {level: _watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
     for name in ("node_network", "network"):
@@ -121,27 +121,25 @@ def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) ->
 
 
 def _watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> Real:
-    """Watts that so much of a level takes at the most, all ports at work at the highest clock of the cores, and no less as computed."""
+    """Upper bound as computed of a memory level's watts with all ports busy at the cores' highest clock."""
     banks = sram_banks(sram, area, 0.0)
     clock = highest_frequency(core, core.maximum_frequency)
     return SLACK * sram_most_power(sram, banks, sram_static_power(sram, banks), clock, swing(core, sram, voltage_at(core, clock)))
 
 
 def _watts_of_lanes(link: LinkTechnology, area: Real) -> Real:
-    """Watts of as many wires as there is area for, at the rate of their standard."""
+    """Watts of as many wires as fit the area, at their standard's rate."""
     return link.energy_per_bit * link.nominal_frequency * count(area, link.area)
 
 
 def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
-    """The memories whose area follows that of the cores, as these choices are open and theirs is not."""
+    """Memories whose area follows the cores' because only the latter is chosen."""
     holding = (level for level in HOLDING if getattr(technology, level).least_per_bundle)
     return tuple(level for level in holding if "compute_area" in names and f"{level}_area" not in names)
 
 
 def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
-    """The device that an architecture makes, with the links of each network level, on the least area and the most dies of two splits;
-    without memory where fewer stacks than those chosen find a place, as many beside every die, or stacks and wires together find none along
-    the edge."""
+    """The device of an architecture with the links of each network level, on the least area and the most dies of two splits."""
     device = device_from(free.technology, built, 2.0, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     levels = zip(free.levels, free.overrides, free.joins, strict=True)
@@ -163,13 +161,12 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
 
 
 def joined(link: Link, join: Join) -> Link:
-    """Its share of the wires of such links, as the level's shape joins them."""
+    """The level's share of the wires of such links, by its topology."""
     return replace(link, bandwidth=link.bandwidth * join.share, shape=join.shape, size=join.units)
 
 
 def drawn_of(free: FreeHardware, chosen: Mapping[str, float]) -> dict[str, float]:
-    """Watts that the parts of one chip whose power is chosen draw at the most: less than they were given where the highest clock, the wires
-    or the ports take no more."""
+    """Upper bound of the watts drawn by the parts of one chip whose power is chosen."""
     powers = {f"{name}_power": part for name, part in PART_OF.items() if f"{name}_power" in chosen}
     if not powers:
         return {}
@@ -178,13 +175,13 @@ def drawn_of(free: FreeHardware, chosen: Mapping[str, float]) -> dict[str, float
 
 
 def clock_of(free: FreeHardware, chosen: Mapping[str, float]) -> float:
-    """Hertz of the cores of one chip."""
+    """Clock of the cores of one chip, in hertz."""
     split = split_of(free, {name: np.array([value], np.float64) for name, value in chosen.items()})
     return float(np.max(generate(free.technology, split).core.frequency))
 
 
 def used_dies(technology: Technology, areas: Parts) -> tuple[Real, Real]:
-    """Square metres of dies that parts take with their share of what is no part: of those below, and of those stacked on them."""
+    """Square metres of dies for parts with their share of uncore: of the lower dies, and of those stacked on them."""
     upper, lower = areas.core + areas.registers + areas.l1, areas.l2 + areas.dram + areas.intra + areas.inter
     if technology.upper_dies is not None:
         return lower / (1.0 - technology.uncore.area_share), upper / (1.0 - technology.upper_dies.area_share)
@@ -197,6 +194,6 @@ def _chosen(options: Options, points: Whole) -> dict[str, Array]:
 
 
 def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:
-    """Each part's choice, or else its usual share of the total."""
+    """Each part's choice, or its default share of the total."""
     values = {part: chosen.get(f"{name}_{suffix}", getattr(shares, part) * total) for name, part in PART_OF.items()}
     return Parts(**values)

@@ -237,12 +237,12 @@ def failures_of(cluster: ClusterSection) -> Failures | None:
 # A question with all names resolved and all figures in SI: what the engines answer and the verifier checks against.
 
 Options = tuple[tuple[str, tuple[Any, ...]], ...]
-"""Names of choices and their options, in the order in which designs are counted."""
+"""Names of choices and their options, in the order in which designs are enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """How a network level joins units of the one inside, how many where that counts, and its share of the links that it uses."""
+    """Topology of a network level, units that it joins where needed, and its share of the links it uses."""
 
     shape: Shape
     units: int
@@ -251,47 +251,47 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class FreeHardware:
-    """Hardware that is to be chosen: the technology, and what a chip is like where nothing is chosen."""
+    """Hardware that is left open: the technology and the defaults of a chip."""
 
     technology: "Technology"
     die_area: float
     package_area: float
     power: float
     power_density: float
-    """That its usual cooling takes away."""
+    """Watts per square metre that its usual cooling removes."""
     reticle: float
     """Square metres of the largest die."""
     dies: float
     areas: "Parts"
-    """Shares of the die area."""
+    """Shares of die area."""
     sold_l2: float
-    """Banks of L2 for each core in the chip that is sold."""
+    """Banks of L2 per core in the chip on the market."""
     powers: "Parts"
-    """Shares of the power."""
+    """Shares of power."""
     edges: "Edges"
     reserved_memory: float
     host: Memory | None
     efficiency: Efficiency
     variants: tuple[Efficiency, ...]
-    """Other sets of constants that may hold, the optimistic and the pessimistic one; none where nothing was fitted."""
+    """Alternative sets of constants: optimistic and pessimistic; none without a fit."""
     setups: tuple[float, float]
-    """Seconds to start a collective inside a node and between nodes, measured on the device whose constants these are."""
+    """Start-up seconds of a collective inside a node and between nodes, measured on the device that gives the constants."""
     levels: tuple[str, ...]
-    """Which of the links, `intra` and `inter`, each network level uses."""
+    """The link, `intra` or `inter`, of each network level."""
     overrides: tuple[Link | None, ...]
-    """Given links of those levels, where the question gives them."""
+    """Links of those levels stated in the question."""
     joins: tuple[Join, ...]
-    """The shapes of those levels."""
+    """The topologies of those levels."""
     options: Options
     """Choices of hardware."""
     prices: Prices | None = None
-    """Those of the technology, for questions that give none."""
+    """Prices of the technology, for questions that give none."""
     like: str | None = None
-    """The device whose constants price the chips; none where they are priced by the model's own."""
+    """The device whose constants apply to the chips; None for the model's defaults."""
     sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    """Where figures of the technology are from."""
+    """Sources of the technology's figures."""
     reference_device: Hardware | None = field(default=None, compare=False)
-    """That device as it is sold, in the same cluster, where the chips are of its node and of its memory."""
+    """That device as on the market, in the same cluster, if the chips have its node and memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,33 +315,33 @@ class Instance:
     objective: str
     prices: Prices | None
     document: dict[str, Any]
-    """The question as it was written, for results that can be checked without the file."""
+    """The question as written, so that results can be checked without the file."""
     only: tuple[str, ...] = ()
-    """Settings that plans have as they are listed, or are no plans of the question; others hold where they mean something."""
+    """Settings that plans must have exactly as listed; other settings apply where they have an effect."""
     failures: Failures | None = None
     machine: Machine = field(default_factory=Machine)
     stack: Stack | None = None
-    """What plans must be launched by, where the question names it: the rows of its table are rules of plans."""
+    """The training stack that the question names; its table gives further rules of plans."""
     derived: str = ""
-    """Which figures of the device its file leaves out, and what was taken instead."""
+    """Derived figures of the device and their source."""
     priced_by: str = field(default="", compare=False)
-    """Which set of constants prices it, of which stack and versions, and where that is from: words about it."""
+    """Description of the calibration set: stack, versions and provenance."""
     reserve_given: bool = False
-    """Whether the question says how much of each device's memory no plan may use."""
+    """Whether the question states the reserved memory of each device."""
     goal: Goal | None = None
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
-    """Objectives that a design may have at most so much of, beside those of the budget."""
+    """Objectives with an upper limit, beside those of the budget."""
     ranges: tuple["Range", ...] = ()
-    """Constants of which sources leave a range."""
+    """Constants with uncertainty ranges."""
     others: tuple[Other, ...] = ()
-    """Other sets of constants that may hold: a design keeps every limit under each, and its value is the greatest of all."""
+    """Alternative sets of constants: a design must satisfy every limit under each, and its value is the greatest."""
     unnamed: tuple[str, ...] = field(default=(), compare=False)
-    """Settings of a transformer's plan that the question does not speak of: words about it, no part of what is asked."""
+    """Description of a transformer's plan settings that the question does not mention; not part of the question."""
 
 
 def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:
-    """The question under each of its other sets of constants, with the same choices, room and limits."""
+    """The question under each alternative set of constants, with the same choices, room and limits."""
     own = instance.hardware
     shared: dict[str, Any] = {"reserved_memory": own.reserved_memory, "host": own.host}
     shared |= {"options": own.options} if isinstance(own, FreeHardware) else {}
@@ -350,7 +350,7 @@ def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Portfolio:
-    """Several workloads that share the chip and the cluster, each with a plan of its own.
+    """Several workloads that share chip and cluster, each with its own plan.
 
     Every part is a question of its own with the hardware, cluster, budget and objective of all; its name is the workload's.
     """
@@ -359,9 +359,9 @@ class Portfolio:
     parts: tuple[Instance, ...]
     weights: tuple[float, ...]
     combine: str
-    """`weighted_sum`, or `worst_regret`: the greatest v_k / v_k* - 1, where v_k* is the optimum of a workload alone."""
+    """`weighted_sum`, or `worst_regret`: the greatest v_k / v_k* - 1, where v_k* is the optimum of workload k alone."""
     document: dict[str, Any]
-    """The question as it was written."""
+    """The question as written."""
 
     @property
     def objective(self) -> str:
@@ -369,7 +369,7 @@ class Portfolio:
 
 
 class Place(NamedTuple):
-    """What sets one of several questions apart: devices; the batch, 0 where there is one only; the network, empty where there is one."""
+    """Identification of one of several questions: devices; batch (0 if there is one); network (empty if there is one)."""
 
     devices: int
     batch: int = 0
@@ -378,33 +378,33 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MultiScaleQuestion:
-    """A question that leaves the number of devices open, the batch, or sizes and bandwidths of the network."""
+    """A question with an open number of devices, batch, or network sizes and bandwidths."""
 
     name: str
     objective: str
-    """That of every part; or `devices`, for the fewest, where the parts ask for the least step time."""
+    """Objective of every part; or `devices`, for the fewest, where the parts minimise step time."""
     places: tuple[Place, ...]
-    """Of each part, devices ascending."""
+    """Identification of each part, devices ascending."""
     parts: tuple[Instance, ...]
-    """One question for each number of devices, each batch and each network."""
+    """One question per number of devices, batch and network."""
     document: dict[str, Any]
-    """The question as it was written."""
+    """The question as written."""
     impossible: tuple[tuple[Place, str], ...] = ()
-    """Those that no question can be asked about, beside those that are, and why."""
+    """Combinations without a valid question, and why."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Devices of each part."""
+        """Number of devices of each part."""
         return tuple(place.devices for place in self.places)
 
     @property
     def batches(self) -> tuple[int, ...]:
-        """Samples of a step of each part; none where there is one batch."""
+        """Samples per step of each part; empty if there is one batch."""
         return tuple(place.batch for place in self.places if place.batch)
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The networks with those that are impossible, each once; none where there is one."""
+        """The networks, impossible ones included, each once; empty if there is one."""
         every = (*self.places, *(place for place, _ in self.impossible))
         return tuple(dict.fromkeys(place.network for place in every if place.network))
 
@@ -415,21 +415,21 @@ class MultiScaleQuestion:
 
     @property
     def asked_for(self) -> tuple[int, ...]:
-        """The numbers of devices with those that are impossible, each once."""
+        """The numbers of devices, impossible ones included, each once."""
         return tuple(dict.fromkeys((*self.counts, *(place.devices for place, _ in self.impossible))))
 
     @property
     def by_devices(self) -> bool:
-        """Whether parts are told apart by their number of devices."""
+        """Whether parts differ in their number of devices."""
         return len(self.asked_for) > 1 or not (self.batches or self.networks)
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """The batches, each once; none where there is one."""
+        """The batches, each once; empty if there is one."""
         return tuple(dict.fromkeys(self.batches))
 
     def part_name(self, place: int) -> str:
-        """What sets a part apart from the others."""
+        """Label that distinguishes a part from the others."""
         devices, batch, network = self.places[place]
         words = [f"{devices:,} devices"] if self.by_devices else []
         return ", ".join([*words, *([f"batch {batch:,}"] if batch else []), *([network] if network else [])])

@@ -1,4 +1,4 @@
-"""The networks that a list of dimensions leaves open: sizes that multiply to the devices, bandwidths within their sum, shares of links."""
+"""Networks left open by a list of dimensions: sizes whose product is the number of devices, bandwidths within their sum, link shares."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +17,12 @@ from crossopt.instances.files.units import format_quantity, parse_quantity
 T = TypeVar("T")
 Dimensions = tuple[DimensionSection, ...]
 Speed = tuple[float | None, float | None]
-"""A bandwidth and a share of the hardware's links; None where the dimension names none."""
+"""A bandwidth and a share of the hardware's links; None if the dimension states none."""
 MOST_DIMENSIONS = 8
 
 
 def networks_of(section: ClusterSection, number: int, most: int) -> tuple[Dimensions | None, ...]:
-    """The networks of so many devices that the question leaves open, as if each were written alone, but no more than `most`; the one that
-    is written where there is none, or none to choose."""
+    """The networks left open for this many devices, at most `most`, each as if written alone."""
     listed = section.network
     if listed is None or len(listed) > MOST_DIMENSIONS or not is_open(listed):
         return (listed,)
@@ -31,7 +30,7 @@ def networks_of(section: ClusterSection, number: int, most: int) -> tuple[Dimens
 
 
 def is_open(listed: Dimensions) -> bool:
-    """Whether anything is left to choose."""
+    """Whether anything is left open."""
     return any(one.size == "divisors" or max(map(len, (one.size, one.bandwidth or (), one.share or ()))) > 1 for one in listed)
 
 
@@ -45,12 +44,12 @@ def _combined(section: ClusterSection, listed: Dimensions, number: int) -> Itera
 
 
 def sizes_of(listed: Dimensions, number: int) -> Iterator[tuple[int, ...]]:
-    """One size of each dimension, whose product is the number of devices."""
+    """One size per dimension, with the number of devices as product."""
     options = [divisors(number) if one.size == "divisors" else one.size for one in listed]
 
     @cache
     def possible(place: int, left: int) -> bool:
-        """Whether dimensions from this one on can join what is left; so that none is followed to no end."""
+        """Whether dimensions from this one on can join the rest; prunes dead ends."""
         if place == len(options):
             return left == 1
         return any(left % size == 0 and possible(place + 1, left // size) for size in options[place])
@@ -67,8 +66,8 @@ def sizes_of(listed: Dimensions, number: int) -> Iterator[tuple[int, ...]]:
 
 
 def _speeds(listed: Dimensions, most: float | None) -> Iterator[tuple[Speed, ...]]:
-    """A bandwidth or a share of each dimension that names any: bandwidths no more than `most` together, shares no more than all of the same
-    links, as far as links are named. What the least of those to come leave is held to this, so that none is followed to no end."""
+    """A bandwidth or a share for each dimension that states any, within the total bandwidth and the shares of each link. What the least of
+    those to come leave is held to this, so that none is followed to no end."""
 
     def is_within(taken: Sequence[Speed], behind: Dimensions) -> bool:
         least = [(min(one.bandwidth or (None,), key=_of_none), min(one.share or (None,), key=_of_none)) for one in behind]
@@ -95,13 +94,13 @@ def _of_none(value: float | None) -> float:
 
 
 def only(values: Sequence[T]) -> T:
-    """The one of them."""
+    """The only element."""
     [value] = values
     return value
 
 
 def network_text(listed: Dimensions, chosen: Dimensions) -> str:
-    """One of several networks: its sizes, and what else is chosen of it; empty where nothing is."""
+    """Label of one of several networks: its sizes and other choices; empty if nothing is open."""
     if listed == chosen:
         return ""
     words = " x ".join(str(only(one.size)) for one in chosen)
@@ -114,13 +113,13 @@ def network_text(listed: Dimensions, chosen: Dimensions) -> str:
 
 
 def _speed(bandwidth: float) -> str:
-    """In words that no other one has."""
+    """A unique label."""
     words = format_quantity(bandwidth, "bandwidth")
     return words if parse_quantity(words, "bandwidth") == bandwidth else f"{bandwidth!r} B/s"
 
 
 def network_settings(listed: Dimensions, chosen: Dimensions) -> Iterator[str]:
-    """The settings that make a question one about this network."""
+    """The settings that restrict a question to this network."""
     for place, (one, mine) in enumerate(zip(listed, chosen, strict=True)):
         at = f"cluster.network.{place}"
         if one.size != mine.size:
@@ -135,27 +134,27 @@ def network_settings(listed: Dimensions, chosen: Dimensions) -> Iterator[str]:
 
 Report = Callable[[str, str], None]
 _OF_LEVELS = ("devices_per_node", "devices_per_pod", "node", "pod", "cluster")
-"""Keys in whose place a list of dimensions stands."""
+"""Keys that a list of dimensions replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of the network as the question has it."""
+    """One level of the network as in the question."""
 
     links: Links
-    """Whose figures it has where the question gives none."""
+    """The link whose figures apply where the question gives none."""
     path: str
-    """Where it is written."""
+    """Its path in the file."""
     units: int
-    """Of the level inside that it joins."""
+    """Units of the inner level that it joins."""
     given: LinkSection
     shape: Shape = "switch"
     share: float = 1.0
-    """Of the bandwidth of the links of the hardware."""
+    """Share of the bandwidth of the hardware's links."""
 
     @property
     def joined(self) -> int:
-        """The units, where they count."""
+        """The number of units, where the topology needs it."""
         return 1 if self.shape == "switch" else self.units
 
 
@@ -163,7 +162,7 @@ Levels = tuple[Level, ...]
 
 
 def levels_of(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
-    """The levels that join more devices than the one inside, innermost first; none after a fault."""
+    """The levels that join more devices than the inner one, innermost first; None after a fault."""
     return _levels(section, usual_node, report) if section.network is None else _dimensions(section, usual_node, report)
 
 
@@ -235,13 +234,13 @@ def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, 
 
 
 def _faults_of_shares(listed: Dimensions) -> Iterator[tuple[str, str]]:
-    """Where networks are open still that all else leaves."""
+    """Faults of networks that stay open after all other choices."""
     if is_open(listed):
         yield "cluster.network", "no shares of those listed leave something for each dimension (list smaller ones)"
 
 
 def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
-    """Of all dimensions together; what is still open here has no network at all."""
+    """Faults of all dimensions together."""
     if not 1 <= len(listed) <= MOST_DIMENSIONS:
         yield "cluster.network", f"{len(listed)} dimensions are listed, 1 to {MOST_DIMENSIONS} are needed"
         return
@@ -262,7 +261,7 @@ def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tupl
 
 
 def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Levels:
-    """The levels with their shares of the hardware's links, which those have together that take their bandwidth from the same ones."""
+    """The levels with their shares of the hardware's links; levels on the same links divide them."""
     taken = [None if level.given.bandwidth is not None else level.links for level in levels]
     with_own = {links for level, links in zip(levels, taken, strict=True) if links is not None and level.shape != "switch"}
     with_own |= {links for links, share in zip(taken, asked, strict=True) if links is not None and share is not None}
@@ -281,7 +280,7 @@ def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Le
 
 
 def link_of(level: Level, usual: Link) -> Link:
-    """The link of a level on hardware with such links; a latency that is given is that of rings over all ranks, too."""
+    """The link of a level on this hardware; a stated latency also applies to rings over all ranks."""
     given = level.given
     around = usual.ring_latency if given.latency is None else 0.0
     return Link(
@@ -298,7 +297,7 @@ def link_of(level: Level, usual: Link) -> Link:
 
 
 def whole_link_of(level: Level, report: Report) -> Link | None:
-    """A link that the question gives; none where it follows from the technology."""
+    """A link stated in the question; None if it follows from the technology."""
     given = LinkSection(level.given.bandwidth, level.given.latency, level.given.setup, level.given.ring_latency)
     if given == LinkSection():
         return None
@@ -309,7 +308,7 @@ def whole_link_of(level: Level, report: Report) -> Link | None:
 
 
 def link_bandwidths(section: ClusterSection) -> list[tuple[str, float | None]]:
-    """Every bandwidth of a link that is written, of several the least, and where."""
+    """Every stated bandwidth of a link (the least of several), with its path."""
     levels = [("node", section.node.bandwidth), ("pod", section.pod.bandwidth), ("cluster", section.cluster.bandwidth)]
     listed = [(f"network[{place}]", min(one.bandwidth)) for place, one in enumerate(section.network or ()) if one.bandwidth]
     limit = [("cluster.network_bandwidth", section.network_bandwidth)]

@@ -1,4 +1,4 @@
-"""A question with several workloads or numbers of devices as questions with one each: what they share, and what each has of its own."""
+"""A question with several workloads or numbers of devices, split into questions with one each."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,37 +30,36 @@ _OPEN: dict[str, Any] = {
     **{name: open_options(name) for name in TRANSFORMER_CHOICES},
     "recompute_layers": (0, 1, 2),
 }
-"""What is open of a transformer's plan where the rest is: everything but orders on the network that no stack lays out, and experts that are
-split over other than the tensor ranks."""
+"""Open settings of a transformer's plan by default: all except orders that no stack uses, and experts split over other than the tensor
+ranks."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}
 FEWEST = "devices"
-"""The objective of the fewest devices, which only a question with several numbers of them can have."""
+"""The objective of the fewest devices, for questions with several numbers of devices only."""
 MOST_COUNTS = 64
-"""Numbers of devices of a question, or of them with a network and a batch; each is a question of its own."""
+"""Most numbers of devices of a question, alone or with a network and a batch; each is a separate question."""
 _MOST = 16
-"""Workloads of a question."""
+"""Most workloads of a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is left when the other workloads are taken away."""
+    """The question with the other workloads removed."""
 
     name: str
     weight: float
     file: CodesignFile
     own: frozenset[str]
-    """Choices that are its own, not those of all."""
+    """Choices of the workload itself, not those of all."""
 
 
 def batches_of(file: CodesignFile) -> tuple[int, ...]:
-    """The batches of the only workload, where there are several."""
+    """The batches of the only workload, if there are several."""
     batches = file.workload.global_batch if file.workload is not None else None
     return batches if batches is not None and len(batches) > 1 else ()
 
 
 def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile, tuple[str, ...]]]:
-    """A question for each number of devices, each network, of which there are so many at the most, and each batch, as if they alone had
-    been written, and the settings that make it that."""
+    """A question per number of devices, network and batch, each as if written alone, with the settings that select it."""
     counts, several, listed = file.cluster.devices, batches_of(file), file.cluster.network
     objective = "step_time" if file.objective == FEWEST else file.objective
     for count in counts:
@@ -80,19 +79,19 @@ def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile
 
 
 def number_of_parts(file: CodesignFile, most: int) -> int:
-    """How many questions these are, as far as so many."""
+    """The number of these questions, counted up to a limit."""
     several = len(batches_of(file) or (0,))
     return min(most, sum(len(networks_of(file.cluster, count, most)) * several for count in file.cluster.devices))
 
 
 def per_sample(file: CodesignFile, root: Node) -> CodesignFile:
-    """The question, about the time of a sample where it has several batches and names no objective: no step says which is best."""
+    """The question with objective time per sample if it has several batches and names no objective."""
     named = isinstance(root.value, dict) and "objective" in root.value
     return replace(file, objective="time_per_sample") if batches_of(file) and not named else file
 
 
 def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
-    """Where batches would be compared by a step, which is always the shorter the smaller the batch is."""
+    """Faults of comparing batches by step time, which always favours the smallest."""
     faults = []
     if file.objective in ("step_time", "worst_step_time"):
         remedy = "write objective: time_per_sample, cost_per_token or energy_per_token"
@@ -108,14 +107,14 @@ def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
 
 
 def zero_faults(section: ClusterSection) -> list[tuple[str, str]]:
-    """Where one of several bandwidths or shares of a dimension is none at all."""
+    """Faults of a bandwidth or share of zero among several of a dimension."""
     places = enumerate(section.network or ())
     named = [(f"cluster.network[{place}].{key}", getattr(one, key) or ()) for place, one in places for key in ("bandwidth", "share")]
     return [(path, "zero is no link (leave it out)") for path, values in named if len(values) > 1 and 0.0 in values]
 
 
 def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Question, ...]:
-    """A question for each workload; none after a fault in what they share."""
+    """A question per workload; empty after a fault in what they share."""
     listed = file.workloads or ()
     given = [_given_choices(root, number) for number in range(len(listed))]
     faults = [*_shared_faults(file, listed), *(fault for number, own in enumerate(given) for fault in _choice_faults(number, own))]
@@ -131,12 +130,12 @@ def questions_of(file: CodesignFile, root: Node, report: Report) -> tuple[Questi
 
 
 def name_of(section: SharingSection) -> str:
-    """What a workload is called."""
+    """Label of a workload."""
     return section.name or section.model or "workload"
 
 
 def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], named: frozenset[str], kernel: bool | None) -> Question:
-    """The question of one workload. Beside workloads of another kind, choices of all that mean nothing for this one are left out."""
+    """The question of one workload. Shared choices that do not apply to its kind are left out."""
     defaults, choices = ChoicesSection(), file.choices
     if kernel is not None:
         others = _PLAN_CHOICES - {*(KERNEL_CHOICES if kernel else _OF_TRANSFORMERS)}
@@ -172,8 +171,7 @@ def _choice_faults(number: int, own: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
-    """The question with every setting of the plan open that its choices do not name, where they say so; and with those that its stack
-    decides, and only for what that launches."""
+    """The question with unnamed plan settings opened as its choices say, restricted to what its stack launches."""
     choices, section = file.choices, file.workload
     if section is None or (choices.rest != "all" and file.stack is None):
         return file
@@ -186,7 +184,7 @@ def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
 
 
 def _modes(section: WorkloadSection) -> tuple[str, ...]:
-    """Modes of recomputation of such networks: single modules where these hold much of what is kept."""
+    """Recompute modes for such networks: single modules where these store much."""
     shape = section.transformer
     if shape is None and section.model is not None:
         try:
@@ -199,7 +197,7 @@ def _modes(section: WorkloadSection) -> tuple[str, ...]:
 
 
 def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[str, Any]:
-    """What of open settings a stack launches; where not all of them are open, of those that it decides."""
+    """The open settings that a stack launches; if not all are open, those that it determines."""
     from crossopt.instances.codesign.stacks.rules import STACKS, opened_by  # noqa: PLC0415 - most questions name no stack
 
     stack = STACKS[name]
@@ -207,20 +205,20 @@ def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[st
 
 
 def choices_named(root: Node) -> frozenset[str]:
-    """The choices that a mapping names, as it stands in the file; `all` in their place names what the rest is."""
+    """The choices in a mapping of the file; `all` in their place stands for the rest."""
     choices = root.value["choices"].node.value if isinstance(root.value, dict) and "choices" in root.value else {}
     names = {field.name for field in fields(ChoicesSection)}
     return frozenset(key for key in choices if key in names) if isinstance(choices, dict) else frozenset({"rest"})
 
 
 def _given_choices(root: Node, number: int) -> frozenset[str]:
-    """The choices that a workload has of its own."""
+    """The choices of the workload itself."""
     listed = root.value["workloads"].node.value if isinstance(root.value, dict) and "workloads" in root.value else None
     return choices_named(listed[number]) if isinstance(listed, tuple) else frozenset()
 
 
 def _is_kernel(section: WorkloadSection) -> bool:
-    """Whether its plans are those of an LSTM or a matrix product; a name that is unknown is reported where it is built."""
+    """Whether its plans are those of an LSTM or a matrix product. Unknown names are reported elsewhere."""
     try:
         named = model(section.model) if section.model is not None else None
     except ValueError:
@@ -230,13 +228,13 @@ def _is_kernel(section: WorkloadSection) -> bool:
 
 @dataclass(slots=True)
 class Hearing:
-    """What is wrong with each of several questions, told once where it is the same for all."""
+    """Faults of several questions, each reported once if common to all."""
 
     questions: int
     heard: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def reporter(self, number: int, question: Question) -> Report:
-        """A report of the question in this place, whose own parts have other paths in the file."""
+        """A report function for one of the questions, whose parts have other paths in the file."""
 
         def report(path: str, message: str) -> None:
             head, _, rest = path.partition(".")
@@ -249,7 +247,7 @@ class Hearing:
         return report
 
     def tell(self, report: Report) -> None:
-        """Report everything; with the workload's name where only some of them have the fault."""
+        """Report all faults; with the workload's name if only some of them have the fault."""
         for (path, message), names in self.heard.items():
             some = len(names) < self.questions and not path.startswith("workloads[")
             report(path, f"{message} [for {', '.join(names)}]" if some else message)

@@ -19,7 +19,7 @@ from crossopt.instances.files.units import quoted
 # The options of a parallel plan: `divisors` spelled out, those that no plan can have left out, and a fault where none is left.
 
 Report = Callable[[str, str], None]
-"""Takes the path of a fault in the file, and what is wrong with the remedy."""
+"""Callback for a fault: path in the file, and message with remedy."""
 
 KERNEL_CHOICES = ("split", "rows", "columns", "layers", "data")
 _DEGREES = ("tensor", "context", "pipeline", "data", "rows", "columns", "layers")
@@ -27,7 +27,7 @@ _LISTED = 5
 
 
 def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, report: Report) -> Options:
-    """The options of every field of a plan, in the order in which plans are counted."""
+    """The options of every field of a plan, in enumeration order."""
     transformer = isinstance(workload, Transformer)
     names, others = (TRANSFORMER_CHOICES, KERNEL_CHOICES) if transformer else (KERNEL_CHOICES, TRANSFORMER_CHOICES)
     for name in others:
@@ -52,7 +52,7 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
 
 
 def _unknown_modes(words: tuple[str, ...]) -> list[tuple[int, str]]:
-    """What is wrong with words that are no modes of recomputation, each by its place."""
+    """Faults of names that are not recompute modes, each at its index."""
     found = list[tuple[int, str]]()
     for place, word in enumerate(words):
         try:
@@ -63,15 +63,14 @@ def _unknown_modes(words: tuple[str, ...]) -> list[tuple[int, str]]:
 
 
 def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, ...]:
-    """The modes of recomputation, full recomputation once for each number of layers of a chunk."""
+    """The recompute modes, with full recomputation once per number of layers of a chunk."""
     return tuple(
         word for mode in modes for word in ([f"full-{count}" if count else mode for count in layers] if mode == "full" else [mode])
     )
 
 
 def _modes(words: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[str, ...]:
-    """Each mode of recomputation by its one word, without modules that this network does not have, or only those without such modules; of
-    those that mean the same for it the first. A ValueError where none is left."""
+    """Recompute modes by canonical name, without modules that this network lacks. A ValueError where none is left."""
     meant = dict[int, str]()
     for word in words:
         number, own = number_of(word), word_for(model, word)
@@ -89,12 +88,12 @@ def divisors(whole: int) -> tuple[int, ...]:
 
 
 def _chunks(layers: int) -> tuple[int, ...]:
-    """What divides the layers, or them with embedding and head: the chunks that hold these may have a layer less each."""
+    """Divisors of the number of layers, with and without embedding and head, whose chunks may have one layer less."""
     return tuple(sorted({*divisors(layers), *(chunks for chunks in divisors(layers + 2) if chunks <= layers)}))
 
 
 def _whole_nodes(cluster: Cluster) -> tuple[int, ...]:
-    """Ranks of as many nodes as groups have that are worth a look: what they share stays in a node, or near it."""
+    """Sharding group sizes that span useful numbers of nodes, so that shards stay in a node or near it."""
     return tuple(cluster.level_sizes[0] * nodes for nodes in (1, 2, 4))
 
 
@@ -105,7 +104,7 @@ def _usual(name: str) -> object:
 def _possible(
     name: str, values: tuple[Any, ...] | str, workload: Workload, cluster: Cluster, only: tuple[str, ...], report: Report
 ) -> tuple[Any, ...]:
-    """The options that some plan can have; none after a fault."""
+    """The options that some plan can have; None after a fault."""
     if name == "placement":
         return _orders(tuple(values), report)
     if name == "shard" and isinstance(values, str):
@@ -129,7 +128,7 @@ def _possible(
 
 
 def wholes(workload: Workload, cluster: Cluster) -> dict[str, tuple[int, str]]:
-    """The number that each degree must divide, and what it counts; chunks of layers need not divide them."""
+    """The number that each degree must divide, and what it counts; chunks need not divide the layers."""
     found = dict.fromkeys(_DEGREES, (cluster.devices, "devices"))
     if isinstance(workload, Transformer):
         found["microbatch"] = (workload.global_batch, "samples of the global batch")
@@ -146,7 +145,7 @@ def _orders(values: tuple[str, ...], report: Report) -> tuple[str, ...]:
 
 
 def _check_product(degrees: dict[str, tuple[Any, ...]], cluster: Cluster, report: Report) -> None:
-    """A fault if no product of the degrees is the number of devices."""
+    """Report a fault if no product of the degrees is the number of devices."""
     reachable = {1}
     for values in degrees.values():
         reachable = {inner * value for inner in reachable for value in values if cluster.devices % (inner * value) == 0}

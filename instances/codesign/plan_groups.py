@@ -1,4 +1,4 @@
-"""Plans in families: those that differ in nothing but their concessions, which are bounded together.
+"""Families of plans that differ only in their concessions and are bounded together.
 
 A concession (`crossflow.plan.CONCESSIONS`) costs time and energy for memory, or for nothing at all. So the plan with the least of each
 bounds a whole family on every device, whether or not it is a plan of the question, and whether or not it fits. Members come down to it
@@ -43,16 +43,16 @@ class Families:
     """A block of families."""
 
     heads: AnyPlans
-    """No member is faster, on any device; concessions apart, every setting is that of the members."""
+    """The plan that bounds each family: no member is faster on any device. Settings other than concessions are those of the members."""
     counts: Whole
-    """Members of each."""
+    """Number of members of each family."""
 
     def __len__(self) -> int:
         return len(self.heads)
 
 
 def family_blocks(instance: Instance) -> Iterator[Families]:
-    """All plans, family by family; a plan of another workload than a transformer is a family of its own."""
+    """All plans, family by family; plans of other workloads than transformers are families of one."""
     for plans in plan_blocks(_without_concessions(instance)):
         if isinstance(plans, Plans):
             counts = _members(instance, plans)
@@ -80,13 +80,13 @@ def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
 
 
 def concessions_of(instance: Instance) -> tuple[str, ...]:
-    """The settings in which the members of a family differ: concessions of which the least bounds every plan of the question."""
+    """The settings in which members of a family differ: concessions whose least value bounds every plan of the question."""
     moved_by_all = CONCESSIONS["offload"](codes_of(instance, "offload"))
     return tuple(name for name in CONCESSIONS if costs_only(name, moved_by_all))
 
 
 def _without_concessions(instance: Instance) -> Instance:
-    """The question with every concession at its default, which no rule forbids: what its stack says of them is left to the members."""
+    """The question with every concession at its default, which no rule forbids; the stack's rules on concessions apply to members."""
     default = Plan()
     names = concessions_of(instance) if isinstance(instance.workload, Transformer) else ()
     options = tuple((name, (getattr(default, name),) if name in names else values) for name, values in instance.plan_options)
@@ -95,8 +95,8 @@ def _without_concessions(instance: Instance) -> Instance:
 
 
 def _members(instance: Instance, plain: Plans) -> Whole:
-    """How many combinations of concessions keep the rules that speak of them, since plain plans keep the others. The counts of those that
-    no rule joins multiply."""
+    """Number of combinations of concessions that satisfy the rules about them; independent groups multiply. The counts of those that     no
+    rule joins multiply."""
     model, counts = cast("Transformer", instance.workload), np.ones(len(plain), np.int64)
     for names in _joined_concessions(instance):
         stack = None if instance.stack is None else instance.stack.about_any(frozenset(names))
@@ -113,7 +113,7 @@ def _members(instance: Instance, plain: Plans) -> Whole:
 
 
 def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:
-    """The concessions in groups, so that no rule speaks of two groups. Only rules of stacks speak of two concessions."""
+    """Groups of concessions such that no rule mentions two groups. Only stack rules mention two concessions."""
     groups = [{name} for name in concessions_of(instance)]
     for row in () if instance.stack is None else instance.stack.rows:
         met = [group for group in groups if group & row.settings]
@@ -125,33 +125,33 @@ def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:
 # How many combinations of plan choices are no plans of the question, and which rule each of them breaks.
 
 _LOOKED_AT = 1 << 20
-"""Combinations that are counted one by one; of more so many are drawn."""
+"""Largest number of combinations that are counted exactly; beyond it, a sample of this size is drawn."""
 _AT_ONCE = 1 << 16
 _L2, _STACKS, _LINKS = "L2", "stacks of memory", "links"
 _MEMORIES = {"l2": _L2, "l1": "L1 memories", "registers": "registers"}
 _LISTED_RULES = 2
-"""Rules that are told where no plan keeps them all."""
+"""Number of rules listed if no plan satisfies all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What became of the combinations whose degrees multiply to the number of devices."""
+    """Statistics of the combinations whose degrees multiply to the number of devices."""
 
     combinations: int
     plans: int
     same: int
-    """Those that come to what another one comes to."""
+    """Combinations equivalent to another one."""
     unlike: int
-    """Plans that a setting `only` leaves out."""
+    """Plans excluded by an `only` setting."""
     broken: tuple[tuple[str, int], ...]
-    """How many break each rule, the most first; one may break several."""
+    """Number of combinations that violate each rule, in descending order; one may violate several."""
     exact: bool
-    """Whether all were counted; else they are estimates from a sample."""
+    """Whether all were counted; otherwise these are estimates from a sample."""
 
 
 @remembered
 def left_out(instance: Instance) -> LeftOut | None:
-    """The counts, which every answer that is kept on the way tells; None where plans are not those of a transformer."""
+    """The counts, reported by every intermediate answer; None for plans of other workloads than transformers."""
     if not isinstance(instance.workload, Transformer):
         return None
     if not instance.only:
@@ -161,7 +161,7 @@ def left_out(instance: Instance) -> LeftOut | None:
 
 
 def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
-    """The counts, where a rule of the stack that all break is about settings with one option with these options."""
+    """The counts, where the stack rule violated by all is about settings with a single option."""
     if instance.stack is None:
         return out
     about = {f"{instance.stack.name}: {row.sentence}": row.settings for row in instance.stack.rows}
@@ -178,7 +178,7 @@ def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
 
 
 def why_no_plan(instance: Instance) -> str | None:
-    """Why there is no plan on these devices, whatever the limits: the rules that most combinations break; None where there is one."""
+    """Explanation why no plan exists on these devices under any limits: the rules violated by most combinations; None if one exists."""
     out = left_out(instance)
     if out is None or out.plans or not out.exact:
         return None
@@ -188,7 +188,7 @@ def why_no_plan(instance: Instance) -> str | None:
 
 
 def why_no_chip(instance: Instance) -> str | None:
-    """What every chip of the question lacks; None where each part is on some chip."""
+    """Resources that every chip of the question lacks; None if each is on some chip."""
     from crossopt.instances.codesign.boxes import corners, full_box, grid  # noqa: PLC0415 - few questions are without a chip
 
     root = take(corners(instance, grid(instance), full_box(grid(instance))).hardware, 0)
@@ -203,7 +203,7 @@ def why_no_chip(instance: Instance) -> str | None:
 
 
 def _needed(instance: Instance, words: str) -> str:
-    """How much of a memory the cores need, where that is asked, and what stacks do."""
+    """Bandwidth or capacity that cores need of a memory, and the limit by the stacks."""
     [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
     if words == _STACKS and technology and technology.dram.stack_edge:
@@ -224,7 +224,7 @@ def _several_dies(instance: Instance) -> bool:
 
 
 def last_with_plan(counted: MultiScaleQuestion) -> int:
-    """The last of the parts that has a plan, about which something can be asked; the last one where none has."""
+    """The last part with a plan, usable for diagnosis; the last part if none has one."""
     return next((place for place in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[place]) is None), -1)
 
 
@@ -250,7 +250,7 @@ def _broken(instance: Instance, plans: Plans) -> Counter[str]:
 
 
 def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
-    """How many plans break each rule, and how many none."""
+    """How many plans violate each rule, and how many none."""
     held: Whole = np.ones(len(plans), bool)
     counts = Counter[str]()
     for sentence, column in plan_rules(instance, plans):
@@ -261,7 +261,7 @@ def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
 
 
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
-    """Rules that no combination of the choices keeps, in words; or that each can be kept, but never all at once."""
+    """Rules that no combination satisfies; or the statement that each can be satisfied, but not all at once."""
     never = tuple(_unlisted(instance)) or tuple(_never_kept(instance))
     if any("divides the global batch" in sentence for sentence in never) and (batches := _nearest_batches(instance)):
         remedy = f" (with a batch of {' or '.join(map(str, batches))} there are plans)"
@@ -270,7 +270,7 @@ def broken_everywhere(instance: Instance) -> tuple[str, ...]:
 
 
 def _nearest_batches(instance: Instance) -> list[int]:
-    """The nearest smaller and the nearest larger global batch that have a plan, among multiples of the devices' divisors."""
+    """The nearest smaller and larger global batch with a plan, among multiples of the devices' divisors."""
     model, count = instance.workload, instance.cluster.devices
     if not isinstance(model, Transformer):
         return []
@@ -286,7 +286,7 @@ def _nearest_batches(instance: Instance) -> list[int]:
 
 
 def _unlisted(instance: Instance) -> Iterator[str]:
-    """Settings `only` that no degrees have as they are listed, with the rules that these break there."""
+    """`only` settings that no degrees can have as listed, with the rules violated there."""
     model, degrees = instance.workload, plain(layouts_of(instance))
     if not isinstance(model, Transformer) or not len(degrees):
         return

@@ -1,4 +1,4 @@
-"""From what is written to the question of a joint design, of one workload or several, on one number of devices or several."""
+"""Reading of joint-design questions: one or several workloads, one or several numbers of devices."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -41,11 +41,11 @@ from crossopt.instances.files.written import Written, graft, with_setting
 __all__ = ["KEYS", "about_of", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
 
 _MOST_COUNTED = 1_000
-"""Questions that are counted where they are too many."""
+"""Largest number of open questions counted exactly, for the message that there are too many."""
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
-"""What stands in for sections that are needed and cannot be read."""
+"""Placeholders for required sections that cannot be read."""
 Part = tuple[Place, CodesignFile, tuple[str, ...]]
-"""What sets a question apart, the question, and the settings that make it that."""
+"""A part: its identification, the question, and the settings that select it."""
 _LOOKS_AT = {
     "": ("hardware", "technology", "workload", "workloads"),
     "workload": ("workloads",),
@@ -56,31 +56,31 @@ _LOOKS_AT = {
     "stack": ("workload", "workloads"),
     "objective": ("cluster", "efficiency", "hardware", "prices", "technology"),
 }
-"""What a fault of a section may follow from."""
+"""Sections that a fault may depend on."""
 
 
 def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
-    """The question of one workload, on one number of devices, in a file; of several workloads that of the one named."""
+    """The question of one workload on one number of devices in a file; of several workloads, the named one."""
     return _of_one_workload(read_asked(path, settings, workload))
 
 
 def read_question(document: Mapping[str, Any]) -> Instance:
-    """The question of one workload, on one number of devices, inside a saved result."""
+    """The question of one workload on one number of devices in a saved result."""
     return _of_one_workload(asked_in(document))
 
 
 def read_asked(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
-    """The question in a file on one number of devices, of one workload or of several."""
+    """The question on one number of devices in a file, of one or several workloads."""
     return _on_one_number(question.read(path, settings, workload))
 
 
 def asked_in(document: Mapping[str, Any]) -> Instance | Portfolio:
-    """The question inside a saved result on one number of devices, of one workload or of several."""
+    """The question on one number of devices in a saved result, of one or several workloads."""
     return _on_one_number(question.read_again(document, "codesign"))
 
 
 def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
-    """The question; an InstanceError with every fault."""
+    """The question in a file; an InstanceError with every fault."""
     written = written.at(with_own_files(written.root, written.files))
     faults: list[Fault] = []
     file = read_as(CodesignFile, written.root, faults)
@@ -97,7 +97,7 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
 
 
 def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
-    """What is wrong with the sections that can be read, as far as the others do not matter for it."""
+    """Faults of the readable sections that do not depend on unreadable ones."""
     faulty, entries = {_section(fault.path) for fault in faults}, written.root.value
     faulty |= {meant for key in faulty - KEYS.top for meant in nearest(key, KEYS.top)}
     if not isinstance(entries, dict):
@@ -120,7 +120,7 @@ def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
 
 
 def _unknown_names(written: Written) -> list[Fault]:
-    """Names of networks, devices and technologies that are none, whatever else is wrong with their sections."""
+    """Unknown networks, devices and technologies, whatever else is wrong with their sections."""
     found, looked_up = list[Fault](), (("workload.model", model), ("hardware", device), ("technology", technology_named))
     for path, named in looked_up:
         text = _text_at(written.root, path.split("."))
@@ -132,7 +132,7 @@ def _unknown_names(written: Written) -> list[Fault]:
 
 
 def _text_at(node: Node, path: list[str]) -> str:
-    """The text at this path, where there is a single value."""
+    """The text at this path if it is a scalar; else empty."""
     for key in path:
         if not isinstance(node.value, dict) or key not in node.value:
             return ""
@@ -145,7 +145,7 @@ def _section(path: str) -> str:
 
 
 def _question_in(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | MultiScaleQuestion | None:
-    """The section is read once, and is a question for each number of devices, each batch and each workload."""
+    """The section as one question, or as one per number of devices, batch and workload."""
     file = per_sample(file, written.root)
     counts, batches = file.cluster.devices, batches_of(file)
     faults = [*(batch_faults(file) if batches else []), *zero_faults(file.cluster)]
@@ -179,7 +179,7 @@ def _count_text(number: int) -> str:
 
 
 def _multi_scale_question(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
-    """A question for each number of devices, network and batch; where there is one for some, the others are told beside their answers."""
+    """A question for each number of devices, network and batch; if some have one, the others are reported beside the answers."""
     document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
     for place, one, added in asked:
         heard: list[tuple[str, str]] = []
@@ -203,7 +203,7 @@ def _into(heard: list[tuple[str, str]]) -> Report:
 
 
 def _keep_configs(file: CodesignFile, written: Written) -> None:
-    """Read the shapes that lie in files before the document, which holds them, goes into every part of the question."""
+    """Read the shapes in files before the document, which holds them, is copied into every part."""
     for section in (file.workload, *(file.workloads or ())):
         if section is not None and section.config is not None:
             with suppress(ValueError):  # told where the workload is built
@@ -211,7 +211,7 @@ def _keep_configs(file: CodesignFile, written: Written) -> None:
 
 
 def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | Portfolio | None:
-    """The question of one workload, or of several; of these that of the one named, where one is."""
+    """The question of one workload, or of several; of several, the named one if one is named."""
     if file.workloads is None:
         named = choices_named(written.root)
         one = resolve(opened(file, named), written, document, report)
@@ -229,7 +229,7 @@ def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any]
 
 
 def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Portfolio | None:
-    """Several workloads: each is the question that is left when the others are taken away."""
+    """Several workloads: each is the question that remains without the others."""
     questions = questions_of(file, written.root, report)
     heard = Hearing(len(questions))
     parts = [
@@ -261,13 +261,13 @@ def _on_one_number(asked: Instance | Portfolio | MultiScaleQuestion) -> Instance
 
 
 def several_text(asked: MultiScaleQuestion) -> str:
-    """How many numbers of devices, networks and batches are asked for."""
+    """Numbers of devices, networks and batches in words."""
     counts = ((len(asked.asked_for) * asked.by_devices, "numbers of devices"), (len(asked.networks), "networks"))
     return " and ".join(f"{count} {what}" for count, what in (*counts, (len(asked.samples), "batches")) if count)
 
 
 def narrowing(asked: MultiScaleQuestion, place: int | None = None) -> str:
-    """The settings on the command line that leave one number of devices and one batch, those in this place, or such as have a plan."""
+    """Command-line settings that select one number of devices and one batch: this part, or the first that has a plan."""
     place = last_with_plan(asked) if place is None else place
     said = [f"cluster.devices={asked.counts[place]}"] if asked.by_devices else []
     said += [one for one in asked.parts[place].document["settings"] if one.startswith("cluster.network.")] if asked.networks else []
@@ -281,21 +281,21 @@ def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
 
 
 def size_of(asked: Instance | Portfolio | MultiScaleQuestion) -> str:
-    """How many designs there are to look at, for each number of devices, network and batch."""
+    """Number of designs, for each number of devices, network and batch."""
     if not isinstance(asked, MultiScaleQuestion):
         return _size(asked)
     return "; ".join(f"{asked.part_name(place)}: {_size(part)}" for place, part in enumerate(asked.parts))
 
 
 def count_of(asked: Instance | Portfolio | MultiScaleQuestion) -> float:
-    """How many designs there are to look at, before the rules that make them plans."""
+    """Number of designs before the rules that make them plans."""
     if not isinstance(asked, Instance):
         return sum(count_of(part) for part in asked.parts)
     return float(hardware_points(asked)) * float(combinations(asked))
 
 
 def about_of(asked: Instance | Portfolio | MultiScaleQuestion) -> tuple[str, ...]:
-    """What is trained, in lines."""
+    """The workload in lines of text."""
     first = asked.parts[:1] if isinstance(asked, MultiScaleQuestion) else (asked,)
     several = [part for one in first for part in (one.parts if isinstance(one, Portfolio) else (one,))]
     return tuple(line for part in several for line in model_text(part.workload))

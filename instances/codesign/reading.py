@@ -1,4 +1,4 @@
-"""From the sections of a question to an `Instance`: names looked up, and every fault that no single value shows."""
+"""Conversion of the sections of a question to an `Instance`: names looked up, and faults that involve several values."""
 
 from dataclasses import fields, replace
 from itertools import takewhile
@@ -72,7 +72,7 @@ _MOST_POINTS, _MOST_PLANS = 10**18, 10**12
 
 
 def resolve(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Instance | None:
-    """The question of one workload on one number of devices; None after every fault was reported."""
+    """The question of one workload on one number of devices; None after faults were reported."""
     if file.workload is None:
         report("workload", "this key is missing, a mapping is needed (or `workloads`, a list of them)")
         return None
@@ -124,7 +124,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
 
 
 def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
-    """Whose constants price it, none of a technology that is described in full, and as of which version of the stack."""
+    """Description of the calibration set and stack version; empty for a technology described in full."""
     if file.hardware is not None:
         words = set_of_device(file.hardware, file.launcher)
     else:
@@ -136,7 +136,7 @@ def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
 
 
 def _stack(file: CodesignFile, report: Report) -> Stack | None:
-    """The table of the stack that the question names, as of its version."""
+    """The rule table of the stack that the question names, at its version."""
     if file.stack is None:
         return None
     from crossopt.instances.codesign.stacks.rules import STACKS  # noqa: PLC0415 - most questions name none
@@ -149,7 +149,7 @@ def _stack(file: CodesignFile, report: Report) -> Stack | None:
 
 
 def _machine(file: CodesignFile, levels: Levels) -> Machine:
-    """What rules of stacks ask of hardware that could be built."""
+    """Properties of buildable hardware that stack rules depend on."""
     domain = prod(level.units for level in takewhile(lambda level: level.links == "node", levels))
     if file.hardware is not None:
         return Machine(domain, "fp4" in device_given(file.hardware)[0].peak)
@@ -158,11 +158,11 @@ def _machine(file: CodesignFile, levels: Levels) -> Machine:
 
 
 _Made = tuple[Hardware | FreeHardware | None, tuple[Range, ...]]
-"""Hardware, and which of its constants have ranges."""
+"""Hardware, and its constants with ranges."""
 
 
 def _hardware(file: CodesignFile, levels: Levels, report: Report) -> _Made:
-    """The device or the technology, where exactly one of them is given."""
+    """The device or the technology, if exactly one of them is given."""
     if file.workload is None or (file.technology is None) == (file.hardware is None):
         return None, ()
     hardware, ranges = (_fixed if file.hardware is not None else _free)(file, levels, file.workload.precision, report)
@@ -171,7 +171,7 @@ def _hardware(file: CodesignFile, levels: Levels, report: Report) -> _Made:
 
 
 def _others(file: CodesignFile, levels: Levels, ranges: tuple[Range, ...], report: Report) -> tuple[Other, ...]:
-    """The hardware under the other sets of constants that the question names."""
+    """The hardware under the alternative sets of constants in the question."""
     if file.sets and file.objective != "worst_step_time":
         report("sets", "several sets of constants are for the worst of them (write objective: worst_step_time, or remove this key)")
     found = []
@@ -183,7 +183,7 @@ def _others(file: CodesignFile, levels: Levels, ranges: tuple[Range, ...], repor
 
 
 def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> bool:
-    """Whether every figure has a meaning; each that has none is reported."""
+    """Whether every figure has a meaning; others are reported."""
     faults = []
     if (file.technology is None) == (file.hardware is None):
         given = "neither" if file.technology is None else "both"
@@ -206,7 +206,7 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
 
 
 def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str, str]]:
-    """Counts beyond those that the model, and whoever looks for their divisors, can work with."""
+    """Report numbers too large for the model, or for finding their divisors."""
     faults = []
     if file.cluster.number > _LARGEST_CLUSTER:
         faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
@@ -218,7 +218,7 @@ def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str,
 
 
 def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
-    """Figures that must be above zero, because the model divides by them or nothing works without them."""
+    """Report zero figures that the model divides by or needs."""
     figures = link_bandwidths(file.cluster)
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.goal is not None:
@@ -234,7 +234,7 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
 
 
 def _check_size(instance: Instance, report: Report) -> None:
-    """A fault if there are more designs than anything could ever count."""
+    """Report a fault if there are more designs than can be counted."""
     points, plans = hardware_points(instance), combinations(instance)
     for count, most, what in ((points, _MOST_POINTS, "hardware points"), (plans, _MOST_PLANS, "combinations of plan choices")):
         if count > most:
@@ -261,7 +261,7 @@ def _usual_node(file: CodesignFile) -> int:
 
 
 def _efficiency(usual: Efficiency, file: CodesignFile, faults: list[Fault]) -> Efficiency:
-    """The constants that a question gives, or else the usual ones, by its factors."""
+    """The constants stated in the question, or else the defaults, times its factors."""
     given = {name: value for name, value in file.efficiency.items() if name in CONSTANTS}
     return constants_with(replace(usual, **given), file.factors, faults)
 
@@ -272,7 +272,7 @@ def _tell(faults: list[Fault], report: Report) -> None:
 
 
 def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Report) -> _Made:
-    """A device of the registry, or of the user's, with the cluster's own links where it gives them."""
+    """A device of the registry or of the user, with the cluster's own links where given."""
     for choice in _given_hardware_choices(file.choices):
         report(f"choices.{choice}", "the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)")
     faults: list[Fault] = []
@@ -301,7 +301,7 @@ def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Rep
 
 
 def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Report) -> _Made:
-    """A technology with its usual split, and the choices of hardware."""
+    """A technology with its default split, and the hardware choices."""
     from crossopt.instances.catalogue import technologies  # noqa: PLC0415 - most questions name a device
 
     section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
@@ -353,7 +353,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
 def _reference_device(
     free: FreeHardware, section: TechnologySection, node: str | None, entry: "TechnologyEntry", precision: Precision
 ) -> Hardware | None:
-    """The device whose constants are those of the technology, as it is sold; none of other generations than the entry describes."""
+    """The device on the market from which a technology's constants come; None for other generations than the entry's."""
     from crossopt.instances.codesign.chips import joined  # noqa: PLC0415 - most questions name a device
 
     generations = (section.logic or node, entry.logic_nodes), (section.memory, entry.memories), (section.network, entry.network_steps)
@@ -380,7 +380,7 @@ def _host(cluster: ClusterSection) -> Memory | None:
 
 
 def _reserved(file: CodesignFile, usual: float) -> float:
-    """Bytes of a device that no plan may use: as the question says, or as is usual for the hardware."""
+    """Reserved bytes per device: as the question states, or the hardware's default."""
     return usual if file.cluster.reserved_memory is None else file.cluster.reserved_memory
 
 
@@ -390,7 +390,7 @@ def _given_hardware_choices(choices: ChoicesSection) -> tuple[str, ...]:
 
 
 def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goal | None, report: Report) -> Budget:
-    """What is given; for a technology its usual chip's where nothing is said, and no limit otherwise. A goal shortens the step."""
+    """Limits as given; for a technology, the usual chip's by default, otherwise none. A goal limits the step time."""
     names = ("die_area", "package_area", "power", "power_density", "reticle")
     usual = {name: getattr(hardware, name) if isinstance(hardware, FreeHardware) else inf for name in names}
     for name, what in (("power_density", "cooling"), ("reticle", "dies")):

@@ -1,4 +1,4 @@
-"""The cluster of a question as the user writes it: devices, their network as nodes and pods or as a list of dimensions, and the host."""
+"""The cluster section of a question: devices, their network as nodes and pods or as a list of dimensions, and the host."""
 
 from dataclasses import field, fields, make_dataclass
 from typing import Annotated, Any, Final, Literal
@@ -44,97 +44,100 @@ Links = Literal["node", "pod", "cluster"]
 
 @dataclass(frozen=True, slots=True)
 class LinkSection:
-    """Figures of a network level that differ from those of the hardware."""
+    """Figures of a network level that differ from the hardware's."""
 
-    bandwidth: Annotated[Bandwidth | None, Doc("what a collective sustains per device and direction, about 0.8 of a port's rating")] = None
+    bandwidth: Annotated[
+        Bandwidth | None, Doc("bandwidth that a collective sustains per device and direction, about 0.8 of a port's rating")
+    ] = None
     latency: Annotated[Duration | None, Doc("per step of a collective")] = None
     setup: Annotated[Duration | None, Doc("per collective")] = None
     ring_latency: Annotated[
         Duration | None,
-        Doc("per step of a ring over all ranks that share, if longer than `latency`; the hardware's where neither is given"),
+        Doc("per step of a ring over all sharing ranks, if longer than `latency`; default: the hardware's if neither is given"),
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DimensionSection:
-    """One dimension of a network; figures that it leaves out are those of the hardware's links."""
+    """One dimension of a network; missing figures are those of the hardware's links."""
 
     size: Annotated[
         CountChoice | Literal["divisors"],
-        Doc("units of the dimension inside that it joins, devices of the innermost one; of several the best is asked for"),
+        Doc("units of the inner dimension that it joins (devices for the innermost); if several are given, the best is sought"),
     ]
     shape: Annotated[
         Shape,
         Doc(
-            "one switch for all devices; `rails`, a switch for those with the same place in each unit; a ring; or links from each to each, "
-            "both between devices with the same place"
+            "one switch for all devices; `rails`: a switch per position in the units; `ring`; or links between all pairs "
+            "(both between devices of the same position)"
         ),
     ] = "switch"
-    links: Annotated[
-        Links | None, Doc("of the hardware, whose figures these are; `node` as far as its usual node goes, `cluster` beyond")
-    ] = None
+    links: Annotated[Links | None, Doc("link of the hardware whose figures apply; `node` within the usual node, `cluster` beyond")] = None
     bandwidth: Annotated[
         BandwidthChoice | None,
         Doc(
-            "what a collective of all ranks sustains per device and direction, over all its links along the dimension together; of it few "
-            "ranks sustain the share that the hardware's file says of switches on a node's links (an A100 84 % between two)"
+            "bandwidth that a collective of all ranks sustains per device and direction, over all links along the "
+            "dimension together; few ranks sustain the share that the hardware's file states for switches on a node's "
+            "links (an A100 84 % between two)"
         ),
     ] = None
     latency: Annotated[Duration | None, Doc("per step of a collective")] = None
     setup: Annotated[Duration | None, Doc("per collective")] = None
     ring_latency: Annotated[
         Duration | None,
-        Doc("per step of a ring over all ranks that share, if longer than `latency`; the hardware's where neither is given"),
+        Doc("per step of a ring over all sharing ranks, if longer than `latency`; default: the hardware's if neither is given"),
     ] = None
     share: Annotated[
         RatioChoice | None,
-        Doc("of the bandwidth of those links; an equal one where several dimensions have the same ones, all of it if all are switches"),
+        Doc(
+            "share of the bandwidth of those links; default: equal shares for dimensions on the same links, everything if all are switches"
+        ),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostSection:
-    """The memory of the host, to which plans may offload."""
+    """The host memory to which plans may offload."""
 
-    memory: Annotated[Bytes, Doc("for each device")]
-    bandwidth: Annotated[Bandwidth, Doc("of each device's link to it, in either direction")]
-    energy: Annotated[EnergyPerBit, Doc("of the link and the memory; an estimate where nothing is said")] = 25e-12
+    memory: Annotated[Bytes, Doc("per device")]
+    bandwidth: Annotated[Bandwidth, Doc("of each device's link to it, per direction")]
+    energy: Annotated[EnergyPerBit, Doc("of the link and the memory; default: an estimate")] = 25e-12
 
 
 @dataclass(frozen=True, slots=True)
 class FailuresSection:
-    """How often devices fail, and what a run loses then."""
+    """Failure rate of devices, and the time that a failure costs."""
 
-    mean_time: Annotated[Duration, Doc("between two failures of one device; 50,000 h were seen on 16,384 H100 (Llama team 2024)")]
-    checkpoint: Annotated[Duration, Doc("that writing a checkpoint holds the run up")]
-    restart: Annotated[Duration, Doc("from a failure until the run goes on from its last checkpoint")]
+    mean_time: Annotated[Duration, Doc("mean time between failures of one device; 50,000 h were observed on 16,384 H100 (Llama team 2024)")]
+    checkpoint: Annotated[Duration, Doc("time for which writing a checkpoint stops the run")]
+    restart: Annotated[Duration, Doc("time from a failure until the run continues from its last checkpoint")]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSection:
-    """How many devices there are and how the network joins them."""
+    """The number of devices and their network."""
 
-    devices: Annotated[CountChoice, Doc("how many; of several numbers the best is asked for")]
+    devices: Annotated[CountChoice, Doc("number of devices; if several are given, the best is sought")]
     devices_per_node: Annotated[
-        Positive | None, Doc("devices on the innermost network level; the hardware's usual number, of a technology 1")
+        Positive | None, Doc("devices on the innermost network level; default: the hardware's, 1 for a technology")
     ] = None
     devices_per_pod: Annotated[Positive | None, Doc("devices on the middle level, for networks of three levels")] = None
     node: Annotated[LinkSection, Doc("links inside a node")] = LinkSection()
     pod: Annotated[LinkSection, Doc("links inside a pod, where there are pods")] = LinkSection()
-    cluster: Annotated[LinkSection, Doc("links between nodes, or between pods")] = LinkSection()
-    network: Annotated[
-        tuple[DimensionSection, ...] | None, Doc("dimensions, innermost first, in place of nodes and pods and their links")
-    ] = None
+    cluster: Annotated[LinkSection, Doc("links between nodes, or between pods if there are any")] = LinkSection()
+    network: Annotated[tuple[DimensionSection, ...] | None, Doc("dimensions, innermost first, instead of nodes, pods and their links")] = (
+        None
+    )
     network_bandwidth: Annotated[
-        Bandwidth | None, Doc("the most that the bandwidths of all dimensions, each of which is given, add up to")
+        Bandwidth | None, Doc("upper limit of the sum of the bandwidths of all dimensions, each of which must be given")
     ] = None
-    host: Annotated[HostSection | None, Doc("the host's memory for each device; without it no plan offloads")] = None
+    host: Annotated[HostSection | None, Doc("host memory per device; without it no plan offloads")] = None
     reserved_memory: Annotated[
-        Bytes | None, Doc("of each device that no plan may use; what the framework takes by the hardware's file where nothing is said")
+        Bytes | None, Doc("of each device, not available to plans; default: the framework's reserve in the hardware's file")
     ] = None
     failures: Annotated[
         FailuresSection | None,
-        Doc("the answer then says how much of the time failures and checkpoints leave, and deadlines and budgets of `goal` count it"),
+        Doc("failures: answers then state the goodput after failures and checkpoints, and deadline and budget of `goal` include it"),
     ] = None
 
     @property
@@ -163,46 +166,46 @@ Degrees = CountChoice | Literal["divisors"]
 
 @dataclass(frozen=True, slots=True)
 class TechnologySection:
-    """A technology with other generations of its parts."""
+    """A technology, with other generations of its parts."""
 
-    base: Annotated[str | TechnologyEntry, Doc("a name from `crossopt list technologies`, or the path of a file of yours like theirs")]
+    base: Annotated[str | TechnologyEntry, Doc("a name from `crossopt list technologies`, or the path of your own file of that form")]
     logic: Annotated[str | None, Doc("logic node, such as 7nm")] = None
     memory: Annotated[str | None, Doc("generation of stacked memory, such as hbm2")] = None
     network: Annotated[str | None, Doc("generation of the links between nodes, such as step-4")] = None
-    constants: Annotated[str | None, Doc("the device of `crossopt list hardware` whose fitted constants a chip is priced by")] = None
+    constants: Annotated[str | None, Doc("device of `crossopt list hardware` whose fitted constants apply to the chip")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetSection:
-    """What one device may use at the most, and how long a step may take."""
+    """Limits on one device and on the step time."""
 
-    die_area: Annotated[Area | None, Doc("of a free chip, all its dies together; its technology's usual one where nothing is said")] = None
-    package_area: Annotated[Area | None, Doc("of the interposer, a box around dies and stacks; its technology's where nothing is said")] = (
+    die_area: Annotated[Area | None, Doc("of a free chip, all dies together; default: its technology's")] = None
+    package_area: Annotated[Area | None, Doc("of the interposer, a box around dies and stacks; default: its technology's")] = None
+    power: Annotated[Power | None, Doc("of one device; default: the usual one")] = None
+    power_density: Annotated[PowerPerArea | None, Doc("of a free chip's die; default: what its technology's usual cooling removes")] = None
+    reticle: Annotated[Area | None, Doc("of one die of a free chip; default: its technology's")] = None
+    step_time: Annotated[Duration | None, Doc("of a step, for other objectives than time, such as the smallest die with steps of 5 s")] = (
         None
     )
-    power: Annotated[Power | None, Doc("of one device; the usual one where nothing is said")] = None
-    power_density: Annotated[PowerPerArea | None, Doc("of a free chip's die; what its technology's usual cooling takes away")] = None
-    reticle: Annotated[Area | None, Doc("of one die of a free chip; its technology's where nothing is said")] = None
-    step_time: Annotated[
-        Duration | None, Doc("of a step, for objectives other than time, as in: the smallest die that trains in 5 s a step")
-    ] = None
-    time_per_sample: Annotated[Duration | None, Doc("step time / samples of a step")] = None
-    worst_step_time: Annotated[Duration | None, Doc("of a step by the slowest of the device's sets of constants")] = None
-    energy_per_token: Annotated[Energy | None, Doc("that a token may take")] = None
-    rated_energy_per_token: Annotated[Energy | None, Doc("rated power x time of a token")] = None
-    cost_per_token: Annotated[Money | None, Doc("of a token; needs `prices`")] = None
+    time_per_sample: Annotated[Duration | None, Doc("step time / samples per step")] = None
+    worst_step_time: Annotated[Duration | None, Doc("of a step with the slowest of the device's sets of constants")] = None
+    energy_per_token: Annotated[Energy | None, Doc("per token")] = None
+    rated_energy_per_token: Annotated[Energy | None, Doc("rated power x time per token")] = None
+    cost_per_token: Annotated[Money | None, Doc("per token; needs `prices`")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class PricesSection:
-    """Prices in place of those of the technology: the device's, or the wafer's with what follows; of a device that is bought its own."""
+    """Prices that replace those of the technology: the device's, or the wafer's and related ones; for devices on the market, their own."""
 
     electricity: Annotated[float, As(Prices)] = 0.0806 / 3.6e6
     lifetime: Annotated[float, As(Prices)] = 4.0 * 365.25 * 86400.0
     device: Annotated[float | None, As(Prices)] = None
     wafer: Annotated[float | None, As(Prices)] = None
     wafer_diameter: Annotated[float, As(Prices)] = 0.3
-    defects_per_square_metre: Annotated[float | None, Bounds(0.0), Doc("of the wafer; more of them, fewer good dies")] = None
+    defects_per_square_metre: Annotated[
+        float | None, Bounds(0.0), Doc("defect density of the wafer; more defects mean fewer good dies")
+    ] = None
     clustering: Annotated[float, As(Prices)] = 3.0
     stack: Annotated[float | None, As(Prices)] = None
     package: Annotated[float | None, As(Prices)] = None
@@ -213,34 +216,32 @@ class PricesSection:
 
 @dataclass(frozen=True, slots=True)
 class PurchaseSection:
-    """Devices that are bought for a run, and their power."""
+    """Devices bought for a run, and their power."""
 
     device: Annotated[Money, Doc("price of one device")]
-    node: Annotated[Money, Doc("price of what a node has beside its devices: host, network, rack")] = 0.0
-    lifetime: Annotated[Duration | None, Doc("over which all is written off; a run pays its share. Paid in full where nothing is said")] = (
-        None
-    )
-    electricity: Annotated[PricePerEnergy, Doc("price of energy, for the rated power of the devices during the run")] = 0.0
-    pue: Annotated[float, Bounds(1.0), Doc("power of the building / power of the devices")] = 1.0
+    node: Annotated[Money, Doc("price of the other parts of a node: host, network, rack")] = 0.0
+    lifetime: Annotated[Duration | None, Doc("write-off period; a run pays its share. Default: paid in full")] = None
+    electricity: Annotated[PricePerEnergy, Doc("price of energy at the rated power of the devices during the run")] = 0.0
+    pue: Annotated[float, Bounds(1.0), Doc("power of the building / power of the devices (PUE)")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class GoalSection:
-    """A whole run: what is trained in all, until when, and for how much. Its limits are limits on the step time."""
+    """A whole training run: total tokens, deadline and budget. Its limits become limits on the step time."""
 
-    tokens: Annotated[float, Bounds(1.0), Doc("to train on in all, such as 15e12")]
-    deadline: Annotated[Duration | None, Doc("how long the run may take")] = None
-    budget: Annotated[Money | None, Doc("what the run may cost; needs `rent` or `purchase`")] = None
-    rent: Annotated[Money | None, Doc("of one device for an hour")] = None
-    purchase: Annotated[PurchaseSection | None, Doc("in place of `rent`: devices that are bought, and electricity")] = None
+    tokens: Annotated[float, Bounds(1.0), Doc("total number of training tokens, such as 15e12")]
+    deadline: Annotated[Duration | None, Doc("longest duration of the run")] = None
+    budget: Annotated[Money | None, Doc("highest cost of the run; needs `rent` or `purchase`")] = None
+    rent: Annotated[Money | None, Doc("of one device per hour")] = None
+    purchase: Annotated[PurchaseSection | None, Doc("instead of `rent`: purchased devices and electricity")] = None
     by: Annotated[
         Literal["central", "slowest"],
-        Doc("whether deadline and budget are held by the central constants of the device, or by the slowest of its sets as well"),
+        Doc("whether deadline and budget apply to the central constants of the device, or also to the slowest of its sets"),
     ] = "central"
 
 
 SETTINGS: Final = {slot.key: (slot, slot.mark(Setting) or Setting()) for slot in slots_of(Plan)}
-"""What the fields of plans say of themselves as settings that questions may open."""
+"""Declarations of plan fields that questions may leave open."""
 
 
 def _in_counting_order() -> tuple[str, ...]:
@@ -254,13 +255,13 @@ TRANSFORMER_CHOICES: Final = _in_counting_order()
 
 
 def open_options(name: str) -> Any:  # noqa: ANN401 - a word or options
-    """What of a setting is open where everything is."""
+    """Options of a setting if everything is open."""
     _, setting = SETTINGS[name]
     return setting.open or setting.keyword or NAMED_OPTIONS.get(name, (False, True))
 
 
 def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:
-    """A setting of plans as questions list its options: its name, type and default."""
+    """A plan setting as questions state it: name, type and default."""
     kind, marks = unwrap(slot.kind, ())
     _, setting = SETTINGS[slot.key]
     said = tuple(mark for mark in marks if isinstance(mark, Bounds))
@@ -281,8 +282,8 @@ _PlanChoices: Any = make_dataclass(
                 tuple[_ONLY, ...],
                 Choice(),
                 Doc(
-                    "settings that every plan must have as listed; others hold where they mean something, as overlap of stages where there "
-                    "are some"
+                    "settings that every plan must have exactly as listed; other settings apply where they have an effect, such as "
+                    "overlap of stages in pipelines"
                 ),
             ],
             field(default=()),
@@ -291,15 +292,17 @@ _PlanChoices: Any = make_dataclass(
     frozen=True,
     slots=True,
 )
-"""The settings of a transformer's plan, as `crossflow.plan.Plan` declares them."""
+"""The settings of a transformer's plan, from `crossflow.plan.Plan`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChoicesSection(_PlanChoices):  # type: ignore[misc]
-    """What may be chosen. What is not named is fixed: the technology's usual split, one device, no recomputation and so on."""
+    """The choices. Settings not named are fixed: the technology's default split, one device, no recomputation and so on."""
 
-    die_area: Annotated[AreaChoice | None, Doc("of the die; as large as its parts where nothing is said")] = None
-    dies: Annotated[CountChoice | None, Doc("of the package, all alike, that share all parts; the usual where nothing is said")] = None
+    die_area: Annotated[AreaChoice | None, Doc("of the die; default: as large as its parts")] = None
+    dies: Annotated[
+        CountChoice | None, Doc("number of identical dies in the package, which share all parts; default: the usual number")
+    ] = None
     compute_area: Annotated[AreaChoice | None, Doc("of the cores")] = None
     registers_area: Annotated[AreaChoice | None, Doc("of the registers")] = None
     l1_area: Annotated[AreaChoice | None, Doc("of the L1 memories")] = None
@@ -316,81 +319,86 @@ class ChoicesSection(_PlanChoices):  # type: ignore[misc]
     hbm_edge: Annotated[RatioChoice | None, Doc("share of the die's edge for wires to the stacks")] = None
     network_edge: Annotated[RatioChoice | None, Doc("share of the edge for links between nodes")] = None
     node_network_edge: Annotated[RatioChoice | None, Doc("share of the edge for links inside a node")] = None
-    hbm_stacks: Annotated[CountChoice | None, Doc("stacks of memory beside the die")] = None
+    hbm_stacks: Annotated[CountChoice | None, Doc("number of memory stacks")] = None
     recompute_layers: Annotated[
         tuple[int, ...],
         Bounds(0, 999_999),
         Choice(),
-        Doc("layers of each chunk that `recompute: full` computes again, of which it keeps all of the others; 0 is all"),
+        Doc("layers per chunk recomputed by `recompute: full`; the others store everything; 0 is all"),
     ] = (0,)
     split: Annotated[
         tuple[Literal["rows-columns", "inner"], ...],
         Choice(),
-        Doc("LSTM and GEMM: what of a product is cut, its rows and columns or its inner dimension"),
+        Doc("LSTM and GEMM: split of a product, by rows and columns or by its inner dimension"),
     ] = ("rows-columns",)
     rows: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the rows of a product, or over its inner dimension")] = (1,)
-    columns: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the columns")] = (1,)
+    columns: Annotated[Degrees, Doc("LSTM and GEMM: ranks over the columns of a product")] = (1,)
     layers: Annotated[Degrees, Doc("LSTM: devices in a chain over the depth")] = (1,)
     rest: Annotated[
-        Literal["fixed", "all"], Doc("settings of the plan that are not named: as told here, or `all` open; `choices: all` opens every one")
+        Literal["fixed", "all"],
+        Doc("settings of the plan that are not named: fixed at their defaults, or `all` for open; `choices: all` opens every one"),
     ] = "fixed"
 
 
 @dataclass(frozen=True, slots=True)
 class SharingSection(WorkloadSection):
-    """One of several workloads that share the chip and the cluster, each with a plan of its own."""
+    """One of several workloads that share chip and cluster, each with its own plan."""
 
-    name: Annotated[str | None, Doc("what to call it; the model's name where nothing is said")] = None
-    weight: Annotated[float, Bounds(0.0), Doc("by which its objective counts in the weighted sum; above 0")] = 1.0
-    choices: Annotated[ChoicesSection, Short("rest"), Doc("plan choices in place of those of the question")] = ChoicesSection()
+    name: Annotated[str | None, Doc("name; default: the model's")] = None
+    weight: Annotated[float, Bounds(0.0), Doc("weight of its objective in the weighted sum; above 0")] = 1.0
+    choices: Annotated[ChoicesSection, Short("rest"), Doc("plan choices that replace those of the question")] = ChoicesSection()
 
 
 @dataclass(frozen=True, slots=True)
 class StackSection:
-    """A training stack, by its name or with a version."""
+    """A training stack, optionally with a version."""
 
     name: Annotated[StackName, Doc("of the stack")]
     version: Annotated[
-        str | None, Doc("such as 2.0 of PyTorch, whose checkpoints go on to the end; the newest known where nothing is said")
+        str | None, Doc("such as 2.0 for PyTorch, whose recomputation runs to the end of the layer; default: the newest known")
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class CodesignFile:
-    """One co-design question: which hardware and which parallel plan give the best objective within the budget?"""
+    """A joint-design question: which hardware and which parallel plan minimise the objective within the budget?"""
 
-    kind: Annotated[Literal["codesign"], Doc("the kind of question")]
-    cluster: Annotated[ClusterSection, Doc("how many devices, and how they are joined")]
-    workload: Annotated[WorkloadSection | None, Doc("what is trained; or several `workloads`")] = None
-    workloads: Annotated[tuple[SharingSection, ...] | None, Doc("several workloads on one chip, each with a plan of its own")] = None
+    kind: Annotated[Literal["codesign"], Doc("problem type")]
+    cluster: Annotated[ClusterSection, Doc("number of devices, and their network")]
+    workload: Annotated[WorkloadSection | None, Doc("the workload; or several `workloads`")] = None
+    workloads: Annotated[tuple[SharingSection, ...] | None, Doc("several workloads on one chip, each with its own plan")] = None
     combine: Annotated[
         Literal["weighted_sum", "worst_regret"] | None,
-        Doc("one figure of several workloads: the sum of weight x objective (default), or the greatest v / v* - 1, v* alone on a chip"),
+        Doc(
+            "combination of several objectives: the sum of weight x objective (default), or the greatest v / v* - 1, with "
+            "v* the optimum alone on a chip"
+        ),
     ] = None
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
-    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    technology: Annotated[str | TechnologySection | None, Doc("free hardware: what a chip can be made of; a name or a path")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
+    description: Annotated[str | None, Prose(), Doc("one line for `crossopt list instances`")] = None
+    technology: Annotated[str | TechnologySection | None, Doc("open hardware: technology of the chip, a name or a path")] = None
     hardware: Annotated[
         str | Given[DeviceEntry] | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")
     ] = None
-    budget: Annotated[BudgetSection, Doc("what one device may use, and how long a step may take")] = BudgetSection()
-    goal: Annotated[GoalSection | None, Doc("a whole run of so many tokens, with a deadline or a budget")] = None
-    choices: Annotated[ChoicesSection, Short("rest"), Doc("what may be chosen; the rest is fixed")] = ChoicesSection()
+    budget: Annotated[BudgetSection, Doc("limits on one device and on the step time")] = BudgetSection()
+    goal: Annotated[GoalSection | None, Doc("a whole run of this many tokens, with a deadline or a budget")] = None
+    choices: Annotated[ChoicesSection, Short("rest"), Doc("choices to optimise; the rest is fixed")] = ChoicesSection()
     stack: Annotated[
-        StackSection | None, Short("name"), Doc("what launches the plan: those that it does not launch are no plans of the question")
+        StackSection | None, Short("name"), Doc("training stack that launches the plan; only plans that it supports are considered")
     ] = None
-    objective: Annotated[Objective, Doc("what is minimised; of several batches `time_per_sample` where nothing is said")] = "step_time"
+    objective: Annotated[Objective, Doc("quantity to minimise; default with several batches: `time_per_sample`")] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
-    efficiency: Annotated[dict[str, float], Doc("constants of the model that differ from the hardware's")] = field(default_factory=dict)
+    efficiency: Annotated[dict[str, float], Doc("model constants that differ from the hardware's")] = field(default_factory=dict)
     factors: Annotated[
         dict[str, dict[str, Annotated[float, Bounds(0.0)]]],
-        Doc("by which constants of the technology or device, of the model's `efficiency` and of `prices` are multiplied"),
+        Doc("factors on constants of the technology or device, of the model's `efficiency` and of `prices`"),
     ] = field(default_factory=dict)
     sets: Annotated[
         tuple[dict[str, dict[str, Annotated[float, Bounds(0.0)]]], ...] | Literal["ranges"],
         Doc(
-            "further sets of constants for `worst_step_time`, factors each: a design keeps every limit under all of them, and the slowest "
-            "counts; `ranges` are those with one constant of the technology or device at either end of its range"
+            "alternative sets of constants (factors) for `worst_step_time`: a design must satisfy every limit under all, "
+            "and the slowest counts; `ranges` means sets with one constant of the technology or device at either end of "
+            "its range"
         ),
     ] = ()
 
@@ -401,4 +409,4 @@ class CodesignFile:
 
 
 KEYS = Keys(frozenset(field.name for field in fields(CodesignFile)), "choices", "rest")
-"""A setting with a single key, such as `tensor=8`, is one of the choices, unless the top has such a key."""
+"""A one-part setting such as `tensor=8` is a choice, unless the question has a top-level key of that name."""

@@ -1,4 +1,4 @@
-"""The designs a question allows, a block at a time: hardware points with their devices, and parallel plans that are plans at all.
+"""Enumeration of a question's designs in blocks: hardware points with their devices, and valid parallel plans.
 
 Both are counted in the order in which the choices stand, the last one fastest. Blocks keep memory flat however many designs there are.
 """
@@ -24,23 +24,23 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.codesign.plan_choices import codes_of, comings, is_listed, place_of_none, with_settings
 
 _COMBINATIONS = 1 << 16
-"""Combinations of plan choices looked at together."""
+"""Number of combinations of plan choices in a block."""
 _AT_ONCE = 1 << 13
-"""Combinations that are sooner looked at whole than setting by setting."""
+"""Number of combinations below which plans are enumerated directly instead of setting by setting."""
 _FEW = 1 << 18
-"""Combinations whose plans are listed once."""
+"""Number of combinations up to which plans are listed once and cached."""
 _DRAWN = 1 << 14
-"""Plans that are drawn at the most."""
+"""Largest number of random plans."""
 _KERNEL_COMBINATIONS = 1 << 10
-"""The same for plans that are priced one by one."""
+"""Largest number of random plans for workloads evaluated one plan at a time."""
 
 _LOOKED_AFTER: Final = ("microbatch", "interleave", "tensor_exchange", "schedule", "last_stage_layers")
-"""Settings after which plans that are not whole yet are held to the rules; experts are spread by two settings, ends have two as well."""
+"""Settings after which partial plans are pruned by rules. Experts and end stages are determined by two settings each."""
 _ENABLING: Final = ("sequence_parallel", "schedule")
-"""Settings of which others than the default may keep a rule that is broken at the default."""
+"""Settings whose other values may satisfy a rule that the default violates."""
 
 _DEFAULTS: Final = tuple((name, code(name, getattr(Plan(), name))) for name in PLAN_FIELDS)
-"""The code of every setting that is not made."""
+"""Code of a setting that is not yet assigned."""
 
 LAYOUT: Final = frozenset({"tensor", "context", "pipeline", "data"})
 """Settings whose product is the number of devices."""
@@ -53,27 +53,27 @@ class Devices:
     """A block of hardware points."""
 
     hardware: Hardware
-    """Arrays over the points that can be built."""
+    """Devices as arrays over the buildable points."""
     points: Whole
-    """Their numbers in the whole space."""
+    """Numbers of the points in the whole space."""
     unbuilt: int
-    """Points of the block that lack cores, memory or links."""
+    """Number of points without cores, memory or links."""
 
 
 def hardware_points(instance: Instance) -> int:
-    """How many hardware points there are."""
+    """Number of hardware points."""
     return prod(len(values) for _, values in _hardware_options(instance))
 
 
 def hardware_choice(instance: Instance, point: int) -> dict[str, Any]:
-    """What is chosen at one hardware point, by name."""
+    """Choices of one hardware point, by name."""
     options = _hardware_options(instance)
     places = np.unravel_index(point, [len(values) for _, values in options]) if options else ()
     return {name: values[int(place)] for (name, values), place in zip(options, places, strict=True)}
 
 
 def hardware_point(instance: Instance, choice: dict[str, Any]) -> int:
-    """The number of the hardware point with these choices; a ValueError in words if the question does not allow it."""
+    """Number of the hardware point with these choices; a ValueError if the question does not allow it."""
     options = _hardware_options(instance)
     if set(choice) != {name for name, _ in options}:
         known = ", ".join(name for name, _ in options) or "none"
@@ -87,7 +87,7 @@ def hardware_point(instance: Instance, choice: dict[str, Any]) -> int:
 
 
 def devices(instance: Instance, start: int, stop: int) -> Devices:
-    """The hardware points from `start` up to `stop`, those that can be built."""
+    """The buildable hardware points from `start` up to `stop`."""
     points = np.arange(start, stop)
     if isinstance(instance.hardware, Hardware):
         return Devices(with_prices(instance, instance.hardware), points, 0)
@@ -100,7 +100,7 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
 
 
 def device_at(instance: Instance, point: int) -> Hardware:
-    """The device of one hardware point, generated on its own; a ValueError if it cannot be built."""
+    """The device of one hardware point, generated alone; a ValueError if it cannot be built."""
     block = devices(instance, point, point + 1)
     if block.unbuilt:
         raise ValueError("this split of the chip leaves it without cores, memory or links")
@@ -108,7 +108,7 @@ def device_at(instance: Instance, point: int) -> Hardware:
 
 
 def combinations(instance: Instance) -> int:
-    """How many combinations of plan choices there are, before the rules that make them plans."""
+    """Number of combinations of plan choices, before validity rules."""
     return combined(instance, layouts_of(instance))
 
 
@@ -117,7 +117,7 @@ def combined(instance: Instance, layouts: Whole) -> int:
 
 
 def plan_blocks(instance: Instance) -> Iterator[AnyPlans]:
-    """All plans, in blocks, some of which may be empty; where they are few, they are listed once and kept."""
+    """All plans in blocks, some possibly empty; small sets are listed once and cached."""
     yield from _few_blocks(instance) if combinations(instance) <= _FEW else _blocks(instance)
 
 
@@ -127,7 +127,7 @@ def _few_blocks(instance: Instance) -> tuple[AnyPlans, ...]:
 
 
 def _blocks(instance: Instance) -> Iterator[AnyPlans]:
-    """Plans of a transformer, unless a few, grow setting by setting: of most combinations that are no plans only the beginning is seen."""
+    """Plans of a transformer are built setting by setting (unless few), so that most invalid combinations are pruned early."""
     if not isinstance(instance.workload, Transformer):
         yield from _kernel_plan_blocks(instance)
         return
@@ -143,7 +143,7 @@ def _blocks(instance: Instance) -> Iterator[AnyPlans]:
 
 
 def blocks_with_shares(instance: Instance) -> Iterator[tuple[AnyPlans, float]]:
-    """The blocks of plans, each with the share of the combinations that is behind with it."""
+    """Blocks of plans, each with the cumulative share of combinations covered."""
     layouts, kernels = layouts_of(instance), -(-combinations(instance) // _KERNEL_COMBINATIONS)
     share = 0.0
     for number, plans in enumerate(plan_blocks(instance), start=1):
@@ -156,8 +156,7 @@ def blocks_with_shares(instance: Instance) -> Iterator[tuple[AnyPlans, float]]:
 
 
 def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozenset[str]) -> Iterator[Plans]:
-    """The plans with every option of one more setting, in the order of the choices: each that comes to something of its own, less those
-    that break a rule whatever the settings are that are not known yet."""
+    """Partial plans extended by every option of one more setting; equivalent and invalid ones are dropped."""
     for plans in _batches(blocks, max(1, _COMBINATIONS // len(codes_of(instance, name)))):
         if not len(plans):
             yield plans
@@ -170,7 +169,7 @@ def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozen
 
 
 def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
-    """The same plans in blocks of this size, the last one smaller; an empty one where none is full, for who looks at the clock."""
+    """The plans in blocks of this size, the last one smaller; empty blocks are passed on so that callers can check the time."""
     waiting: list[Plans] = []
     for number, plans in enumerate(blocks):
         waiting.append(plans)
@@ -182,8 +181,8 @@ def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
 
 
 def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
-    """Which plans keep the rules with some options of the settings that are not known yet, as far as can be told from these alone: at their
-    defaults no other rule is broken than those that `_ENABLING` may keep. All that they keep, once every setting is known.
+    """Partial plans that may still satisfy the rules: at the defaults of open settings, only rules in `_ENABLING` are violated. All that
+    they keep, once every setting is known.
 
     The stack's rules are looked at once each, when the last setting that they speak of, which is `name`, has become known."""
     found, alone = _launched(instance, plans, name, known), replace(instance, stack=None)
@@ -198,7 +197,7 @@ def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozense
 
 
 def _launched(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
-    """Which plans keep those rules of the stack that speak of this setting and of none that is not known yet."""
+    """Partial plans that satisfy the stack's rules about this setting and no open one."""
     found: Mask = np.ones(len(plans), bool)
     if instance.stack is not None:
         about = instance.stack.about_only(known).about_any(frozenset({name}))
@@ -208,7 +207,7 @@ def _launched(instance: Instance, plans: Plans, name: str, known: frozenset[str]
 
 
 def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> AnyPlans:
-    """All plans if so many combinations are no more than `most`, else up to so many drawn at random."""
+    """All plans if there are at most `most` combinations, else up to that many drawn at random."""
     if not isinstance(instance.workload, Transformer):
         every = tuple(plan for block in _kernel_plan_blocks(instance) for plan in block)
         return every if len(every) <= most else tuple(every[int(row)] for row in np.sort(random.choice(len(every), most, replace=False)))
@@ -226,7 +225,7 @@ def _all_of(instance: Instance, layouts: Whole) -> Plans:
 
 
 def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> Plans:
-    """These layouts with options drawn setting by setting; in place of those that break a rule others go on twice."""
+    """Layouts extended by random options setting by setting; invalid ones are replaced by copies of others."""
     known, rows = LAYOUT, np.arange(len(plans))
     for name, _ in _other_options(instance):
         known |= {name}
@@ -242,7 +241,7 @@ def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> P
 
 
 def allows(instance: Instance, plan: object) -> str | None:
-    """Why the question does not allow this plan, in words; None if it does."""
+    """Reason why the question does not allow this plan; None if it does."""
     row = table([plan]) if isinstance(plan, Plan) else None
     for name, values in instance.plan_options:
         if not (getattr(plan, name) in values if row is None else is_listed(instance, row, name)):
@@ -251,7 +250,7 @@ def allows(instance: Instance, plan: object) -> str | None:
 
 
 def unlaunched(instance: Instance, plan: object) -> tuple[str, ...]:
-    """The rules of the question's stack that a plan breaks, in words."""
+    """Rules of the question's stack that a plan violates."""
     if instance.stack is None or not isinstance(plan, Plan):
         return ()
     columns = instance.stack.rules(cast("Transformer", instance.workload), table([plan]), instance.machine)
@@ -259,7 +258,7 @@ def unlaunched(instance: Instance, plan: object) -> tuple[str, ...]:
 
 
 def plan_values(instance: Instance) -> Options:
-    """The options of a plan as they are listed, and after them what else conditional ones come to somewhere."""
+    """The listed options of a plan, and the other effective values of conditional ones."""
     if not isinstance(instance.workload, Transformer):
         return instance.plan_options
     plans = plain(sound_layouts(instance))
@@ -294,13 +293,13 @@ def _other_options(instance: Instance) -> Options:
 
 
 def sound_layouts(instance: Instance) -> Whole:
-    """The layouts that keep every rule with all other settings at their defaults; other settings only add conditions."""
+    """Layouts valid with all other settings at their defaults; other settings only add conditions."""
     layouts = layouts_of(instance)
     return layouts[keeps_rules(of_layouts(instance), plain(layouts))]
 
 
 def of_layouts(instance: Instance) -> Instance:
-    """The question with those rules of its stack that speak of degrees alone: others may forbid the defaults of settings."""
+    """The question with stack rules about degrees alone, since others may forbid the defaults of settings."""
     return instance if instance.stack is None else replace(instance, stack=instance.stack.about_only(LAYOUT))
 
 
@@ -312,7 +311,7 @@ def plain(layouts: Whole) -> Plans:
 
 
 def plan_rules(instance: Instance, plans: Plans) -> tuple[Rule, ...]:
-    """What a plan of the question must satisfy, in words, each with a column that is true where it holds."""
+    """The rules for plans of the question, each with a column that is true where it holds."""
     model = cast("Transformer", instance.workload)
     own = () if instance.stack is None else instance.stack.rules(model, plans, instance.machine)
     return (*rules(model, plans, instance.cluster.devices), *own)
@@ -326,11 +325,11 @@ def keeps_rules(instance: Instance, plans: Plans) -> Mask:
 
 
 MEANT: dict[str, dict[str, int]] = {"shard": {"zero": 1}, "expert_exchange": {"expert": 2}}
-"""Settings that mean something only with another setting, beside what degrees they need."""
+"""Settings that depend on another setting, in addition to degrees."""
 
 
 def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
-    """The combinations with these numbers, as columns, but for those that do what one before them does."""
+    """The combinations with these numbers as columns, without equivalents of earlier ones."""
     others = _other_options(instance)
     shape = (len(layouts), *(len(values) for _, values in others))
     places = np.unravel_index(numbers, shape)
@@ -359,7 +358,7 @@ def _kernel_plan_blocks(instance: Instance) -> Iterator[tuple[KernelPlan, ...]]:
 
 
 def buildable(hardware: Hardware) -> Mask:
-    """Which points have cores, every memory and every link that the network levels use."""
+    """Points with cores, all memories, and all links that the network levels use."""
     needed: list[Real] = [hardware.throughput, hardware.bundles]
     for memory in (hardware.dram, hardware.l2, hardware.l1, hardware.registers):
         needed += [memory.capacity, memory.bandwidth]
@@ -374,7 +373,7 @@ Record = TypeVar("Record", Hardware, Memory, Link)
 
 
 def as_arrays(hardware: Hardware, count: int) -> Hardware:
-    """The same devices with every array as long as the block, since the generator's results keep the shape of what they depend on."""
+    """The devices with every array as long as the block; the generator's arrays have the shape of their inputs."""
 
     def full(value: object) -> object:
         return np.full(count, value, np.float64) if isinstance(value, np.ndarray | np.floating) else value
@@ -388,7 +387,7 @@ def as_arrays(hardware: Hardware, count: int) -> Hardware:
 
 
 def with_prices(instance: Instance, hardware: Hardware, made: Made | None = None) -> Hardware:
-    """The devices with their prices, by what they are made of; of one that is bought its die alone is known."""
+    """The devices with prices from their composition; for devices on the market, only the die is known."""
     if instance.prices is None:
         return hardware
     if made is None:

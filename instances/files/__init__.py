@@ -1,1 +1,1 @@
-"""From text to typed sections: documents with positions, units, ranges, schemas, settings and author's graphs."""
+"""From text to typed sections: documents with positions, units, ranges, schemas, settings and graphs of other tools."""

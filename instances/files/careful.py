@@ -1,5 +1,5 @@
-"""What is read is written by others: regular files and no others, never more than a reader asks for, and JSON with no key twice, no
-infinite figures and no signs that steer a terminal, with a place for whatever is wrong."""
+"""Careful reading of untrusted input: regular files only, bounded size, strict JSON without duplicate keys, infinite numbers or control
+characters, and a position for every fault."""
 
 import errno
 import json
@@ -14,23 +14,23 @@ from typing import Any, BinaryIO, Final, NoReturn
 from crossopt.instances.files.units import quoted
 
 UNSEEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters that no text shows, and that steer a terminal or turn the text around; tabs and ends of lines are none."""
+"""Invisible characters, and those that control a terminal or reverse text; tabs and line ends are allowed."""
 _ESCAPED: Final = re.compile(
     r"(?<!\\)(?:\\\\)*(\\[bf]|\\u00(?:0[0-8bcefBCEF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F])|\\u20(?:2[89a-eA-E]|6[6-9])"
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
-"""The same written as escapes, and halves of a character without the other half."""
+"""Their escaped forms, and unpaired surrogates."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _LONGEST: Final = 4_000
-"""Digits of a whole number, which take time to be read that grows with their square."""
+"""Most digits of an integer, since the time to read them grows quadratically."""
 
 
 class NotRegularError(OSError):
-    """A directory, a pipe, a socket or a device stands where a file is read; `strerror` is a sentence with the remedy."""
+    """Not a regular file: a directory, a pipe, a socket or a device; `strerror` is a sentence with the remedy."""
 
 
 def why_unreadable(error: OSError) -> str:
-    """Why a file cannot be read, and what to do, in a sentence."""
+    """Reason why a file cannot be read, with the remedy."""
     match error:
         case NotRegularError():
             return str(error.strerror)
@@ -43,7 +43,7 @@ def why_unreadable(error: OSError) -> str:
 
 @contextmanager
 def opened(path: Path, remedy: str) -> Iterator[BinaryIO]:
-    """A regular file that is open to be read; a NotRegularError for anything else, as pipes and devices may have no end.
+    """A regular file opened for reading; NotRegularError for anything else, since pipes and devices may never end.
 
     It is looked at after it was opened, so that nothing can take its place in between.
     """
@@ -72,7 +72,7 @@ def opened(path: Path, remedy: str) -> Iterator[BinaryIO]:
 
 
 def bytes_of(path: Path, most: int, remedy: str) -> bytes | None:
-    """All that a regular file holds; None where that is more than so many bytes."""
+    """The content of a regular file; None if it is longer than the limit."""
     with opened(path, remedy) as file:
         data = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
         data += file.read(most + 1 - len(data)) if len(data) <= most else b""  # a file of /proc says that it is empty
@@ -80,7 +80,7 @@ def bytes_of(path: Path, most: int, remedy: str) -> bytes | None:
 
 
 class JsonError(ValueError):
-    """What is wrong with a text, and where, both counted from 1."""
+    """A fault of a JSON text and its position, counted from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1, path: str = "") -> None:
         super().__init__(message)
@@ -88,7 +88,7 @@ class JsonError(ValueError):
 
 
 def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
-    """What a text says; a JsonError in words where it is no JSON that could be meant."""
+    """The data of a JSON text; a JsonError if it is not valid JSON."""
     for found, group in ((UNSEEN.search(text), 0), (_ESCAPED.search(text), 1)):
         if found:
             sign = ord(found[0]) if not group else ord(json.loads(f'"{found[1]}"'))
@@ -104,7 +104,7 @@ def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
 
 
 class _TwiceError(ValueError):
-    """A key that a mapping has twice."""
+    """A key that occurs twice in a mapping."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -120,7 +120,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _given_twice(text: str, key: str) -> JsonError:
-    """The place where a mapping has a key for the second time, found by going through the text once more."""
+    """Position of the second occurrence of a key, found by scanning the text once more."""
     stack, begins = list[dict[str, int] | None](), False  # the keys of each open mapping with their places; None for a list
     for token in _TOKEN.finditer(text):
         match token[0]:

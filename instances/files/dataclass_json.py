@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 
 K = TypeVar("K")
 INLINE: Final = MappingProxyType({"inline": True})
-"""The metadata of a dictionary whose keys stand beside the other fields of its dataclass."""
+"""Metadata of a dictionary field whose keys are stored beside the other fields of its dataclass."""
 _GREATEST, _WHOLE = 1.7e308, 1 << 63
 _KINDS = {dict: "mapping", list: "list", tuple: "list", str: "text", int: "whole number", float: "finite number", bool: "true or false"}
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - dataclasses of any kind
-    """A dataclass with all inside it as dictionaries, lists and plain values; other values as they are."""
+    """A dataclass with everything inside it as dictionaries, lists and plain values; other values unchanged."""
     if is_dataclass(value) and not isinstance(value, type):
         inline = _inline(type(value))
         plain = dict[str, Any]()
@@ -47,7 +47,7 @@ def from_file(
 
 
 def from_plain(kind: Any, data: object, path: str = "", types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - of every dataclass
-    """The dataclass in plain data; a ValueError that names the place if it is none. `types` are those of its type variables."""
+    """The dataclass in plain data; a ValueError that names the path if it is invalid. `types` are its type variables."""
     hints, inline = _fields_of(kind), _inline(kind)
     if not isinstance(data, dict):
         raise ValueError(f"{path.rstrip('.')}: a mapping is needed")
@@ -62,19 +62,19 @@ def from_plain(kind: Any, data: object, path: str = "", types: Mapping[str, Any]
 
 @cache
 def _fields_of(kind: Any) -> dict[str, Any]:  # noqa: ANN401
-    """The types of a dataclass by the names of its fields, which take longer to find than most values to read."""
+    """The field types of a dataclass by name, cached."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
 @cache
 def _inline(kind: Any) -> str:  # noqa: ANN401
-    """The field whose keys stand among those of its dataclass; empty where there is none."""
+    """The field whose keys are stored among those of its dataclass; empty if there is none."""
     return next((field.name for field in fields(kind) if field.metadata.get("inline")), "")
 
 
 def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one reading for every type of a field
-    """The value as a field of this type holds it; a ValueError that names the place if it is none."""
+    """The value converted to a field's type; a ValueError that names the path if it is invalid."""
     hint = types.get(hint.__name__, hint) if isinstance(hint, TypeVar) else hint
     origin, inner = get_origin(hint), get_args(hint)
     if origin is UnionType or origin is Union:
@@ -96,7 +96,7 @@ def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any
 
 
 def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: ANN401
-    """Which of several types a value has: whole numbers are told from others, and dataclasses by their form or their keys."""
+    """The member of a union that a value has: integers differ from other numbers, dataclasses by `form` or their keys."""
     options = [one for one in inner if one is not type(None)]
     if set(options) == {int, float}:
         return int if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE else float
@@ -114,12 +114,12 @@ def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: A
 
 @cache
 def _by_form(kinds: tuple[Any, ...]) -> dict[str, Any]:
-    """Dataclasses by the word that their field `form` always holds; none where they have no such field."""
+    """Dataclasses by the constant value of their field `form`; empty if they have no such field."""
     return {get_args(_fields_of(one)["form"])[0]: one for one in kinds if "form" in _fields_of(one)}
 
 
 def _is(hint: Any, value: object) -> bool:  # noqa: ANN401
-    """Whether a value of JSON is of this type; infinite figures and whole ones too large for a float are none."""
+    """Whether a JSON value has this type; infinite numbers and integers too large for a float do not."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if hint is float:

@@ -24,9 +24,9 @@ _TOO_DEEP: Final = f"more than {DEEPEST} levels of lists and mappings (flatten t
 
 _QUICK: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
 _EXPLAINED: Final = 100_000
-"""Characters up to which the slow parser is asked what is wrong."""
+"""Characters up to which the slow parser diagnoses errors."""
 _CACHED: Final = 20_000
-"""Characters up to which a text's tree is kept."""
+"""Characters up to which a text's tree is cached."""
 
 # What PyYAML would refuse, plus line separators that editors do not count, stray byte order marks and marks that reverse the text.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -37,20 +37,20 @@ _PLAIN_STEP: Final = re.compile(r"[^\s\[\]{}'\":,#]+")
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A single value as written, without its quotes."""
+    """A scalar as written, without its quotes."""
 
     text: str
     quoted: bool
 
     @property
     def empty(self) -> bool:
-        """Whether this is YAML's way to say nothing."""
+        """Whether this is a YAML null."""
         return not self.quoted and self.text in {"", "~", "null"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The value of a key, and where the key stands."""
+    """The value of a key, and the position of the key."""
 
     line: int
     column: int
@@ -62,7 +62,7 @@ Value: TypeAlias = "Scalar | dict[str, Entry] | tuple[Node, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A scalar, a mapping or a list, where it begins, and its path from the top such as `choices.sizes[2]`."""
+    """A scalar, mapping or list, its position, and its path such as `choices.sizes[2]`."""
 
     value: Value
     line: int
@@ -88,7 +88,7 @@ def text_of(path: Path) -> str:
 
 
 def text_in(data: bytes, source: str) -> str:
-    """Bytes as UTF-8 text; an InstanceError names the first byte that is none."""
+    """Bytes decoded as UTF-8; an InstanceError names the first invalid byte."""
     if len(data) > LARGEST:
         raise InstanceError(source, [Fault(1, 1, "", _too_large(len(data)))])
     try:
@@ -122,32 +122,32 @@ _read_once = lru_cache(maxsize=64)(_read)
 
 
 def node_of(value: str | Mapping[str, Any], path: str = "") -> Node:
-    """The tree that a text, or a mapping of such, would be read from, as if all of it began a file."""
+    """The tree of a value, or a mapping of values, as if it were a whole file."""
     if isinstance(value, str):
         return Node(Scalar(value, quoted=value in {"", "~", "null"}), 1, 1, path)
     return Node({key: Entry(1, 1, node_of(inner, below(path, key))) for key, inner in value.items()}, 1, 1, path)
 
 
 def below(path: str, key: str) -> str:
-    """The path of the value of `key` in the mapping at `path`."""
+    """The path of `key` in the mapping at `path`."""
     step = key if len(key) <= 40 and _PLAIN_STEP.fullmatch(key) and key.isprintable() else quoted(key)
     return f"{path}.{step}" if path else step
 
 
 def fault_at(node: Node, path: str, message: str) -> Fault:
-    """A fault at the value that `path` names below `node`, or at the innermost value around it that the file has."""
+    """A fault at the value that `path` names below `node`, or at the innermost existing value around it."""
     entry, whole = _locate(node, path)
     return Fault(entry.node.line, entry.node.column, whole, message)
 
 
 def fault_at_key(node: Node, path: str, message: str) -> Fault:
-    """As `fault_at`, at the key of that value; an element of a list stands for itself."""
+    """A fault at the key of that value; a list element has no key."""
     entry, whole = _locate(node, path)
     return Fault(entry.line, entry.column, whole, message)
 
 
 def _locate(node: Node, path: str) -> tuple[Entry, str]:
-    """The innermost entry on the way from `node` to `path`, and the path from the top."""
+    """The innermost existing entry on the way from `node` to `path`, and its full path."""
     whole = f"{node.path}.{path}".strip(".") if not path.startswith("[") else node.path + path
     entry = Entry(node.line, node.column, node)
     while inner := _towards(entry.node, whole):
@@ -172,14 +172,14 @@ def _towards(node: Node, path: str) -> Entry | None:
 
 
 def _by_key(entries: dict[str, Entry], path: str, begin: int) -> Entry | None:
-    """The entry of the longest key that the path goes on with; looked up, as a file may have as many faults as keys."""
+    """The entry of the longest key that matches the rest of the path, by look-up, since both faults and keys can be many."""
     ends = [len(path), *(found.start() for found in re.finditer(r"[.\[]", path))]
     steps = ((path[:end], path[begin:end]) for end in sorted(ends, reverse=True) if end > begin)
     return next((entries[step] for whole, step in steps if step in entries and entries[step].node.path == whole), None)
 
 
 class _UnreadableError(Exception):
-    """The text ends here for the reader: nothing after this fault can be understood."""
+    """Raised to stop reading: nothing after this fault can be understood."""
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -187,7 +187,7 @@ class _UnreadableError(Exception):
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of a regular file of at most LARGEST bytes; never opens a pipe or device, never reads more than it may."""
+    """The content of a regular file of at most LARGEST bytes; pipes and devices are never opened."""
     data = bytes_of(path, LARGEST, "name a YAML file")
     if data is None:
         raise ValueError(_too_large(path.stat().st_size))
@@ -199,7 +199,7 @@ def _too_large(size: int) -> str:
 
 
 def _document(text: str, faults: list[Fault]) -> Node:
-    """The one document of the text."""
+    """The single document of the text."""
     _refuse_what_is_no_text(text)
     events = _events(text)
     for event in events:
@@ -227,13 +227,13 @@ def _refuse_what_is_no_text(text: str) -> None:
 
 
 def _line_and_column(before: str) -> tuple[int, int]:
-    """Line and column of the character that follows `before`."""
+    """Line and column of the character after `before`."""
     lines = _LINE_END.split(before)
     return len(lines), len(lines[-1]) + 1
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    """The parser's events; what it refuses becomes an _UnreadableError in plain words.
+    """The parser's events; its errors become an _UnreadableError in plain words.
 
     The parser in C takes a tenth of the time, and the one in Python says better what is wrong, so that it is asked where something is.
     """
@@ -247,7 +247,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _plain_events(text: str) -> Iterator[yaml.Event]:
-    """The same by the parser in Python, whose time grows with the square of the levels that are open."""
+    """The events of the Python parser, whose time grows quadratically with nesting."""
     line, column, depth = 1, 1, 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -294,7 +294,7 @@ def _mapping(events: Iterator[yaml.Event], path: str, depth: int, faults: list[F
 
 
 def _key(events: Iterator[yaml.Event], event: yaml.Event, path: str, depth: int, faults: list[Fault]) -> str:
-    """The text of a key; the empty text after a fault."""
+    """The text of a key; empty after a fault."""
     node = _node(events, event, path, depth, faults)
     if isinstance(event, yaml.AliasEvent):
         return ""
@@ -338,7 +338,7 @@ def _fault(event: yaml.Event, path: str, message: str) -> Fault:
 
 
 class _Mark(Protocol):
-    """A position as either of PyYAML's parsers gives it, both counts from 0."""
+    """A position as given by either of PyYAML's parsers, counted from 0."""
 
     @property
     def line(self) -> int: ...
@@ -347,7 +347,7 @@ class _Mark(Protocol):
 
 
 def _at(mark: _Mark | None) -> tuple[int, int]:
-    """Line and column of a mark, both from 1."""
+    """Line and column of a mark, counted from 1."""
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
 
 
@@ -377,7 +377,7 @@ _SENTENCES: Final = (
 
 
 def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
-    """PyYAML's complaint in plain words, where the reader can act: an unclosed quote is shown where it opens."""
+    """PyYAML's error in plain words; an unclosed quote is reported where it opens."""
     problem = error.problem or ""
     sentence = next((sentence for part, sentence in _SENTENCES if part in problem), _NO_YAML)
     opened = any(words in sentence for words in ("never closed", "not closed", "is missing after"))

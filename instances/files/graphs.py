@@ -1,4 +1,4 @@
-"""What the readers of graphs in JSON have in common: the text, the figures of a mapping, the ids of nodes, and a list of faults."""
+"""Shared parts of readers of JSON graphs: text, numbers of a mapping, ids of nodes, and a list of faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -12,7 +12,7 @@ from crossopt.instances.files.units import quoted
 
 
 def cycle_of(arcs: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
-    """Some cycle of a graph with so many nodes, in its order; nothing where there is none."""
+    """A cycle of a graph with this many nodes, in order; empty if there is none."""
     after: list[list[int]] = [[] for _ in range(count)]
     for one, other in arcs:
         after[one].append(other)
@@ -40,7 +40,7 @@ def cycle_of(arcs: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
 
 _LARGEST = 64 << 20
 GREATEST = 1e18
-"""Figures beyond it are no times and no sizes; sums of them stay finite."""
+"""Upper limit of times and sizes, so that their sums stay finite."""
 
 
 def _anywhere(path: str, message: str) -> Fault:
@@ -54,7 +54,7 @@ class FaultList:
     source: str
     found: list[Fault] = field(default_factory=list)
     placed: Callable[[str, str], Fault] = _anywhere
-    """A fault by its path and its message, where the reader knows the lines."""
+    """Add a fault by its path and message; the reader knows the lines."""
 
     def add(self, path: str, message: str) -> None:
         self.found.append(self.placed(path, message))
@@ -65,7 +65,7 @@ class FaultList:
 
 
 def text_of(path: Path) -> str:
-    """The text of a graph; an InstanceError in one sentence where it is none, an OSError where there is no file to read."""
+    """The text of a graph; an InstanceError if it is not text, an OSError if there is no file."""
     data = bytes_of(path, _LARGEST, "name a graph")
     if data is None:
         raise _refused(str(path), f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")
@@ -80,7 +80,7 @@ def text_of(path: Path) -> str:
 
 
 def read_json(text: str, source: str) -> Any:  # noqa: ANN401 - whatever a file may hold
-    """What a text says; an InstanceError in one sentence where it is no JSON."""
+    """The data of a text; an InstanceError if it is not JSON."""
     try:
         return read_strictly(text)
     except JsonError as error:
@@ -92,7 +92,7 @@ def _refused(source: str, message: str, line: int = 1) -> InstanceError:
 
 
 def rows_of(nodes: list[Any], faults: FaultList) -> dict[str, int]:
-    """The row of each id; ids are compared as words, as results name nodes by words."""
+    """The row of each id; ids are compared as strings, as results name nodes by strings."""
     rows: dict[str, int] = {}
     for place, node in enumerate(nodes):
         name = node.get("id") if isinstance(node, dict) else None
@@ -116,7 +116,7 @@ def figure(
     default: float | None = None,
     greatest: float = GREATEST,
 ) -> float:
-    """A number that is not below zero."""
+    """A non-negative number."""
     value, path = given.get(key, default), f"{at}.{key}" if at else key
     kinds: Any = int if whole else (int, float)
     if value is None:

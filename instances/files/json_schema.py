@@ -1,4 +1,4 @@
-"""The JSON schema with which editors complete and check the files that a dataclass describes."""
+"""JSON schemas for editors, and key tables, of the files that a dataclass describes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _JSON_TYPES: Final[Mapping[Kind, str]] = {
 
 
 def json_schema(cls: type[object]) -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of the files that `read_as` accepts for this dataclass, for editors; the same at every call."""
+    """The JSON schema (draft 2020-12) of the files that `read_as` accepts for this dataclass; identical at every call."""
     classes: dict[type[object], dict[str, Any]] = {}
     root = _schema(cls, (), classes)
     named = {kind.__name__: schema for kind, schema in classes.items()}
@@ -39,7 +39,7 @@ def json_schema(cls: type[object]) -> dict[str, Any]:
 
 
 def _schema(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
-    """The schema of a type; every dataclass on the way is added to `classes` and referred to by its name."""
+    """The schema of a type; every dataclass on the way is added to `classes` and referred to by name."""
     options = [_schema_one(*option, classes) for option in options_of(kind, marks)]
     return options[0] if len(options) == 1 else {"anyOf": options}
 
@@ -71,7 +71,7 @@ def _schema_of_quantity(name: str) -> dict[str, Any]:
 
 
 def _schema_of_tuple(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
-    """A list, a single element where that is a scalar, and a range where the tuple is a choice of numbers."""
+    """A list; also a single element if that is a scalar, and a range if the tuple is a choice of numbers."""
     element = get_args(kind)[0]
     item = _schema(element, marks, classes)
     several: dict[str, Any] = {"type": "array", "items": item} | ({"minItems": 1} if mark_of(marks, Choice) else {})
@@ -110,7 +110,7 @@ _ENDING: Final = re.compile(r"(Section|Entry|Shape|File)$")
 
 
 def reference(roots: Mapping[str, type[Any]]) -> str:
-    """A heading for each kind of file with the table of its keys, and one for each mapping inside; what several share is told once."""
+    """Key tables as Markdown: a heading for each kind of file and each inner mapping; shared ones appear once."""
     headings: Headings = {cls: f"`{kind}`" for kind, cls in roots.items()}
     parts: list[str] = []
     for kind, root in roots.items():
@@ -124,7 +124,7 @@ def reference(roots: Mapping[str, type[Any]]) -> str:
 
 
 def units() -> str:
-    """The units that quantities may have."""
+    """The units of quantities."""
     rows = [
         (dimension.phrase.partition(" ")[2], f"`{dimension.example}`", ", ".join(f"`{unit}`" for unit in dimension.units if unit))
         for dimension in DIMENSIONS.values()
@@ -133,18 +133,18 @@ def units() -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows as Markdown."""
+    """Rows as a Markdown table."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def slug(heading: str) -> str:
-    """The anchor that GitHub gives a heading."""
+    """The anchor that GitHub assigns to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _inside(cls: type[Any], told: Headings) -> list[type[Any]]:
-    """The classes of all mappings inside, each before those inside it; of one that is told already nothing more."""
+    """The classes of all inner mappings, outer before inner; those already listed are skipped."""
     found: dict[type[Any], None] = {}
     waiting: list[Any] = list(get_type_hints(cls).values())
     while waiting:
@@ -157,7 +157,7 @@ def _inside(cls: type[Any], told: Headings) -> list[type[Any]]:
 
 
 def _text(cls: type[Any]) -> str:
-    """What a mapping is called: `link` of `LinkSection`."""
+    """Name of a mapping's class: `link` for `LinkSection`."""
     return " ".join(re.findall(r"[A-Z][a-z]*", _ENDING.sub("", cls.__name__))).lower()
 
 
@@ -176,7 +176,7 @@ def _keys(cls: type[Any], schema: Schema, headings: Headings) -> str:
 
 
 def _takes(schema: Schema, links: Mapping[str, str]) -> str:
-    """What may be written, in words; a dot stands between forms to choose from."""
+    """Allowed values in words, alternatives separated by dots."""
     match schema:
         case {"anyOf": options}:
             text = " · ".join(dict.fromkeys(words for option in options if (words := _form(option, options, links))))
@@ -196,7 +196,7 @@ def _takes(schema: Schema, links: Mapping[str, str]) -> str:
 
 
 def _form(option: Schema, options: Sequence[Schema], links: Mapping[str, str]) -> str:
-    """One of several forms; a list of what may also stand alone needs no more words, and a range has its own section."""
+    """Alternatives in words; a list whose element may stand alone needs no further words, and ranges have their own section."""
     return "list" if option.get("items") in options else "range" if "properties" in option else _takes(option, links)
 
 
@@ -207,7 +207,7 @@ def _limits(low: float | None, high: float | None) -> str:
 
 
 def _default(slot: Slot, field: Field[Any]) -> str:
-    """What holds where the key is left out; nothing where its meaning says so."""
+    """The default value of a key; empty if its meaning states it."""
     value = field.default
     if slot.required:
         return "**needed**"

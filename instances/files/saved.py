@@ -1,4 +1,4 @@
-"""Saved results as files: read with care, written whole or not at all."""
+"""Saved results as files: read with checks, written atomically."""
 
 import errno
 import os
@@ -16,11 +16,11 @@ from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly,
 T = TypeVar("T")
 _LARGEST = 64 << 20
 _LONGEST = 100
-"""Bytes of the name of a file, to which endings are added."""
+"""Longest file name in bytes, without the endings that are added."""
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Put the text where the path says in one step, so that no one ever sees half of it and an old file stays until then.
+    """Write the text atomically: readers never see a part of it, and an old file stays until then.
 
     A link stays a link; a device, such as /dev/null, is written to as it is. An OSError says the name of the file.
     """
@@ -29,8 +29,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _is_a_stream(path: Path) -> bool:
-    """Whether what is there is written to as it is: a device, or an output of this very process; an OSError for pipes and the like, as
-    whoever writes there would wait for a reader, who may never come."""
+    """Whether the path is a device or an output of this process, which is written to directly; an OSError for pipes and the like."""
     try:
         there = path.stat()
     except FileNotFoundError:
@@ -54,7 +53,7 @@ def _is_open_as(stream: int, there: os.stat_result) -> bool:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What goes wrong here with a file goes wrong with this one, also where the system does not say so: a disk that is full, for one."""
+    """Attach the path to OSErrors of the block, also where the system gives none, as for a full disk."""
     try:
         yield
     except OSError as error:
@@ -81,8 +80,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def file_name(name: str) -> str:
-    """What a name is called as a file: one step of a path, which no name leads out of its folder and no reader takes for hidden or for an
-    option."""
+    """A safe file name for a label: a single path component, not hidden, and not an option."""
     plain = re.sub(r"[^\w.+=@ -]+", "-", name).strip(" .-")
     while len(plain.encode()) > _LONGEST:
         plain = plain[:-1]
@@ -90,7 +88,7 @@ def file_name(name: str) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """An OSError if `write_whole` could not write there, found by making a file beside it and removing that again.
+    """Raise an OSError if `write_whole` could not write there, tested with a temporary file beside it.
 
     Permissions do not tell: a superuser has them all, and yet cannot write to /proc or to a disk that is mounted to be read.
     """
@@ -105,13 +103,13 @@ def check_writable(path: Path) -> None:
 
 
 def kind_of(path: Path) -> str | None:
-    """What kind of result a file says to hold; None where it says nothing."""
+    """The kind of result that a file states; None if it states none."""
     data = read_as(path, lambda data: data)
     return str(data["kind"]) if isinstance(data, dict) and "kind" in data else None
 
 
 def read_as(path: Path, reader: Callable[[Any], T]) -> T:
-    """What a reader of plain data, which raises ValueErrors, makes of a JSON file; an InstanceError in one sentence if nothing."""
+    """The result of a reader of plain data on a JSON file; an InstanceError if it raises a ValueError."""
     try:
         return reader(_of_this_version(read_strictly(_text(path))))
     except OSError as error:
@@ -127,7 +125,7 @@ def read_as(path: Path, reader: Callable[[Any], T]) -> T:
 
 
 def _of_this_version(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
-    """The data, unless they say that a later version wrote them; a ValueError then."""
+    """The data; a ValueError if a later version wrote them."""
     number = data.get("format") if isinstance(data, dict) else None
     if isinstance(number, int) and number > NEWEST:
         remedy = "read it with that version, or solve the question again with this one"

@@ -1,4 +1,4 @@
-"""Ranges of options: from one number to another by equal steps, in a count of values, or by a factor.
+"""Ranges of options: from one number to another by equal steps, in a number of values, or by a factor.
 
 Exact numbers until the caller rounds each once, so that errors cannot add up: every step is the float that the user would have written.
 """
@@ -42,7 +42,7 @@ MOST_VALUES: Final = 100_000
 
 
 def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: bool) -> list[Fraction]:
-    """The options of a range; a ValueError with the remedy where there are none or too many."""
+    """The options of a range; a ValueError with the remedy if there are none or too many."""
     if not ways and whole:
         ways = {"step": Fraction(1)}
     if start > end:
@@ -72,14 +72,14 @@ def _evenly_by_count(start: Fraction, end: Fraction, count: Fraction) -> Iterato
 
 
 def _even(start: Fraction, step: Fraction, number: int) -> Iterator[Fraction]:
-    """So many equal steps, in whole numbers of one denominator: a sum of fractions takes several times as long."""
+    """This many equal steps, in integers over one denominator, since summing fractions is several times slower."""
     unit = lcm(start.denominator, step.denominator)
     first, each = int(start * unit), int(step * unit)
     return (Fraction(first + index * each, unit) for index in range(number))
 
 
 def _multiplied(start: Fraction, end: Fraction, factor: Fraction) -> Iterator[Fraction]:
-    """start * factor^k; powers are kept to 50 digits: exact for any sensible factor, and small for a senseless one."""
+    """start * factor^k; powers are kept to 50 digits: exact for sensible factors, and bounded for others."""
     if start <= 0 or factor <= 1:
         raise ValueError("'factor' needs to be above 1, and 'from' above zero")
     digits = Context(prec=50)
@@ -100,7 +100,7 @@ Marks: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A key that a mapping may have, the argument it becomes, and its type."""
+    """A key of a mapping, the argument that it becomes, and its type."""
 
     name: str
     key: str
@@ -108,27 +108,27 @@ class Slot:
     marks: Marks
     required: bool
     nullable: bool = False
-    """Whether nothing may stand there, which is the default, though the type has no None."""
+    """Whether null is allowed as the default, though the type has no None."""
 
     def mark(self, cls: type[T]) -> T | None:
-        """What the field says of itself, outside of a union."""
+        """The marks of the field, outside of a union."""
         return mark_of(unwrap(self.kind, self.marks)[1], cls)
 
     @property
     def text(self) -> str:
-        """What the field means."""
+        """The meaning of the field."""
         doc = self.mark(Doc)
         return doc.text if doc else ""
 
     @property
     def unit(self) -> str:
-        """In which unit files state a plain number."""
+        """The unit in which files state a plain number."""
         counted = self.mark(In)
         return counted.unit if counted else ""
 
 
 def slots_of(cls: Kind) -> list[Slot]:
-    """The keys of a dataclass; a field named after a Python word, such as `from_`, has the key without the underscore."""
+    """The keys of a dataclass; a field such as `from_`, named after a Python keyword, has the key without the underscore."""
     return _slots_of(cls)
 
 
@@ -141,7 +141,7 @@ def _slots_of(cls: Kind) -> list[Slot]:
 
 @cache
 def is_partial(cls: Kind) -> bool:
-    """Whether something of a record, or of a record inside it, may be left to be derived; one inside that is `Given` is its own."""
+    """Whether some field of a record, or of a record inside it, may be derived; an inner `Given` is separate."""
     derived = any(slot.mark(Derived) is not None for slot in slots_of(cls))
     return derived or any(is_partial(inner) for slot in slots_of(cls) for inner in _records_in(slot.kind) if inner is not cls)
 
@@ -156,14 +156,14 @@ def _records_in(kind: Kind) -> Iterator[Kind]:
 
 @cache
 def unknown_of(cls: Kind) -> Mapping[str, object]:
-    """Values of the fields that become known later."""
+    """Initial values of fields that become known later."""
     hints = get_type_hints(cls, include_extras=True)
     marks = ((field.name, mark_of(unwrap(hints[field.name], ())[1], Later)) for field in fields(cls))
     return {name: later.value for name, later in marks if later is not None}
 
 
 def _slot(field: Field[Any], hint: Kind) -> Slot | None:
-    """The key of a field; None where no file states it."""
+    """The key of a field; None if files do not state it."""
     marks = unwrap(hint, ())[1]
     key = mark_of(marks, Key)
     if (key is not None and key.name is None) or mark_of(marks, Later) is not None:
@@ -178,13 +178,13 @@ def _slot(field: Field[Any], hint: Kind) -> Slot | None:
 
 @cache
 def _meaning_of(cls: Kind, name: str) -> Marks:
-    """What the field of another record says of its values."""
+    """The marks of another record's field on its values."""
     marks = (mark for _, marks in options_of(get_type_hints(cls, include_extras=True)[name], ()) for mark in marks)
     return tuple(mark for mark in marks if isinstance(mark, Bounds | Doc | NonZero | Prose | Unit | Whole))
 
 
 def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - any dataclass
-    """The figures that a record states, by their keys: what is measured, and not counted."""
+    """The measured (not counted) figures of a record, by key."""
     defaults = {field.name: field.default for field in fields(record)}
     values = ((slot, getattr(record, slot.name)) for slot in slots_of(type(record)))
     figures = ((slot, value) for slot, value in values if isinstance(value, float))
@@ -192,7 +192,7 @@ def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - a
 
 
 def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
-    """The bare type and all that is said of it, the innermost first."""
+    """The bare type and all its marks, the innermost first."""
     if origin_of(kind) is Annotated:
         return kind.__origin__, kind.__metadata__ + marks
     return (get_args(kind)[0] if origin_of(kind) is Given else kind), marks
@@ -200,12 +200,12 @@ def unwrap(kind: Kind, marks: Marks) -> tuple[Kind, Marks]:
 
 @cache
 def origin_of(kind: Kind) -> object:
-    """`tuple` of `tuple[int, ...]`, and so on; None for a plain type."""
+    """`tuple` for `tuple[int, ...]`, and so on; None for a plain type."""
     return get_origin(kind)
 
 
 def options_of(kind: Kind, marks: Marks) -> list[tuple[Kind, Marks]]:
-    """The members of a union that files may state, bare, without arrays; a type that is no union is its only member."""
+    """Members of a union that files may state, without marks and arrays; another type is its own only member."""
     kind, marks = unwrap(kind, marks)
     members = get_args(kind) if origin_of(kind) in (Union, types.UnionType) else (kind,)
     stated = [member for member in members if getattr(origin_of(member), "__name__", "") != "ndarray"]
@@ -218,7 +218,7 @@ def mark_of(marks: Marks, cls: type[T]) -> T | None:
 
 
 def text_of(kind: Kind) -> Mapping[str, object]:
-    """The words of a Literal or Enum and what each stands for; none for other types."""
+    """Names of a Literal or Enum with their values; empty for other types."""
     if origin_of(kind) is Literal:
         return {str(value): value for value in get_args(kind)}
     return {str(member.value): member for member in kind} if isinstance(kind, type) and issubclass(kind, Enum) else {}
@@ -230,7 +230,7 @@ def takes_range(kind: Kind, marks: Marks) -> bool:
 
 
 def range_slots(number: Kind, marks: Marks) -> list[Slot]:
-    """The keys of a range; floats stay exact until the options are known, so that rounding errors cannot add up."""
+    """The keys of a range; floats stay exact until the options are known, to avoid accumulated rounding."""
     exact = int if number is int else Fraction
     unit = tuple(mark for mark in marks if isinstance(mark, Unit))
     return [
@@ -244,7 +244,7 @@ def range_slots(number: Kind, marks: Marks) -> list[Slot]:
 
 @lru_cache(maxsize=16)
 def places_of(cls: Kind) -> Mapping[str, tuple[str, ...]]:
-    """Where a key of any section below a dataclass stands, as paths from its top, the shortest first."""
+    """Paths at which each key of any section below a dataclass occurs, shortest first."""
     found: dict[str, list[str]] = {}
     for path in sorted(_paths(cls, (), ()), key=len):
         found.setdefault(path[-1], []).append(".".join(path))
@@ -252,7 +252,7 @@ def places_of(cls: Kind) -> Mapping[str, tuple[str, ...]]:
 
 
 def _paths(cls: Kind, above: tuple[str, ...], within: tuple[Kind, ...]) -> Iterator[tuple[str, ...]]:
-    """The path of every key, but for those inside lists and mappings of names."""
+    """Paths of all keys, except those inside lists and mappings by name."""
     for slot in slots_of(cls):
         yield (*above, slot.key)
         for kind, _ in options_of(slot.kind, slot.marks):
@@ -323,18 +323,18 @@ _CALLED: Final[Mapping[str, tuple[str, ...]]] = {
     "cluster.devices_per_node": ("gpus_per_node", "num_gpus_per_node", "nproc_per_node"),
     "hardware": ("gpu", "device", "accelerator"),
 }
-"""What others call a key, by our key and the end of its path where there are several."""
+"""Names of keys in other tools, by our key and the end of its path if there are several."""
 _OURS: Final = {name: ours for ours, names in _CALLED.items() for name in names}
 _FEW: Final = 3
 
 
 def called_here(key: str) -> str:
-    """What a key that others use is called in questions, with the end of its path; nothing for other keys."""
+    """Our name for another tool's key, with the end of its path; empty for others."""
     return _OURS.get(key.casefold().replace("-", "_"), "")
 
 
 def remedy_for(key: str, section: str, known: Sequence[str], places: Mapping[str, Sequence[str]]) -> tuple[list[str], str]:
-    """What an unknown key of a section is meant to be of the known ones, if anything; and what to write, by the places of all keys."""
+    """Suggestion for an unknown key: the intended known key, or where it belongs."""
     ours = called_here(key)
     name = ours.rpartition(".")[2]
     if name in known and (ours.startswith("choices.") or not section.endswith("choices")):  # a choice may have the name of a shape
@@ -362,7 +362,7 @@ LARGEST_WHOLE: Final = 2**63 - 1  # what numpy and the solvers can hold
 
 
 def read_as(cls: type[T], node: Node, faults: list[Fault]) -> T | None:
-    """The dataclass that `node` describes, or None after adding every fault found to `faults`."""
+    """The dataclass that `node` describes, or None after adding every fault to `faults`."""
     before = len(faults)
     value = None
     with suppress(_EnoughError):
@@ -372,24 +372,24 @@ def read_as(cls: type[T], node: Node, faults: list[Fault]) -> T | None:
 
 @dataclass(frozen=True, slots=True)
 class _Faults:
-    """The faults of a reading, and the dataclass of the whole."""
+    """The faults found so far, and the root dataclass."""
 
     faults: list[Fault]
     root: Kind
 
     def add(self, fault: Fault) -> None:
-        """One more; an _EnoughError where nobody reads any further ones."""
+        """Add a fault; raises _EnoughError when there are too many to report."""
         self.faults.append(fault)
         if len(self.faults) >= MOST:
             raise _EnoughError
 
 
 class _EnoughError(Exception):
-    """There are so many faults that no more are looked for."""
+    """Raised when there are too many faults to report more."""
 
 
 def _takes(kind: Kind, marks: Marks, node: Node) -> bool:
-    """Whether the form of the node (mapping, list or scalar) is one in which this type is written."""
+    """Whether this type is written in the form of the node (mapping, list or scalar)."""
     origin = origin_of(kind)
     match node.value:
         case dict():
@@ -409,7 +409,7 @@ def _entries(node: Node) -> dict[str, Entry]:
 
 
 def _wanted(kind: Kind, marks: Marks) -> str:
-    """That a value of this type is needed, with an example or the words to choose from."""
+    """Description of a value of this type, with an example or the options."""
     texts = [_wanted_one(*option) for option in options_of(kind, marks)]
     hints = [hint for _, hint in texts if hint]
     return " or ".join(text for text, _ in texts if text) + " is needed" + (f" ({hints[0]})" if hints else "")
@@ -431,7 +431,7 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
 
 
 def _read(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
-    """The value that `node` gives; after a fault, whether raised here as a ValueError or added below, it means nothing."""
+    """The value of `node`; after a fault (raised as a ValueError, or added below) it has no meaning."""
     try:
         if _is_empty(node):
             return _nothing(kind, marks)
@@ -452,7 +452,7 @@ def _nothing(kind: Kind, marks: Marks) -> object:
 
 
 def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
-    """The member of a union that the form of the node means."""
+    """The member of a union for the form of the node."""
     fitting = [option for option in options_of(kind, marks) if _takes(*option, node)]
     if not fitting:
         form = "mapping" if isinstance(node.value, dict) else "list" if isinstance(node.value, tuple) else "single value"
@@ -461,7 +461,7 @@ def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
 
 
 def _affinity(kind: Kind, node: Node) -> int:
-    """Which of several members a scalar means: the one with its very word, else with a word like it, else one without words."""
+    """The member of a union for a scalar: with this exact name, else with a similar name, else one without names."""
     words = text_of(kind)
     if not words or not isinstance(node.value, Scalar):
         return 1
@@ -491,7 +491,7 @@ def _read_mapping(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object
 
 
 def _record(cls: Any, values: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass
-    """The record of these values, or what is given of one; its `__post_init__` and `check_given` may raise a ValueError of their own."""
+    """The record of these values, or a `Given`; its `__post_init__` and `check_given` may raise a ValueError."""
     if not is_partial(cls):
         return cls(**unknown_of(cls), **values)
     if hasattr(cls, "check_given"):
@@ -500,7 +500,7 @@ def _record(cls: Any, values: dict[str, Any]) -> object:  # noqa: ANN401 - a dat
 
 
 def _read_slots(slots: Sequence[Slot], node: Node, told: _Faults) -> dict[str, Any] | None:
-    """The arguments that a mapping gives; None after a fault. A key written wrongly is not also reported as missing."""
+    """The arguments of a mapping; None after a fault. A misspelt key is not also reported as missing."""
     entries = _entries(node)
     before, known, meant = len(told.faults), [slot.key for slot in slots], set[str]()
     for key, entry in entries.items():
@@ -531,13 +531,13 @@ def _read_items(kind: Kind, marks: Marks, nodes: Sequence[Node], told: _Faults) 
 
 
 def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values without duplicates, numbers in rising order."""
+    """The values without duplicates; numbers in ascending order."""
     distinct = dict.fromkeys(values)
     return tuple(sorted(distinct) if all(isinstance(value, int | float) for value in distinct) else distinct)
 
 
 def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
-    """The value of a scalar; a ValueError with a sentence for the user where it is none of this type."""
+    """The value of a scalar; a ValueError if it does not have this type."""
     if words := text_of(kind):
         return _option(words, scalar.text)
     if kind is str:
@@ -552,7 +552,7 @@ def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
 
 
 def _name(text: str) -> str:
-    """A text that names something."""
+    """A text that is a name."""
     if not set(text).isdisjoint("\t\n\r") or len(text) > _LONGEST_NAME:
         raise ValueError(f"{quoted(text)} is no name (write one line of at most {_LONGEST_NAME:,} characters)")
     return text

@@ -1,4 +1,4 @@
-"""From a CSV file to lines of cells by the names of their columns, and from cells to numbers, with a sentence for whatever is wrong.
+"""Tables in CSV files: lines of cells by column name, conversion to numbers, and a message for every fault.
 
 An empty cell, or a word of NOTHING, means that the source does not say.
 """
@@ -21,35 +21,35 @@ LARGEST_COUNT: Final = 1 << 31
 
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Signs that a terminal would obey, all but tabs and line ends."""
+"""Control characters, except tabs and line ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One line of a table: its cells by the names of their columns, as far as there are any."""
+    """One line of a table: its cells by column name, as far as present."""
 
     line: int
     given: Mapping[str, str]
     fault: str = ""
-    """What is wrong with the line as a whole."""
+    """Fault of the line as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The columns of a table, and the lines below them that are not empty."""
+    """The columns of a table, and the non-empty lines below them."""
 
     columns: tuple[str, ...]
     lines: tuple[Cells, ...]
 
 
 def columns_of(path: str | Path) -> tuple[str, ...]:
-    """The names in the first line; an InstanceError if that cannot be read."""
+    """The names in the first line; an InstanceError if it cannot be read."""
     source = str(path)
     return _header(_lines(_text(Path(path), source), source))[1]
 
 
 def read_table(path: str | Path, required: Sequence[str], known: Collection[str], noun: str) -> Table:
-    """The table in a CSV file; an InstanceError with every fault if it is none, lacks a required column or has no rows.
+    """The table in a CSV file; an InstanceError with every fault if it is invalid, lacks a required column or has no rows.
 
     A name that is not `known` may be meant for one that is missing; `noun` is what a row holds.
     """
@@ -65,7 +65,7 @@ def read_table(path: str | Path, required: Sequence[str], known: Collection[str]
 
 
 def number(given: Mapping[str, str], name: str, faults: list[str]) -> float | None:
-    """A number above 0; None where nothing is said, or with a fault."""
+    """A positive number; None if the cell is empty or faulty."""
     text = given.get(name, "")
     if text.casefold() in NOTHING:
         return None
@@ -78,7 +78,7 @@ def number(given: Mapping[str, str], name: str, faults: list[str]) -> float | No
 
 
 def count(given: Mapping[str, str], name: str, faults: list[str]) -> int | None:
-    """A whole number from 1 on; None where nothing is said, or with a fault."""
+    """A positive integer; None if the cell is empty or faulty."""
     value = number(given, name, faults)
     if value is not None and (value % 1.0 or value > LARGEST_COUNT):
         message = f"{quoted(given[name])} is no count, a whole number up to {LARGEST_COUNT} is needed (or leave the cell empty)"
@@ -125,7 +125,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
-    """Each row's cells and the line on which it begins."""
+    """Cells of each row and its first line number."""
     reader, begin = csv.reader(StringIO(text, newline=""), strict=True), 1
     try:
         for cells in reader:

@@ -23,7 +23,7 @@ _POWERS: Final = {
     "b": 3, "g": 3, "bn": 3, "billion": 3,
     "t": 4, "ti": 4, "tn": 4, "trillion": 4,
 }  # fmt: skip
-"""What a letter behind a count stands for, as a power of 1,000 or 1,024."""
+"""Meaning of a suffix letter of a count, as a power of 1,000 or 1,024."""
 _LARGEST_COUNT: Final = 10**18
 _PREFIX: Final = {
     "f": Fraction(1, 10**15), "p": Fraction(1, 10**12), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 10**3),
@@ -40,7 +40,7 @@ _WORDS_OF_TIME: Final = {"sec": "s", "second": "s", "minute": "min", "hour": "h"
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What a quantity measures: how to say it, its units with their size in SI, and the units it is shown in, smallest first."""
+    """A dimension: its phrase, its units with their size in SI, and the display units, smallest first."""
 
     phrase: str
     example: str
@@ -112,12 +112,12 @@ _DIMENSION_OF: Final = {unit: dimension for dimension in DIMENSIONS.values() for
 
 
 def parse_quantity(text: str, dimension: str) -> float:
-    """The quantity in SI units; a ValueError with the value and the remedy for anything that is not one of `dimension`."""
+    """The quantity in SI units; a ValueError with value and remedy if it is not a quantity of `dimension`."""
     return as_float(exact_quantity(text, dimension), text)
 
 
 def exact_quantity(text: str, dimension: str) -> Fraction:
-    """As `parse_quantity`, before the rounding to a float."""
+    """As `parse_quantity`, but exact, before rounding to a float."""
     wanted = dimension_named(dimension)
     number, unit = _split(text, wanted)
     if unit not in wanted.units:
@@ -129,7 +129,7 @@ def exact_quantity(text: str, dimension: str) -> Fraction:
 
 
 def format_quantity(value: float, dimension: str) -> str:
-    """The quantity to six digits in the largest unit that keeps the number at one or more: 8.15e-4 as an area is '815 mm^2'."""
+    """The quantity with six digits in the largest unit that keeps the number at one or more: 8.15e-4 as an area is '815 mm^2'."""
     wanted = dimension_named(dimension)
     fitting = [unit for unit in wanted.shown if float(wanted.units[unit]) <= abs(value)]
     unit = fitting[-1] if fitting else wanted.shown[0] if value else wanted.example.partition(" ")[2]
@@ -138,7 +138,7 @@ def format_quantity(value: float, dimension: str) -> str:
 
 
 def rounded_quantity(value: float, dimension: str, digits: int = 4) -> str:
-    """The same to so many digits, which are enough for a reader: '1000 ms' of 999.96, and no powers of ten."""
+    """The quantity with this many digits, without powers of ten: '1000 ms' for 999.96."""
     number, _, unit = format_quantity(value, dimension).partition(" ")
     rounded = f"{float(number):.{digits}g}"
     usual = 1.0 <= abs(float(rounded)) < 1e6
@@ -146,13 +146,13 @@ def rounded_quantity(value: float, dimension: str, digits: int = 4) -> str:
 
 
 def bytes_beyond(used: float, limit: float, between: str) -> str:
-    """More bytes than a limit, with words between the two; to the byte where both would read alike."""
+    """Comparison of bytes with an exceeded limit, in exact bytes if both would read alike."""
     one, other = format_quantity(used, "bytes"), format_quantity(limit, "bytes")
     return f"{one} {between} {other}" if one != other else f"{used:,.0f} bytes {between} {limit:,.0f}"
 
 
 def dimension_named(name: str) -> Dimension:
-    """The row of `DIMENSIONS`, or a ValueError that lists them."""
+    """The row of `DIMENSIONS`; a ValueError that lists them if there is none."""
     if name not in DIMENSIONS:
         raise ValueError(f"{name!r} is not a dimension (one of {', '.join(DIMENSIONS)})")
     return DIMENSIONS[name]
@@ -167,7 +167,7 @@ def parse_number(text: str) -> Fraction:
 
 
 def _number_meant(text: str) -> str:
-    """What to write for a count such as `8k`, which may be of thousands or of 1,024; for one with commas, and for one with a unit."""
+    """Suggestion for a count such as `8k` (1,000 or 1,024), with commas, or with a unit."""
     start, grouped = _NUMBER.match(text), _GROUPED.fullmatch(text)
     if grouped:
         return f" (write {quoted(text.replace(',', ''))}, without commas)"
@@ -186,7 +186,7 @@ def _number_meant(text: str) -> str:
 
 
 def as_float(value: Fraction, text: str) -> float:
-    """The nearest float; a ValueError that names `text` where no finite float is near."""
+    """The nearest float; a ValueError that names `text` if it is out of range."""
     try:
         return float(value)
     except OverflowError:
@@ -194,7 +194,7 @@ def as_float(value: Fraction, text: str) -> float:
 
 
 def spellings(unit: str) -> list[str]:
-    """Every accepted spelling of a unit of the table: `um^2` is also `um2`, `µm²` and so on."""
+    """Every accepted spelling of a unit: `um^2` is also `um2`, `µm²` and so on."""
     known = [unit]
     for other, canonical in _SPELLINGS:
         known += [spelling.replace(canonical, other) for spelling in known if canonical in spelling]
@@ -202,7 +202,7 @@ def spellings(unit: str) -> list[str]:
 
 
 def pattern_of(dimension: str) -> str:
-    """A regular expression (for the JSON schema) of the texts that `parse_quantity` accepts, but for negative numbers."""
+    """A regular expression (for the JSON schema) of the texts that `parse_quantity` accepts, without negative numbers."""
     units = dimension_named(dimension).units
     after = "|".join(re.escape(spelling) for unit in units for spelling in spellings(unit))
     dollars = [re.escape(unit.removeprefix("USD")) for unit in units if unit.startswith("USD")]
@@ -211,13 +211,13 @@ def pattern_of(dimension: str) -> str:
 
 
 def quoted(text: str, longest: int = 40) -> str:
-    """The text in quotes on one line of at most `longest` characters, as error messages show it."""
+    """The text in quotes on one line of at most `longest` characters, for error messages."""
     shown = text if len(text) <= longest else text[: longest - 3] + "..."
     return f"'{shown}'" if shown.isprintable() else repr(shown)
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
-    """The known words that differ from `word` by case only, else the one most like it, else none."""
+    """Known words that differ from `word` by case only, else the most similar one, else none."""
     known = list(known)
     same = [other for other in known if other.casefold() == word.casefold()]
     if same or not known:
@@ -227,7 +227,7 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> list[str]
 
 
 def _split(text: str, wanted: Dimension) -> tuple[str, str]:
-    """The number and the unit in the spelling of the table; a `$` may also stand before the number."""
+    """The number and the unit in table spelling; `$` may also precede the number."""
     stripped = text.strip()
     dollars = stripped.startswith("$")
     body = stripped.removeprefix("$").lstrip()
@@ -238,7 +238,7 @@ def _split(text: str, wanted: Dimension) -> tuple[str, str]:
 
 
 def _canonical(unit: str) -> str:
-    """The unit as the table writes it: `mm²` as `mm^2`, `Gbps` as `Gb/s`, `$ / kWh` as `USD/kWh`."""
+    """The unit in table spelling: `mm²` as `mm^2`, `Gbps` as `Gb/s`, `$ / kWh` as `USD/kWh`."""
     unit = re.sub(r"\s*/\s*", "/", unit)
     for other, canonical in _SPELLINGS:
         unit = unit.replace(other, canonical)
@@ -246,7 +246,7 @@ def _canonical(unit: str) -> str:
 
 
 def _exact(number: str) -> Fraction:
-    """The value of a text that `NUMBER` matches; refuses exponents whose exact value would fill the memory."""
+    """The value of a text that `NUMBER` matches; exponents whose exact value would be huge are refused."""
     exponent = number.lower().partition("e")[2].lstrip("+-")
     if len(exponent) > 3:
         raise ValueError(f"{quoted(number)} is too large or too small")
@@ -254,7 +254,7 @@ def _exact(number: str) -> Fraction:
 
 
 def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
-    """Why `unit` is refused where `wanted` is needed, and what to write instead."""
+    """Message that `unit` is refused where `wanted` is needed, with the remedy."""
     if not unit:
         return f"{quoted(text)} has no unit, {wanted.phrase} is needed (for example '{wanted.example}')"
     if unit.startswith(","):

@@ -1,4 +1,4 @@
-"""Settings such as `tensor=8` or `cluster.devices=128`, laid over the tree of a question before it is read."""
+"""Settings such as `tensor=8` or `cluster.devices=128`, applied to the tree of a question before it is read."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,25 +13,25 @@ from crossopt.instances.files.document import DEEPEST, Entry, Node, Scalar, belo
 from crossopt.instances.files.units import quoted
 
 _SHOWN = 100
-"""Longer settings are named by their key alone."""
+"""Longest setting shown in messages; longer ones are named by their key."""
 _WRITTEN = "a setting is written KEY=VALUE (for example tensor=8)"
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Where a setting with a single key leads: to a key of the top, or else into the section `bare` where there is one."""
+    """Target of a one-part setting: a top-level key, or else a key of section `bare` if there is one."""
 
     top: frozenset[str] = frozenset()
     bare: str | None = None
     short: str | None = None
-    """The key of that section that a single value in its place stands for, which stays beside what is set."""
+    """The key that a scalar in place of the section stands for; it is kept beside what is set."""
 
 
 TOP_ONLY = Keys()
 
 
 def lay_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> Node:
-    """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` any other value, `hardware=null` removes one.
+    """The file with one value replaced: `tensor=8` sets a choice, `cluster.devices=128` another value, `hardware=null` removes one.
 
     An item of a list has its number, counted from 0, as in `workloads.1.weight=2`.
     """
@@ -52,12 +52,12 @@ def lay_over(root: Node, setting: str, source: str, keys: Keys = TOP_ONLY) -> No
 
 
 def graft(root: Node, path: Sequence[str], value: Node) -> Node:
-    """The tree with a value in the place of what stands at this path."""
+    """The tree with the value at this path replaced."""
     return _replaced(root, list(path), value, ".".join(path))
 
 
 def with_setting(fault: Fault, settings: Sequence[str], keys: Keys = TOP_ONLY) -> Fault:
-    """The fault, with the setting that brought the value in, which no line of the file shows."""
+    """The fault, with the setting that caused it, which is on no line of the file."""
     for setting in reversed(settings):
         path = ""
         for step in _path_of(setting, keys):
@@ -68,13 +68,13 @@ def with_setting(fault: Fault, settings: Sequence[str], keys: Keys = TOP_ONLY) -
 
 
 def _path_of(setting: str, keys: Keys) -> list[str]:
-    """The keys that lead to the value that a setting replaces."""
+    """The keys that lead to the value replaced by a setting."""
     path = setting.partition("=")[0].strip().split(".")
     return path if keys.bare is None or len(path) > 1 or path[0] in keys.top else [keys.bare, path[0]]
 
 
 def _without(node: Node, path: list[str]) -> Node:
-    """The mapping without the entry at the path, if it has it."""
+    """The mapping without the entry at the path, if present."""
     if isinstance(node.value, tuple) and len(path) > 1 and path[0].isdecimal() and int(path[0]) < len(node.value):
         number = int(path[0])
         return replace(node, value=(*node.value[:number], _without(node.value[number], path[1:]), *node.value[number + 1 :]))
@@ -107,7 +107,7 @@ def _replaced_item(node: Node, items: tuple[Node, ...], path: list[str], value: 
 
 
 def _moved(node: Node, place: Node, path: str) -> Node:
-    """The node with all in it as if it stood in that place."""
+    """The node with all descendants moved to that path."""
     value = node.value
     if isinstance(value, dict):
         value = {key: Entry(place.line, place.column, _moved(entry.node, place, f"{path}.{key}")) for key, entry in value.items()}
@@ -125,12 +125,12 @@ def _refusal(setting: str, message: str) -> InstanceError:
 
 @dataclass(slots=True)
 class Files:
-    """Texts of files by the names that a question gives them: read once from its folder, or those that a saved result kept."""
+    """Texts of files by the names in a question: read once from its folder, or as stored in a saved result."""
 
     folder: Path
     texts: dict[str, str] = field(default_factory=dict)
     saved: bool = False
-    """Nothing but what was kept is read, so that a result stands without the files and says where it lacks one."""
+    """If true, only stored texts are used, so that a result is self-contained and missing texts are reported."""
 
     def text(self, name: str, read: Callable[[Path], str]) -> str:
         """The text of a file, by its name relative to the question."""
@@ -146,44 +146,44 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A question before its kind reads it."""
+    """A question before its problem type reads it."""
 
     source: str
-    """The file, as it was named."""
+    """The file as named by the user."""
     text: str
-    """Of the file; an author's file is the only one of its question, and this is its text."""
+    """Text of the file; for another tool's file, which is the only one of its question, this is its text."""
     root: Node
-    """The tree with the settings laid over it."""
+    """The tree with the settings applied."""
     settings: tuple[str, ...]
     files: Files
     workload: str | None = None
-    """The one of several workloads that is asked about."""
+    """The selected workload of several."""
     keys: Keys = TOP_ONLY
-    """Where short keys of settings lead."""
+    """Where one-part settings lead."""
 
     def at(self, root: Node) -> "Written":
-        """With another tree of the same text."""
+        """A copy with another tree of the same text."""
         return replace(self, root=root)
 
     def fault(self, path: str, message: str) -> Fault:
-        """At the value of this path, or at the innermost one around it."""
+        """A fault at this path, or at the innermost existing value around it."""
         return fault_at(self.root, path, message)
 
     @contextmanager
     def reading(self, key: str) -> Iterator[None]:
-        """The file that this key names is read; an InstanceError at the key where there is none that can be."""
+        """Read the file that this key names; an InstanceError at the key if it cannot be read."""
         try:
             yield
         except OSError as error:
             raise self.refused([self.fault(key, f"{why_unreadable(error)}; paths begin at the question")]) from error
 
     def refused(self, faults: Iterable[Fault]) -> InstanceError:
-        """All faults in one error, those of settings with the setting that brought them in."""
+        """An InstanceError with all faults, naming the settings that caused them."""
         return InstanceError(self.source, [with_setting(fault, self.settings, self.keys) for fault in faults])
 
     @property
     def document(self) -> dict[str, Any]:
-        """What a result keeps: enough to ask the question again, without any file."""
+        """The self-contained question as stored in a result."""
         beside = {name: text for name, text in sorted(self.files.texts.items()) if text is not self.text}
         given = {"source": self.source, "text": self.text, "settings": list(self.settings)}
         return given | ({"files": beside} if beside else {}) | ({} if self.workload is None else {"workload": self.workload})

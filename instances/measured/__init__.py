@@ -1,1 +1,1 @@
-"""Measured runs: rows, cells, machines and the words that frameworks use."""
+"""Measured runs and kernels: rows, machines, and the vocabulary of frameworks."""

@@ -1,4 +1,4 @@
-"""Measured kernels: each row of a file as the call that is priced for it, or the reason why there is none.
+"""Measured kernels: each row of a file as the kernel call to evaluate, or a reason for its rejection.
 
 The columns are those of the tables of ai-dynamo/aiconfigurator. A row is rejected, never dropped: the reason is kept and counted.
 """
@@ -40,25 +40,25 @@ _KIB: Final = 1024.0
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One measured kernel, and what to price for it."""
+    """One measured kernel, and the call to evaluate."""
 
     line: int
     gpu: str
     """The device's name in the registry."""
     kind: str
-    """Kernels of one kind on one device have constants in common."""
+    """Group of kernels with common constants: one kind on one device."""
     format: str
     size: str
-    """Class of sizes in which errors are told."""
+    """Size class for error statistics."""
     shape: tuple[float, ...]
-    """Kernels of one shape are left out of a fit together."""
+    """Shape group: kernels of one shape are left out of a fit together."""
     call: Call
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedKernel:
-    """A row that cannot be priced, and why."""
+    """A rejected row and the reason."""
 
     line: int
     gpu: str
@@ -67,7 +67,7 @@ class RejectedKernel:
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """All rows of a file, in its order."""
+    """All rows of a file in order."""
 
     of: Of
     measured: tuple[Kernel, ...]
@@ -75,17 +75,17 @@ class Kernels:
 
 
 class _RejectedError(Exception):
-    """Why a row cannot be priced."""
+    """Raised to reject a row."""
 
 
 def kernels_in(path: str | Path) -> Of | None:
-    """What kernels a file has by its columns; None where it has none, as a file of training runs."""
+    """The kind of kernels in a file, by its columns; None for other files, such as training runs."""
     columns = set(columns_of(path))
     return next((of for of, needed in NEEDED.items() if columns.issuperset(needed)), None)
 
 
 def read_kernels(path: str | Path, of: Of) -> Kernels:
-    """The kernels in a CSV file; an InstanceError if it is no table of them."""
+    """The kernels in a CSV file; an InstanceError if it is not a table of kernels."""
     known = {*NEEDED[of], *FURTHER}
     outcomes = [_outcome(cells, of) for cells in read_table(path, NEEDED[of], known, "measured kernel").lines]
     return Kernels(
@@ -197,7 +197,7 @@ def _figures(cells: Cells, names: Sequence[str]) -> tuple[float, ...]:
 
 
 def _from_nothing(cells: Cells, name: str) -> float:
-    """A count that may be 0, which is meant where nothing is said."""
+    """A non-negative count; 0 if the cell is empty."""
     faults = list[str]()
     found = 0 if cells.given.get(name, "") in {"0", "0.0"} else count(cells.given, name, faults) or 0
     if faults:

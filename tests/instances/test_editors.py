@@ -27,10 +27,10 @@ def test_every_key_of_every_file_has_its_meaning_and_says_what_it_takes() -> Non
 def test_a_table_says_what_a_key_takes_its_default_and_its_meaning() -> None:
     rows = set(reference_text().splitlines())
     assert "| `zero` | whole number from 0 to 3 · list · range | `0` | " in {
-        row[: row.index("what replicas")] for row in rows if row.startswith("| `zero`")
+        row[: row.index("ZeRO stage")] for row in rows if row.startswith("| `zero`")
     }
     assert "| `wafer_diameter` | length | `300 mm` | of the wafer |" in rows
-    assert "| `workloads` | list of [sharing](#codesign-sharing) |  | several workloads on one chip, each with a plan of its own |" in rows
+    assert "| `workloads` | list of [sharing](#codesign-sharing) |  | several workloads on one chip, each with its own plan |" in rows
     assert "| `memories` | by name: [generation](#technology-generation) | **needed** | generations of stacked memory |" in rows
 
 

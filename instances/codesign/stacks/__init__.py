@@ -1,1 +1,1 @@
-"""Which plans a training stack launches: one table for each stack, with the source of every row, and what follows from them."""
+"""Plans that training stacks support: one table per stack, with a source for every row, and conclusions from them."""

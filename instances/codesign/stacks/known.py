@@ -1,4 +1,4 @@
-"""How far off the model is on public runs like a question, and between which step times its answer is likely for that reason.
+"""Errors of the model on public runs similar to a question, and the likely range of its answer.
 
 Runs are known by stack and device (`catalogue.known_runs`), those of a network or its family one by one, by the page of published plans.
 """
@@ -16,7 +16,8 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 Range = tuple[float, float]
 WITH_EXPERTS: Final = Measured(21, 0.196, 0.409, 2048)
-"""Of networks with experts, nearly all by Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS (`reports/gallery/published-plans.md`)."""
+"""Mean error on networks with experts, nearly all on Megatron-Core: DeepSeek-V3, Grok-1, Qwen3 and GPT-OSS
+(`reports/gallery/published-plans.md`)."""
 KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
     "deepseek-v3": {"h100-sxm": (-0.339, 0.113, 0.104, -0.128), "gb200-nvl72": (0.04,)},
     "gpt-oss-120b": {"h100-sxm": (-0.236, -0.297), "b200": (-0.328,), "gb200-nvl72": (-0.327,)},
@@ -33,15 +34,15 @@ KNOWN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
     "qwen3-235b-a22b": {"gb200-nvl72": (0.132,), "h100-sxm": (0.071, 0.133, 0.117, -0.212, -0.284, 0.355)},
     "qwen3-30b-a3b": {"h100-sxm": (-0.409, -0.187, -0.13)},
 }
-"""Of every network of that page that Megatron-Core or a like stack ran since H100: what is predicted over what was measured, less 1."""
+"""Signed errors (predicted / measured - 1) of every network on that page run by Megatron-Core or a similar stack since H100."""
 _WITH: Final[Mapping[str, str]] = {"deepseek": "DeepSeek-V3", "gpt": "GPT-OSS", "grok": "Grok-1", "qwen3": "Qwen3 with experts"}
 _DENSE: Final[Mapping[str, str]] = {"gpt3": "GPT-3", "llama2": "Llama 2", "llama3": "Llama 3", "nemotron": "Nemotron-4"}
-"""Families of networks by how their names begin."""
+"""Families of networks by name prefix."""
 ON: Final = {"h100-sxm": "H100", "b200": "B200", "gb200-nvl72": "GB200"}
 
 
 def stack_of(instance: Instance) -> str:
-    """Of the question, or the one whose runs stand where it names none."""
+    """The stack of the question, or the default one."""
     return instance.stack.name if instance.stack is not None else USUAL
 
 
@@ -51,12 +52,12 @@ def device_of(instance: Instance) -> str:
 
 
 def has_experts(instance: Instance) -> bool:
-    """Whether it asks about a network with experts, of which other runs are known."""
+    """Whether the network has experts, for which other runs are known."""
     return isinstance(instance.workload, Transformer) and instance.workload.experts > 1
 
 
 def runs_like(instance: Instance) -> Measured | None:
-    """Public runs like the question: of its stack on its device, or with experts on any."""
+    """Public runs similar to the question: of its stack on its device, or with experts on any device."""
     if not has_experts(instance):
         return MEASURED.get((stack_of(instance), device_of(instance)))
     own = [abs(error) for error in own_errors(instance)[1]]
@@ -64,7 +65,7 @@ def runs_like(instance: Instance) -> Measured | None:
 
 
 def mean_error(instance: Instance) -> float | None:
-    """The mean error on public runs like the question, or on those that the device's constants were fitted to; of step times alone."""
+    """Mean step-time error on similar public runs, or on the runs used to fit the device's constants; None otherwise."""
     if instance.objective not in ("step_time", "time_per_sample"):
         return None
     found = runs_like(instance)
@@ -72,8 +73,8 @@ def mean_error(instance: Instance) -> float | None:
 
 
 def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:
-    """Signed errors on runs of the very network on the device, or else of its family, with whose they are; of experts at last of those on
-    any device. The network is told by its shapes, whatever it is called."""
+    """Signed errors on runs of the same network on the device, or else of its family, with their description. The network is told by its
+    shapes, whatever it is called."""
     model, device = instance.workload, device_of(instance)
     if not isinstance(model, Transformer) or (model.experts == 1 and stack_of(instance) != USUAL):
         return "", ()
@@ -93,19 +94,19 @@ def _family(name: str) -> str:
 
 
 def outside(instance: Instance) -> int | None:
-    """Devices of the largest run of its stack, where the question has more; None where it has not."""
+    """Devices of the stack's largest run if the question has more; else None."""
     span = span_of(stack_of(instance), device_of(instance))
     return span if span is not None and instance.cluster.devices > span else None
 
 
 def plans_like(instance: Instance, plan: Plan | KernelPlan) -> str:
-    """What runs are to have in common with a plan of a dense network; nothing of others."""
+    """Properties of a plan by which runs of dense networks are matched; None for other networks."""
     dense = isinstance(instance.workload, Transformer) and instance.workload.experts == 1
     return features(instance.workload, plan) if dense else ""  # type: ignore[arg-type]
 
 
 def likely_of(instance: Instance, step_time: float, by_constants: Range, plan: Plan | KernelPlan) -> Range:
-    """The step times that are likely: those by the sets of constants, and no narrower than the model was off elsewhere.
+    """Likely range of step times: from the sets of constants, and at least as wide as errors elsewhere.
 
     That is the mean error on runs of the stack on the device, or with experts; without any, what taking constants over was off by; what
     runs of the very network or its family took over what is predicted; the same of like plans, where few of these are known or none

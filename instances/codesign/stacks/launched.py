@@ -1,4 +1,4 @@
-"""What training stacks launch: tables of Megatron-Core, DeepSpeed, FSDP and torchtitan, each row with its source."""
+"""Plans supported by training stacks: tables of Megatron-Core, DeepSpeed, FSDP and torchtitan, each row with its source."""
 
 from typing import Final
 
@@ -17,16 +17,16 @@ _PLACEMENTS: Final = ("tensor-context-data-pipeline", "tensor-context-pipeline-d
 
 _ENGINE: Final = "NVIDIA/TransformerEngine"
 _USERBUFFERS: Final = Source(_ENGINE, "transformer_engine/pytorch/module/base.py, pull requests 1554 and 1711", "2.9")
-"""`fill_userbuffers_buffer_for_all_gather` knows tensors with one scale and mxfp8."""
+"""`fill_userbuffers_buffer_for_all_gather` supports tensors with one scale and mxfp8."""
 _ALL_TO_ALL: Final = Source(_ENGINE, "issue 2541, pull request 1160", "2026-09")
-"""Which ways over context ranks have learnable sinks, and windows; all-to-all gives each rank whole heads, as DeepSpeed Ulysses does."""
+"""Support of attention sinks and windows by kind of context parallelism; all-to-all gives each rank whole heads, as DeepSpeed Ulysses."""
 _GEMMA: Final = Source("NVIDIA-NeMo/Megatron-Bridge", "src/megatron/bridge/models/gemma/gemma2_provider.py", "2394d359da5e")
 _LINEAR: Final = Source(_REPOSITORY, "megatron/core/extensions/transformer_engine.py", "core 0.15")
 _LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.py", "00611e6eeb0b")
 
 
 def _modes(*modules: str) -> tuple[str, ...]:
-    """Every set of these modules and of whole parts, which any network may have, and all of a layer."""
+    """Every set of these modules and of whole parts, which any network may have, and whole layers."""
     return (*dict.fromkeys(sets_of((*modules, *WHOLE_PARTS))), "full")
 
 
@@ -370,7 +370,7 @@ _SYMMETRIC: Final = Source("pytorch/pytorch", "torch/csrc/distributed/c10d/symm_
 _STAGE: Final = Source("pytorch/pytorch", "torch/distributed/pipelining/stage.py", "2.8")
 
 SELECTIVE: Final = "elements+second-products"
-"""What its option `selective` does operator by operator (`selective_ac_option "op"`): attention and every other product are kept."""
+"""Effect of its option `selective` in operator mode (`selective_ac_option "op"`): attention and every other product are stored."""
 TORCHTITAN_STACK: Final = Stack(
     "torchtitan",
     "torchtitan's job configuration with its Llama, Qwen3 and DeepSeek models",

@@ -1,4 +1,4 @@
-"""What follows from the tables of stacks: the options that a stack can have at all, and the nearest plan that it launches."""
+"""Conclusions from the stacks' tables: the options that a stack supports, and the nearest supported plan."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -18,13 +18,13 @@ _BITS: Final = ("recompute", "overlap", "offload")
 
 
 def broken_rows(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Row, ...]:
-    """Rows of the stack's table that a plan breaks."""
+    """Rows of the stack's table that a plan violates."""
     plans = table([plan])
     return tuple(row for row in stack.rows if not row.holds(model, plans, machine)[0])
 
 
 def opened_by(stack: Stack, setting: str, options: Any) -> Any:  # noqa: ANN401 - words, numbers, or `divisors`
-    """The options of a setting that is open: those that the stack launches under some condition."""
+    """Options of an open setting: those that the stack supports under some condition."""
     if setting in NAMED_OPTIONS:
         return launchable(stack, setting, tuple(options))
     if setting == "recompute_layers":
@@ -34,7 +34,7 @@ def opened_by(stack: Stack, setting: str, options: Any) -> Any:  # noqa: ANN401 
 
 
 def launchable(stack: Stack, setting: str, options: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The options of a setting that the stack has under some condition; the others of no plan."""
+    """Options of a setting that the stack supports under some condition; no plan has the others."""
     plain = [row for row in stack.rows if not row.when and row.settings == {setting}]
     plans = table([replace(Plan(), **{setting: option}) for option in options])
     kept = np.ones(len(plans), bool)
@@ -44,12 +44,12 @@ def launchable(stack: Stack, setting: str, options: tuple[Any, ...]) -> tuple[An
 
 
 _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=1, sequence=1, global_batch=1)
-"""A model for rows that speak of none."""
+"""A placeholder model for rows that do not depend on it."""
 
 
 def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Plan, ...]:
-    """The plans that the stack launches in place of this one: with the same degrees, and as few other switches as can be; none where no
-    switches make it one. Placements are as near to each other, so that there may be several."""
+    """The nearest plans that the stack supports: same degrees, as few changed settings as possible; empty if there is none. Placements are
+    as near to each other, so that there may be several."""
     own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in NAMED_OPTIONS.items()}
     ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
         "interleave": (plan.interleave, 1),
@@ -73,7 +73,7 @@ def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> t
 
 
 def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
-    """The plan with every combination of switches."""
+    """The plan with every combination of changes."""
     columns = [np.array([code(name, value) for value in values], np.int64) for name, values in ways.items()]
     combined = [column.ravel() for column in np.meshgrid(*columns, indexing="ij")]
     every = {name: np.full(len(combined[0]), code(name, getattr(plan, name)), np.int64) for name in PLAN_FIELDS}
@@ -81,7 +81,7 @@ def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:
 
 
 def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
-    """How many settings differ, and how far their values are from each other."""
+    """Distance of two plans: number of different settings, then distance of their values."""
     changed, distance = np.zeros(len(plans), np.int64), np.zeros(len(plans), np.int64)
     for name in PLAN_FIELDS:
         column, own = getattr(plans, name), code(name, getattr(plan, name))
@@ -92,6 +92,6 @@ def _differences(plans: Plans, plan: Plan) -> tuple[Whole, Whole]:
 
 
 def _bits(numbers: Whole) -> Whole:
-    """How many bits are set."""
+    """Number of set bits."""
     top = int(numbers.max(initial=0)).bit_length()
     return sum(((numbers >> bit) & 1 for bit in range(top)), np.zeros(len(numbers), np.int64))

@@ -1,4 +1,4 @@
-"""The form of a stack's table: rows that say what holds of every plan that the stack launches, and columns of plans on which they stand."""
+"""Form of a stack's table: rows about every plan that the stack supports, and columns of plans to which they refer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -31,22 +31,22 @@ from crossopt.instances.files.units import quoted
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What rules of stacks ask of devices."""
+    """Properties of devices that stack rules depend on."""
 
     domain: int = 0
-    """Neighbouring devices that a node's links join (NVLink); 0 where any may be."""
+    """Neighbouring devices joined by a node's links (NVLink); 0 if unlimited."""
     four_bits: bool = False
-    """Whether they multiply in 4 bits, as those since Blackwell do, which scale blocks of 8 bits by themselves, too."""
+    """Whether they multiply in 4 bits, as since Blackwell, with 8-bit block scaling in hardware."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a row was read."""
+    """The source of a row."""
 
     repository: str
     path: str
     version: str
-    """A commit's first digits, a release, or the date of a page."""
+    """Leading digits of a commit, a release, or the date of a page."""
 
     def __str__(self) -> str:
         return f"{self.repository} {self.path} ({self.version})"
@@ -54,7 +54,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a quantity of a plan is: one of some values, or above a number."""
+    """A condition on a quantity of a plan: one of some values, or above a number."""
 
     quantity: str
     values: tuple[object, ...] = ()
@@ -70,13 +70,13 @@ class Fact:
 
 @cache
 def _numbers(fact: Fact) -> tuple[int, ...]:
-    """What stands in a column for the values of a fact."""
+    """The encoded values of a condition."""
     return tuple(number_of(fact.quantity, value) for value in fact.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where all of `when` holds, so does `then`."""
+    """A rule: where all of `when` holds, `then` holds."""
 
     sentence: str
     then: Fact
@@ -91,7 +91,7 @@ class Row:
 
     @property
     def settings(self) -> frozenset[str]:
-        """The settings of a plan that the row is about."""
+        """The plan settings that the row mentions."""
         return frozenset(name for fact in (self.then, *self.when) for name in QUANTITIES[fact.quantity].settings)
 
 
@@ -101,49 +101,48 @@ def _numbered(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """From which version on a stack is as its table says, or what was otherwise then."""
+    """A version of the stack from which the table applies, or which differs from it."""
 
     since: str
-    """Numbers with dots between them."""
+    """Version numbers separated by dots."""
     what: str
-    """Whose version it is."""
+    """Software whose version it is."""
     changes: Mapping[str, bool | float] = field(default_factory=dict)
-    """Facts of the table that have another value."""
+    """Facts of the table with another value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What one stack launches."""
+    """The rules and facts of one stack."""
 
     name: str
     about: str
     rows: tuple[Row, ...]
     editions: tuple[Edition, ...]
-    """The oldest first; the last one is as the table says."""
+    """Oldest first; the last one is as the table states."""
     also: tuple[tuple[str, Source], ...] = ()
-    """What it launches that others do not, and needs no rule."""
+    """Features that other stacks lack and that need no rule."""
     decided: tuple[str, ...] = ()
-    """Settings that follow from others there: open where a question does not name them."""
+    """Settings that follow from others with this stack: open if a question does not name them."""
     once_a_node: bool = False
-    """Whether tokens go to experts of another node once, where a question does not say how they go."""
+    """Whether one copy of a token is sent per node by default."""
     bends_kept_scores: bool = False
-    """Whether attention keeps all scores where these are bent to a range, and a question does not say which attention it is."""
+    """Whether attention with capped scores stores all scores by default."""
     logit_peak_bytes: float = 6.0
-    """What a logit takes when the loss takes most, where a question says nothing of its logits."""
+    """Default peak bytes per logit during the loss."""
     keeps_casts: bool = True
-    """Whether products in 8 bits keep their inputs cast."""
+    """Whether 8-bit products store their inputs cast."""
     apart: bool = False
-    """Whether queries, keys, values and gates are products of their own."""
+    """Whether queries, keys, values and gates are separate products."""
     hides_publication: bool = False
-    """Whether updated weights are gathered behind the next forward pass where a plan hides what data ranks exchange."""
+    """Whether updated parameters are gathered behind the next forward pass if a plan overlaps data-parallel communication."""
     stops_early: bool = False
-    """Whether what is computed again ends with the last value that is kept."""
+    """Whether recomputation ends with the last stored value."""
     whole_messages: bool = False
-    """Whether each tensor rank sends all of a message between stages where ranks do not split the sequence."""
+    """Whether each tensor rank sends the whole message between stages if ranks do not split the sequence."""
 
     def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
-        """The workload as this stack trains it, but for how tokens go, which attention there is and what logits take where the question
-        says so."""
+        """The workload as this stack trains it; explicit settings of the question are kept."""
         if said.expert_dispatch is None:
             workload = replace(workload, once_a_node=self.once_a_node and workload.experts > 1)
         if said.attention is None and workload.attention_cap and self.bends_kept_scores:
@@ -154,7 +153,7 @@ class Stack:
         return replace(workload, hides_publication=self.hides_publication, stops_early=self.stops_early)
 
     def at(self, version: str | None) -> "Stack":
-        """The table as of a version, the newest where none is named; a ValueError where none so old is known, or it is no version."""
+        """The table at a version (default: newest); a ValueError if the version is invalid or too old."""
         if version is None:
             return self
         return replace(self, **self.editions[self._edition(version)].changes)  # type: ignore[arg-type]
@@ -168,46 +167,46 @@ class Stack:
         return found[-1]
 
     def edition_label(self, version: str | None) -> str:
-        """Of which versions plans are taken, in words, and whether that one is named."""
+        """Description of the versions from which plans are taken, and whether one was named."""
         place = len(self.editions) - 1 if version is None else self._edition(version)
         taken, later = self.editions[place], self.editions[place + 1 :]
         until = f", before {later[0].since}" if later else " and later"
         return f"plans are those of {taken.what} {taken.since}{until}{'' if version else ', as no version is named'}"
 
     def known(self) -> str:
-        """The versions that there are, in words."""
+        """The known versions in words."""
         return f"{self.editions[-1].what} {', '.join(one.since for one in self.editions)} and later"
 
     def rules(self, model: Transformer, plans: Plans, machine: Machine) -> tuple[Rule, ...]:
-        """The rows as rules of plans: the sentence, and a column that is true where it holds."""
+        """The rows as rules of plans: sentence, and column that is true where it holds."""
         return tuple((f"{self.name}: {row.sentence}", row.holds(model, plans, machine)) for row in self.rows)
 
     def about_only(self, settings: frozenset[str]) -> "Stack":
-        """The rows that speak of none but these settings."""
+        """The rows about these settings only."""
         return replace(self, rows=tuple(row for row in self.rows if row.settings <= settings))
 
     def about_any(self, settings: frozenset[str]) -> "Stack":
-        """The rows that speak of one of these settings."""
+        """The rows about at least one of these settings."""
         return replace(self, rows=tuple(row for row in self.rows if row.settings & settings))
 
     def apart_from(self, settings: frozenset[str]) -> "Stack":
-        """The rows that speak of none of these settings."""
+        """The rows about none of these settings."""
         return replace(self, rows=tuple(row for row in self.rows if not row.settings & settings))
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number of a plan, and the settings that it is made of."""
+    """A number derived from a plan, and the settings that it depends on."""
 
     settings: tuple[str, ...]
     column: Callable[[Any, Plans], Whole]
-    """Of the network and plans."""
+    """Computed from network and plans."""
     of_machine: bool = False
-    """Of the machine and plans in place of that."""
+    """Computed from machine and plans instead."""
 
 
 def number_of(quantity: str, value: object) -> int:
-    """The number that stands for a value in a quantity's column."""
+    """The number that encodes a value in a quantity's column."""
     if quantity == "precision":
         return get_args(Precision).index(value)
     if quantity == "scaling":
@@ -222,7 +221,7 @@ def _field(name: str) -> Quantity:
 
 
 def _flag(name: str, bit: int) -> Quantity:
-    """Whether a setting that adds up powers of two has this one."""
+    """Whether a bit set contains this value."""
     return Quantity((name,), lambda _, plans: (np.asarray(getattr(plans, name)) // bit) % 2)
 
 
@@ -231,7 +230,7 @@ def _of_model(value: Callable[[Transformer], int]) -> Quantity:
 
 
 def _to_spare(model: Transformer, plans: Plans) -> Whole:
-    """Microbatches beyond one for each stage."""
+    """Number of microbatches beyond one per stage."""
     return np.asarray(_microbatches(model, plans) - plans.pipeline)
 
 
@@ -240,8 +239,7 @@ def _microbatches(model: Transformer, plans: Plans) -> Whole:
 
 
 def _left_over(model: Transformer, plans: Plans) -> Whole:
-    """Layers beyond those of equal chunks; where the ends have a number of their own, of the chunks between, of which only the first and
-    the last chunk may have fewer."""
+    """Number of layers beyond those of equal chunks."""
     even, equal = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0), model.stack % (plans.pipeline * plans.interleave)
     if even.all():
         return equal
@@ -296,11 +294,11 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "device scales blocks": Quantity((), lambda machine, plans: np.full(len(plans), int(machine.four_bits)), of_machine=True),
     "gradient bytes": _of_model(lambda model: round(model.gradient_bytes)),
 }
-"""What rows speak of."""
+"""Quantities that rows refer to."""
 
 NAMED_OPTIONS: Final[dict[str, tuple[object, ...]]] = {
     **{name: open_options(name) for name in SETTINGS if SETTINGS[name][1].keyword is None and name not in END_STAGES},
     "recompute": (*RECOMPUTE, *OF_EXPERTS, *OF_LATENTS, *OF_BOTH),
     "placement": PLACEMENTS,
 }
-"""Settings that are one of a few words, or steps; of `expert_tensor` those that are open where nothing is said."""
+"""Settings with named options or steps; for `expert_tensor`, those open by default."""
