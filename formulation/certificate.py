@@ -22,12 +22,12 @@ from itertools import chain
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Terms, linearize
 
 DEEPEST = 5_000
-"""Branches within each other that a tree may have: copies of its boxes stay small."""
+"""Largest depth of a tree, which bounds the memory for its boxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A cut of the box in two, between a value of a variable and the next one."""
+    """A branch on a variable, between two neighbouring values."""
 
     variable: int
     value: int
@@ -35,7 +35,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A cut of the box in two, between what a row asks one to be of: its first few variables, and the others."""
+    """A branch on a row that selects one of several variables: its first few variables, or the others."""
 
     row: int
     first: int
@@ -43,12 +43,12 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Rows by their places, and the multiplier of each in units of 1 / scale."""
+    """A leaf: rows by index, with their multipliers in units of 1 / scale."""
 
     rows: tuple[int, ...] = ()
     times: tuple[int, ...] = ()
     empty: bool = False
-    """Whether no solution is there; else a bound is."""
+    """Whether the leaf proves infeasibility; otherwise it proves a bound."""
 
 
 Cut = Branch | Split
@@ -57,37 +57,37 @@ Step = Cut | Leaf
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A tree, branch by branch and leaf by leaf, and what all multipliers are divided by."""
+    """A tree in preorder, and the denominator of all multipliers."""
 
     scale: int
     steps: tuple[Step, ...]
 
 
 Entries = tuple[tuple[int, int], ...]
-"""Places of variables, and their coefficients."""
+"""Indices of variables, and their coefficients."""
 Ends = Sequence[int]
-"""An end of the box for each variable."""
+"""One end of the box of each variable."""
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 """Both ends of each variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A model in linear rows that minimises, by places alone."""
+    """A linear minimisation model by indices alone."""
 
     costs: tuple[int, ...]
     constant: int
     lows: tuple[int, ...]
     highs: tuple[int, ...]
-    """Of the variables."""
+    """Costs of the variables."""
     rows: tuple[Entries, ...]
     least: tuple[int | None, ...]
     most: tuple[int | None, ...]
-    """Of the rows; None for an open side."""
+    """Limits of the rows; None for an open side."""
 
 
 def integer_form(model: Model) -> Whole:
-    """The linear form of a model by places; one that maximises with its signs turned."""
+    """The linear minimisation form of a model, by indices; objectives to maximise are negated."""
     linear = linearize(model)
     places, sign = {variable: place for place, variable in enumerate(linear.variables)}, model.sign
     costs = [0] * len(linear.variables)
@@ -104,7 +104,7 @@ def integer_form(model: Model) -> Whole:
 
 
 def _sides(row: Constraint) -> tuple[Terms, int | None, int | None]:
-    """A row as a sum and its limits."""
+    """A row as a linear expression and its limits."""
     if isinstance(row, ExactlyOne):
         return tuple((1, variable) for variable in row.variables), 1, 1
     if isinstance(row, Linear) and row.given is None:
@@ -113,7 +113,7 @@ def _sides(row: Constraint) -> tuple[Terms, int | None, int | None]:
 
 
 def proved_bound(model: Model, certificate: Certificate) -> int | None:
-    """What no solution of the model is better than; None where the tree proves that there is none.
+    """The bound proved by the tree for a model; None if it proves infeasibility.
 
     A ValueError where it is no tree of this model."""
     bound = bound_of_tree(integer_form(model), certificate)
@@ -121,7 +121,7 @@ def proved_bound(model: Model, certificate: Certificate) -> int | None:
 
 
 def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
-    """The same of a model that minimises: the least bound of all leaves."""
+    """The bound proved for a minimisation model: the least over all leaves."""
     if certificate.scale < 1:
         raise ValueError(f"a scale of {certificate.scale} is none")
     boxes = [(asked.lows, asked.highs, 0)]
@@ -148,12 +148,12 @@ def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
 
 
 def parts_of(asked: Whole, lows: Ends, highs: Ends, cut: Cut) -> tuple[Box, Box]:
-    """The two boxes of a cut; a ValueError where it is none, or leaves one of them empty."""
+    """The two boxes of a branch; a ValueError if the branch is invalid or leaves a box empty."""
     return _split(asked, lows, highs, cut) if isinstance(cut, Split) else _branched(lows, highs, cut)
 
 
 def asks_for_one(asked: Whole, row: int) -> bool:
-    """Whether a row asks for exactly one of some 0/1 variables."""
+    """Whether a row selects exactly one of several 0/1 variables."""
     entries = asked.rows[row]
     limits = asked.least[row] == 1 and asked.most[row] == 1
     return limits and all(factor == 1 and asked.lows[place] >= 0 and asked.highs[place] <= 1 for place, factor in entries)
@@ -187,18 +187,18 @@ def _without(lows: Ends, highs: Ends, places: Sequence[int]) -> Box:
 
 
 def leaf_bound(asked: Whole, lows: Ends, highs: Ends, scale: int, leaf: Leaf) -> int:
-    """What no solution in the box costs less than."""
+    """Lower bound of the objective in the box."""
     found = _least(asked, lows, highs, [scale * cost for cost in asked.costs], leaf)
     return asked.constant - (-found // scale)
 
 
 def excess(asked: Whole, lows: Ends, highs: Ends, leaf: Leaf) -> int:
-    """By how much the rows, each so many times, ask for more than the box holds; above 0 no solution is in it."""
+    """Amount by which the weighted rows exceed what the box can give; if positive, the box is infeasible."""
     return _least(asked, lows, highs, [0] * len(asked.costs), leaf)
 
 
 def _least(asked: Whole, lows: Ends, highs: Ends, reduced: list[int], leaf: Leaf) -> int:
-    """The sum over the rows, and the least of what is left of the costs."""
+    """The weighted sum of the rows, and the least remaining cost."""
     if len(leaf.rows) != len(leaf.times):
         raise ValueError("each row needs its multiplier")
     found = 0

@@ -32,12 +32,12 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with its proof. Of a joint design: `answer.answer.design.plan.tensor`, `answer.details.evaluation.step_time`."""
+    """An answer with its proof. For joint designs: `answer.answer.design.plan.tensor`, `answer.details.evaluation.step_time`."""
 
     result: Result[Any, Any]
-    """All of it."""
+    """The complete typed result."""
     text: str
-    """What the terminal shows."""
+    """The text that the terminal shows."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def value(self) -> Number | None:
-        """The objective of the answer, priced by the full model; None where there is no answer."""
+        """The objective value by the full model; None without an answer."""
         return self.result.value
 
     @property
@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def answer(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
-        """The answer itself: Designs, or the dataclass of another kind; None where there is no answer."""
+        """The typed answer: Designs, or the dataclass of another problem type; None without an answer."""
         return self.result.answer
 
     @property
@@ -101,7 +101,7 @@ class Answer:
         return self.text
 
     def _repr_html_(self) -> str:
-        """The page, for notebooks."""
+        """The HTML page, for notebooks."""
         page = escape(report(self), quote=True)
         return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" title="{escape(self.text[:60])}"></iframe>'
 
@@ -210,7 +210,7 @@ _COMPARED = ("question", "engine", "seed", "status", "value", "bound", "proved",
 
 
 def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float | None) -> list[dict[str, Any]]:  # noqa: ANN401 - of any kind
-    """The same for a question of another kind."""
+    """Compare engines on a question of another problem type."""
     from crossopt.reports.commands.asking import COMPARED, answers_of  # noqa: PLC0415
 
     family = _answering(kind)
@@ -263,7 +263,7 @@ def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
 
 
 def _answering(kind: str) -> Any:  # noqa: ANN401 - the family of any kind
-    """Who answers questions of a kind; a RefusedError where nobody does with one answer."""
+    """The problem type of a kind; a RefusedError if it has no single answer."""
     from crossopt.solvers.family import family_of  # noqa: PLC0415
 
     if not KINDS[kind].family:
@@ -272,12 +272,12 @@ def _answering(kind: str) -> Any:  # noqa: ANN401 - the family of any kind
 
 
 def _seconds(limit: float | str | None) -> float:
-    """Seconds, or a time in words such as `5min`."""
+    """Seconds, or a duration such as `5min`."""
     return float("inf") if limit is None else parse_quantity(limit, "time") if isinstance(limit, str) else float(limit)
 
 
 def _read(question: QuestionSource, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
-    """The kind of a question, and the question."""
+    """The problem type of a question, and the question."""
     laid = tuple(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (settings or {}).items())
     text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
     if text is None:
@@ -294,7 +294,7 @@ def _single_design_question(question: QuestionSource, settings: Settings | None,
 
 
 def _on_one_number(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance | Portfolio:
-    """The same of one workload or several."""
+    """The joint design of one workload or several."""
     kind, asked = _read(question, settings, workload)
     if kind != "codesign":
         raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
@@ -312,7 +312,7 @@ def _on_one_number(question: QuestionSource, settings: Settings | None, workload
 
 @contextmanager
 def _file(result: Answer | str | Path | Mapping[str, Any]) -> Iterator[Path]:
-    """A file that holds the result."""
+    """A temporary file with the result."""
     if isinstance(result, str | Path):
         yield Path(result)
         return
@@ -324,7 +324,7 @@ def _file(result: Answer | str | Path | Mapping[str, Any]) -> Iterator[Path]:
 
 @contextmanager
 def _files(results: Sequence[Answer | str | Path]) -> Iterator[list[Path]]:
-    """Files that hold the results, in their order."""
+    """Temporary files with the results, in order."""
     with TemporaryDirectory() as folder:
         paths = []
         for place, result in enumerate(results):

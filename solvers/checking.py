@@ -1,4 +1,4 @@
-"""What a check of a saved result says, and where fields differ from what they should be."""
+"""Checks of saved results, and comparison of fields."""
 
 import re
 from collections.abc import Callable
@@ -34,12 +34,12 @@ ANEW = "the proof was carried out anew: "
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was checked, and why the result is refused; accepted if there is no reason."""
+    """Report of a check: steps done, and reasons for refusal; accepted if there are none."""
 
     checked: tuple[str, ...]
     refused: tuple[str, ...]
     unverified: bool = False
-    """Whether a bound was told and not proved anew."""
+    """Whether the bound is unverified."""
 
     @property
     def accepted(self) -> bool:
@@ -47,7 +47,7 @@ class Report:
 
 
 def check(family: ProblemType[Q, A, D], saved: Result[A, D], folder: Path, watch: Watch = unwatched, cross_check: bool = False) -> Report:
-    """Everything a result says, said again from its question alone."""
+    """Check a result against everything that follows from its question."""
     try:
         question = read_again(saved.question, family.kind, folder)
     except InstanceError as error:
@@ -58,7 +58,7 @@ def check(family: ProblemType[Q, A, D], saved: Result[A, D], folder: Path, watch
 def check_answer(
     family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watch: Watch = unwatched, cross_check: bool = False
 ) -> Report:
-    """The same for a question that was read anew: first all that is quickly seen, then the proofs of its parts, then its own."""
+    """Check a result for a question read from it: cheap checks first, then proofs of parts, then its own proof."""
     refused = faults_but_proof(family, saved, question)
     if refused:
         return Report(("the question was read anew", *_judged(family, saved)), tuple(refused))
@@ -67,12 +67,12 @@ def check_answer(
 
 
 def _judged(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
-    """What was quickly seen."""
+    """Descriptions of the cheap checks."""
     return [f"the {family.what} was judged anew: {family.judged}"] if saved.answer is not None else []
 
 
 def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watch: Watch, cross_check: bool) -> Report:
-    """The proofs of the parts, and then the answer's own, where all that is quickly seen holds of all of them."""
+    """Check the proofs of the parts, then the answer's own, provided that all cheap checks pass."""
     checked, refused, told = _judged(family, saved), list[str](), False
     for narrower, part in zip(family.parts(question), saved.parts, strict=False):
         report, name = _proved(family, part, narrower, watch, cross_check), family.part_name(question, narrower)
@@ -90,7 +90,7 @@ def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watc
 
 
 def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
-    """Why a result is refused, as far as that can be said without carrying out its proof."""
+    """Faults of a result that do not require repeating its proof."""
     refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
@@ -108,7 +108,7 @@ def solve_and_hold(
     ending: Callable[[], None] = no_op,
     simplest: Callable[[str], A | None] | None = None,
 ) -> Result[A, D]:
-    """A result that no check refuses before it comes to the proof; a VerificationError where one would."""
+    """Solve, and raise a VerificationError if a check would refuse the result before its proof."""
     once = _judging_once(family)
     result = solve(once, question, engine, limits, watch, ending, simplest)
     if faults := faults_but_proof(once, result, question):
@@ -118,8 +118,8 @@ def solve_and_hold(
 
 
 def _judging_once(family: ProblemType[Q, A, D]) -> ProblemType[Q, A, D]:
-    """The family with a judge who remembers what he said of an answer to the very same question: what was found is looked at up to three
-    times before anybody has it, and would be priced as before each time. A check, which reads its question anew, has one who does not."""
+    """The problem type with a judge that caches verdicts per question object. A check, which reads its question anew, has one who does
+    not."""
     said: list[tuple[Q, A, Verdict[D]]] = []
 
     def judge(question: Q, answer: A) -> Verdict[D]:
@@ -134,7 +134,7 @@ def _judging_once(family: ProblemType[Q, A, D]) -> ProblemType[Q, A, D]:
 
 
 def _part_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
-    """Answers to other questions than the narrower ones of this, or with faults of their own."""
+    """Faults of the parts: results of other questions, or with faults of their own."""
     questions = family.parts(question)
     if len(saved.parts) > len(questions):
         return [f"parts: an answer to this question rests on {len(questions)} others at most, and here are {len(saved.parts)}"]
@@ -143,7 +143,7 @@ def _part_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q)
 
 
 def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
-    """Where the words of a result do not follow from its value and its bound."""
+    """Inconsistencies among status, value, bound, gap and proof."""
     value, bound, what, least_gap = saved.value, saved.bound, f"a {family.what}", family.least_gap
     found, claims = saved.answer is not None, saved.bound is not None or saved.settled
     gap = None if value is None or bound is None else gap_between(value, bound)
@@ -175,13 +175,13 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
 
 
 def _is_proof_label(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
-    """Whether a proof is called what such proofs are; a word is whoever's it is."""
+    """Whether the label of a proof is one of its kind's; labels of unverified bounds are free."""
     wordless = saved.proof is None or isinstance(saved.proof, UnverifiedBound) or not family.proof_labels
     return wordless or re.sub(r"[0-9][0-9,]*", "N", saved.proved_by) in family.proof_labels
 
 
 def _long_text(saved: Result[A, D]) -> list[str]:
-    """Words that nothing in the question says, and that are drawn all the same, so that they are no longer than an engine's."""
+    """Free texts in a result that are too long or not single lines."""
     baselines = [word for baseline in saved.baselines for word in (baseline.name, baseline.note)]
     told = {
         "notes": saved.notes,
@@ -235,7 +235,7 @@ def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str,
 
 
 def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | None], unit: str = "s") -> Proved:
-    """What is said of a bound that is held against every answer, where these are few enough to be looked at; it is told else."""
+    """Verification of a bound by enumeration if answers are few; otherwise it is unverified."""
     least = least_of_all()
     if least is None:
         return Proved((f"the bound is the word of {saved.proved_by}, not proved anew",), unverified=True)
@@ -245,7 +245,7 @@ def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | N
 
 
 def differences(path: str, true: dict[str, Any], said: object) -> list[str]:
-    """Fields that are other than they should be; whole numbers and their floats are the same."""
+    """Fields that differ from their expected value; integers equal their floats."""
     if not isinstance(said, dict):
         return [f"{path} is missing"]
     return [
@@ -257,7 +257,7 @@ def differences(path: str, true: dict[str, Any], said: object) -> list[str]:
 
 
 def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
-    """Where two values differ, as deep inside as both have the same shape."""
+    """Differences of two values, as deep as their shapes agree."""
     if isinstance(true, dict) and isinstance(said, dict):
         return differences(path, true, said)
     if isinstance(true, list | tuple) and isinstance(said, list | tuple) and len(true) == len(said):
@@ -267,7 +267,7 @@ def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
 
 
 def trace_holds(trace: Trace, value: Number | None, bound: Number | None) -> bool:
-    """Times and bounds rise, values fall, the last value is the result's, and no bound is above its own; to the digits of a float."""
+    """Whether the trace is monotone: times and bounds rise, values fall, and it ends at the result's value and bound."""
     times = [at for at, _, _ in trace]
     values = [best for _, best, _ in trace if best is not None]
     bounds = [bound for _, _, bound in trace if bound is not None]
@@ -278,6 +278,6 @@ def trace_holds(trace: Trace, value: Number | None, bound: Number | None) -> boo
 
 
 def short(value: Any) -> str:  # noqa: ANN401
-    """What a value is, on part of a line."""
+    """A short repr of a value."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

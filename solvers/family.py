@@ -1,4 +1,4 @@
-"""A kind of question, and the one way from a question to a result: ask an engine, judge its answer, certify.
+"""Problem types, and the only way from a question to a result: run an engine, judge its answer, certify.
 
 A family brings only what is its own; what all families do is written here and in `solvers.checking` once. For a new one see CONTRIBUTING.
 """
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from crossopt.formulation.vipr import IntegerProof
 
 _AT_ONCE = 0.2
-"""Seconds for the simplest rule, after a search was ended."""
+"""Seconds for the fallback rule after a search was stopped."""
 
 
 class Question(Protocol):
-    """What every question has."""
+    """Attributes common to all questions."""
 
     @property
     def name(self) -> str: ...
@@ -58,41 +58,41 @@ Judge = Callable[[Q, A], Verdict[D]]
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What a check did about a bound, and why it does not hold; told where it is somebody's word."""
+    """Outcome of a check of a bound: steps done, and faults; `unverified` if it rests on a claim."""
 
     checked: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     unverified: bool = False
     by: str = ""
-    """What such a proof is called, with its figures; empty where only an engine knows."""
+    """Label of the proof with its figures; empty if only an engine knows it."""
 
 
 def as_it_is(question: Any, bound: Number) -> Number:  # noqa: ANN401 - any question
-    """A bound of which rounding takes nothing."""
+    """A bound that needs no allowance for rounding."""
     del question
     return bound
 
 
 def keep_all(question: Any) -> dict[str, Any]:  # noqa: ANN401 - any question
-    """What a result says of a question beside its document: nothing."""
+    """Additional fields of a question in results: none."""
     del question
     return {}
 
 
 def no_parts(question: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any question
-    """A question whose answer rests on no others."""
+    """Parts of a question that rests on no others: none."""
     del question
     return ()
 
 
 def own_name(question: Any, part: Any) -> str:  # noqa: ANN401 - any question
-    """Parts of different names."""
+    """Label of a part by its name."""
     del question
     return str(part.name)
 
 
 def no_faults(question: Any, saved: Any, judge: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any kind
-    """Nothing but what is checked of every kind."""
+    """Additional checks of a result: none."""
     del question, saved, judge
     return ()
 
@@ -103,76 +103,76 @@ def no_tree(question: Any, saved: Any) -> None:  # noqa: ANN401 - of any kind
 
 
 def found_alone(question: Any, found: SearchOutcome[A], limits: Limits) -> SearchOutcome[A]:  # noqa: ANN401 - any question
-    """An answer that rests on no others."""
+    """Outcome without parts, unchanged."""
     del question, limits
     return found
 
 
 def no_fallback(question: Any, deadline: float) -> None:  # noqa: ANN401 - any question
-    """No rule is so simple."""
+    """No fallback rule."""
     del question, deadline
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemType(Generic[Q, A, D]):
-    """All that one kind of question brings."""
+    """A problem type: everything specific to one kind of question."""
 
     kind: str
     what: str
-    """What an answer is called in messages: plan, placement, design."""
+    """Noun for an answer in messages: plan, placement, design."""
     unit: str
-    """Of the value, where a question does not say another."""
+    """Unit of the value, unless the question states another."""
     answer: type[A]
-    """Read back from JSON by its annotations; likewise the details."""
+    """Dataclass of answers, read from JSON by its annotations; likewise the details."""
     details: type[D]
-    """What the judge says of an answer beside its value."""
+    """Dataclass of the judge's details."""
     engines: Mapping[str, Engine[Q, A]]
-    """The first one is asked where none is named."""
+    """Engines by name; the first one is the default."""
     judge: Judge[Q, A, D]
-    """Shares nothing with the engines; a ValueError in words where an answer is none of the question."""
+    """The judge, independent of the engines; a ValueError if the answer does not belong to the question."""
     judged: str
-    """What the judge looks at."""
+    """Short description of what the judge recomputes."""
     prove: Callable[[Q, Result[A, D], Watch], Proved]
-    """The bound carried out anew, or whose word it is. It imports no engine and no solver."""
+    """Prover: repeats the proof of the bound, or reports it as unverified. It imports no engine and no solver."""
     cross_check: Callable[[Q, Result[A, D], Watch], Proved] | None = None
-    """A bound that is somebody's word held against what an engine of ours proves."""
+    """Prover for unverified bounds that compares them with an engine of our own."""
     parts: Callable[[Q], tuple[Q, ...]] = no_parts
-    """The narrower questions that an answer may rest on, in the order of its parts."""
+    """Narrower questions on which an answer may rest, in the order of its parts."""
     part_name: Callable[[Q, Q], str] = own_name
-    """What sets a part of a question apart from the others in messages."""
+    """Label of a part in messages."""
     faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as baselines that anybody can find again, and the judge prices."""
     proof_labels: frozenset[str] = frozenset()
-    """What its proofs are called, with N for each number; empty where `faults` looks at that."""
+    """Labels of its proofs, with N for each number; empty if `faults` checks them."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other names of engines."""
+    """Aliases of engines."""
     searching: frozenset[str] = frozenset()
-    """Engines that go on for as long as they may, and so have five seconds where studies and sweeps give no limit."""
+    """Anytime engines, which have five seconds in studies and sweeps without a limit."""
     seeded: frozenset[str] = frozenset()
-    """Engines whose way depends on a seed."""
+    """Engines that depend on the seed."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     quick: Callable[[Q, float], A | None] = no_fallback
-    """An answer by the simplest of rules, before a deadline of the monotonic clock, for who was ended before there was any."""
+    """A fallback answer by the simplest rule before a deadline, for searches stopped without an answer."""
     with_parts: Callable[[Q, SearchOutcome[A], Limits], SearchOutcome[A]] = found_alone
-    """An answer that was told on the way, with the narrower answers that it rests on."""
+    """Adds the results of parts to an intermediate answer."""
     least_gap: float = 0.0
-    """What rounding may lose: a smaller gap is none."""
+    """Smallest meaningful gap, given rounding."""
     integer_proof: Callable[[Q, Result[A, D]], "IntegerProof | None"] = no_tree
     """The integer model that proves a bound, with its tree; None where a proof is another one, and a ValueError where it is none."""
     lowered: Callable[[Q, Number], Number] = as_it_is
-    """A bound less what its sums of floating-point numbers may be off."""
+    """The bound lowered by the possible rounding error of its sums."""
     summing: float = 0.0
-    """The share by which sums in another order differ: a bound that is above a value by no more is that value."""
+    """Relative error of reordered sums: a bound above a value by no more equals that value."""
 
 
 def family_of(kind: str) -> ProblemType[Any, Any, Any]:
-    """The family that answers questions of this kind."""
+    """The problem type of this kind."""
     found: ProblemType[Any, Any, Any] = import_module(KINDS[kind].family).FAMILY
     return found
 
 
 def lazy_import(module: str, name: str) -> Callable[..., Any]:
-    """A function that is imported when it is first called, so that a check loads no engine."""
+    """A function imported at its first call, so that a check loads no engine."""
 
     def called(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the function takes and gives
         return getattr(import_module(module), name)(*arguments)
@@ -181,19 +181,19 @@ def lazy_import(module: str, name: str) -> Callable[..., Any]:
 
 
 def described(family: ProblemType[Q, A, D], question: Q) -> dict[str, Any]:
-    """What a result says of its question: enough to ask it again."""
+    """The question as stored in a result, sufficient to solve it again."""
     return {"name": question.name, "unit": family.unit, **family.described(question), **question.document}
 
 
 def unit_of(family: ProblemType[Q, A, D], question: Q) -> str:
-    """Of the value of an answer to a question, empty where it has none."""
+    """Unit of the value for a question; empty if it has none."""
     return str(described(family, question)["unit"])
 
 
 def _run_engine(
     name: str, ask: Callable[[Watch], SearchOutcome[A]], watch: Watch, simplest: bool, whole: Callable[[SearchOutcome[A]], SearchOutcome[A]]
 ) -> SearchOutcome[A]:
-    """What an engine finds, or the best that it told before it came to an end: an interrupt, a solver that failed, too little memory.
+    """Outcome of an engine, or its best intermediate answer if it was interrupted, failed, or ran out of memory.
 
     An interrupt before it told any goes on, unless the simplest rule is asked then.
     """
@@ -219,7 +219,7 @@ def _run_engine(
 
 
 def quick_answer(family: ProblemType[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:
-    """What the simplest rule answers at once, where the judge accepts it."""
+    """The fallback answer, if the judge accepts it."""
     try:
         answer = family.quick(question, monotonic() + seconds)
         return answer if answer is not None and not family.judge(question, answer).violations else None
@@ -228,12 +228,12 @@ def quick_answer(family: ProblemType[Q, A, D], question: Q, seconds: float = _AT
 
 
 def simplest_of(family: ProblemType[Q, A, D], question: Q) -> Callable[[str], Any]:
-    """The simplest rule, for who is interrupted; a time limit without an answer is kept as it is."""
+    """The fallback rule, used after an interrupt; a time limit without an answer is reported as such."""
     return lambda stopped: quick_answer(family, question) if stopped == "interrupted" else None
 
 
 def no_op() -> None:
-    """Nobody wants to know that an engine ended."""
+    """No-op callback."""
 
 
 def solve(
@@ -245,7 +245,7 @@ def solve(
     ending: Callable[[], None] = no_op,
     simplest: Callable[[str], A | None] | None = None,
 ) -> Result[A, D]:
-    """Ask, judge, certify: the only place where a result is made.
+    """Run an engine, judge its answer, and certify: the only place where a result is made.
 
     `ending` is called between engine and judge; where nothing was found before the end, `simplest` may answer, which is told why it ended.
     """
@@ -267,7 +267,7 @@ def solve(
 
 
 def engine_of(family: ProblemType[Q, A, D], name: str) -> Engine[Q, A]:
-    """The engine of that name; a RefusedError in words where there is none."""
+    """The engine of that name; a RefusedError if there is none."""
     name = family.aliases.get(name, name)
     if name not in family.engines:
         raise RefusedError(f"the engine {name!r} answers no question of kind {family.kind} (one of {', '.join(family.engines)})")
@@ -275,7 +275,7 @@ def engine_of(family: ProblemType[Q, A, D], name: str) -> Engine[Q, A]:
 
 
 def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], limits: Limits, seconds: float) -> Result[A, D]:
-    """The judge's value of what was found, and how far the bound, lowered by what sums may lose, is below it."""
+    """The judge's value of the answer, and the validated bound."""
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
     found = replace(found, value=None) if found.stopped == "interrupted" else found  # one line may know an answer, the next what it costs
@@ -319,13 +319,13 @@ def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], 
 
 
 UNLIKE = "The judge and the engine differ: it is "
-"""How the note begins that says so."""
+"""Prefix of the note on differing values."""
 
 
 def _priced_by_the_judge(
     family: ProblemType[Q, A, D], found: SearchOutcome[A], priced: Number, value: Number, bound: Number | None
 ) -> tuple[Number | None, SearchOutcome[A]]:
-    """The bound that is left, and what was found with a note and a trace by the judge's value, where the engine has another one.
+    """The lowered bound and the outcome with a note, if engine and judge compute different values.
 
     A bound holds for values as the engine computes them, of which the judge's differ as they do here. By rounding they differ by no more
     than ROUNDING: the bound is lowered by that, and proves no optimum without a gap. Where they differ by more, none is left."""
@@ -341,7 +341,7 @@ def _priced_by_the_judge(
 
 
 def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:
-    """The way to an answer, with its end, where an interrupt came between an answer and the word of it."""
+    """The trace with its last point, in case an interrupt came before it was reported."""
     if not trace or value is None or trace[-1][1] == value:
         return trace
     at, _, bound = trace[-1]
@@ -349,8 +349,8 @@ def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:
 
 
 def _within(trace: Trace, bound: Number | None) -> Trace:
-    """The way to an answer with no bound above a later one or the one that is told: sums in another order may be above it in the last
-    place, and so may the bound of a box that of its parts. None where none is told."""
+    """The trace with bounds capped by later ones and the final one, since reordered sums may exceed them in the last digit. None where none
+    is told."""
     kept, least = [], None if bound is None else float(bound)
     for at, value, below in reversed(trace):
         least = least if least is None or below is None else min(below, least)
@@ -359,7 +359,7 @@ def _within(trace: Trace, bound: Number | None) -> Trace:
 
 
 def _validate_engine_claim(family: ProblemType[Q, A, D], found: SearchOutcome[A], claims: bool) -> None:
-    """A VerificationError where an engine says what no check would accept: a name that it has not, or a bound that nothing proves."""
+    """Raise a VerificationError for claims that no check would accept: an unknown engine name, or a bound without proof."""
     if found.engine not in family.engines:
         raise VerificationError(f"an engine of kind {family.kind} calls itself {found.engine!r} (one of {', '.join(family.engines)})")
     if found.stopped not in STOPPED:
@@ -371,14 +371,14 @@ def _validate_engine_claim(family: ProblemType[Q, A, D], found: SearchOutcome[A]
 
 
 def _snap_bound_to_value(family: ProblemType[Q, A, D], bound: Number, values: tuple[Number | None, ...]) -> Number:
-    """The bound, or the least of the values below it that only sums in another order put there."""
+    """The bound, or the smallest value below it if they differ by rounding only."""
     if not family.summing:
         return bound
     return min([bound, *(value for value in values if value is not None and bound * (1.0 - family.summing) <= value < bound)])
 
 
 def _accepted(family: ProblemType[Q, A, D], question: Q, answer: A) -> Verdict[D]:
-    """The judge's word; a VerificationError where the answer breaks a rule."""
+    """The judge's verdict; a VerificationError if the answer violates a rule."""
     try:
         verdict = family.judge(question, answer)
     except ModelError:

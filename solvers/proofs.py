@@ -1,4 +1,4 @@
-"""Every form in which a bound may be known; a check refuses those that it cannot carry out, so that there is no proof without one."""
+"""The forms of proofs of a bound, as a closed union; a check refuses a proof that it cannot repeat."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ from crossopt.instances.sharding.extent import Extent, Taken
 
 @dataclass(frozen=True, slots=True)
 class UnverifiedBound:
-    """Nobody but who says so knows that the bound holds."""
+    """A bound that only its author claims."""
 
     by: str
     form: Literal["unverified"] = "unverified"
@@ -16,7 +16,7 @@ class UnverifiedBound:
 
 @dataclass(frozen=True, slots=True)
 class RecomputableBound:
-    """Anybody can count the bound again from the question, by the same program or by looking at everything."""
+    """A bound that can be recomputed from the question, by the same program or by enumeration."""
 
     by: str
     form: Literal["recomputable"] = "recomputable"
@@ -24,7 +24,7 @@ class RecomputableBound:
 
 @dataclass(frozen=True, slots=True)
 class Reductions:
-    """What was left to choose before and after all of them."""
+    """Size of the problem before and after all reductions."""
 
     before: Extent
     after: Extent
@@ -46,7 +46,7 @@ class ProofStep:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Steps about what reductions leave, and the bound that they prove in whole numbers; beyond every cost, that there is no answer."""
+    """Steps about the reduced problem, and the bound that they prove in integers; above every cost, infeasibility."""
 
     bound: int
     steps: tuple[ProofStep, ...]
@@ -54,11 +54,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Reductions, and steps about what they leave: anybody can carry both out again."""
+    """Reductions, and proof steps about the reduced problem; both can be repeated."""
 
     by: str
     unverified: bool
-    """Whether more is said than that shows, by somebody's word."""
+    """Whether the claimed bound exceeds what the steps prove."""
     reductions: Reductions
     certificate: Certificate | None
     form: Literal["steps"] = "steps"
@@ -66,85 +66,85 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Occurring:
-    """The options of a choice that occur among the designs within 5 % of the best one."""
+    """Options of a choice that occur among designs within 5 % of the best."""
 
     name: str
     of: int
-    """How many options the choice has."""
+    """Number of options of the choice."""
     options: list[Any]
-    """Those that occur, in the order of the question."""
+    """Options that occur, in the order of the question."""
     least: tuple[float, ...]
-    """For each of them the least value of a design that has it: the option occurs as near to the best one as this."""
+    """For each of them, the least value of a design with it."""
 
     def within(self, limit: float) -> list[Any]:
-        """The options that occur among designs of at most this value."""
+        """Options that occur among designs up to this value."""
         return [option for option, least in zip(self.options, self.least, strict=True) if least <= limit]
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How many designs the question allows and how they fare."""
+    """Number of designs of a question, and statistics of their values."""
 
     designs: int
-    """Plans that are plans, times hardware points."""
+    """Valid plans times hardware points."""
     feasible: int
-    """Designs that keep every limit."""
+    """Designs that satisfy every limit."""
     ties: int
-    """Designs with the very value of the best one, itself included."""
+    """Designs with exactly the best value, including the best."""
     within_1_percent: int
     within_5_percent: int
     unbuilt: int
-    """Hardware points that lack cores, memory or links; their designs count as infeasible."""
+    """Hardware points without cores, memory or links; their designs count as infeasible."""
     hardware_points: int
     plans: int
     error: float | None = None
-    """The model's mean error on measured runs of this device; None where nothing was measured, and for energies and costs."""
+    """The model's mean error on measured runs of this device; None without runs, and for energies and costs."""
     within_error: int | None = None
-    """Designs whose values are that near to the best one, itself included: the model cannot tell them apart."""
+    """Designs within that error of the best value, including the best: the model cannot distinguish them."""
     near: tuple[Occurring, ...] = ()
-    """What the designs within 5 % of the best one have in common: every choice with more than one option; none without a design."""
+    """Common features of designs within 5 % of the best: every choice with several options; empty without a design."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A limit that designs break: how many keep it, and the least that any design needs of it over what there is."""
+    """A violated limit: number of designs that satisfy it, and the least requirement over the available amount."""
 
     limit: str
     kept_by: int
     least_share: float | None
-    """1 or less if some design keeps it; None where there is nothing to measure."""
+    """At most 1 if some design satisfies it; None if it cannot be measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enumerated:
-    """All designs were priced, and counted as they fare."""
+    """All designs were evaluated and counted."""
 
     by: str
     space: Space
     conflicts: tuple[Conflict, ...] = ()
-    """Where no design keeps every limit."""
+    """Conflicting limits, if no design satisfies every limit."""
     form: Literal["enumerated"] = "enumerated"
 
 
 @dataclass(frozen=True, slots=True)
 class JointSpace:
-    """How many designs a question about several workloads allows and how they fare."""
+    """Number of designs of a question with several workloads, and statistics."""
 
     designs: int
-    """Plans of the workloads, one of each, times hardware points."""
+    """Combinations of one plan per workload, times hardware points."""
     hardware_points: int
     unbuilt: int
-    """Hardware points that lack cores, memory or links."""
+    """Hardware points without cores, memory or links."""
     plans: tuple[int, ...]
     served: tuple[int, ...]
-    """Hardware points on which each workload has a plan that keeps every limit."""
+    """Hardware points on which each workload has a plan within every limit."""
     serving: int
-    """Those on which all workloads have one."""
+    """Hardware points on which all workloads have one."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnumeratedTogether:
-    """All plans of several workloads were priced on every chip."""
+    """All plans of several workloads were evaluated on every chip."""
 
     by: str
     space: JointSpace
@@ -153,17 +153,16 @@ class EnumeratedTogether:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """How boxes of hardware points were cut until no plan in any was below the bound; plans are told of each workload."""
+    """Tree of boxes of hardware points, cut until no plan in any is below the bound; plan counts are per workload."""
 
     designs: int
-    """Plans that are plans, one of each workload, times hardware points."""
+    """Combinations of valid plans, one per workload, times hardware points."""
     hardware_points: int
     plans: tuple[int, ...]
     groups: tuple[int, ...]
-    """Of plans that differ in overlap and offloading only, and in recomputation unless every option offloads activations; they are
-    bounded together by the plan with the least of each."""
+    """Number of groups of plans that are bounded together by the plan with the least of each concession."""
     promising: tuple[int, ...]
-    """Plans with which the value would be below the bound on the best chip."""
+    """Plans that would beat the bound on the best chip."""
     boxes: int
     cuts: tuple[tuple[tuple[int, int, int], ...] | None, ...]
     """From the root down, each box before its parts: choices with the first and the last place that the first part keeps, counted from 0 in
@@ -172,7 +171,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Boxes of designs were bounded, and cut where that was not enough: anybody can go down the tree of cuts again."""
+    """Boxes of designs were bounded and cut where necessary; the tree of cuts can be repeated."""
 
     by: str
     tree: Tree
@@ -181,23 +180,23 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """An integer model that under-estimates every design, solved and tightened again and again."""
+    """An integer model that under-estimates every design, solved and tightened repeatedly."""
 
     solver: str
-    """Its name and version; empty where no solver was needed."""
+    """Name and version of the solver; empty if none was needed."""
     rounds: int
-    """How often it was solved."""
+    """Number of solves."""
     tangents: int
-    """Tangents of the step time of a plan at a chip."""
+    """Number of tangents of the step time of a plan at a chip."""
     form: str
-    """How it is written, by its name in `formulation.codesign.forms`."""
+    """Name of the form, as in `formulation.codesign.forms`."""
     plans: int
-    """Plans that it chooses among; all others are no better on the best chip there could be, or at prices on the budgets."""
+    """Plans in the model; the others are excluded by the best chip, or by multipliers on the budgets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """A relaxation was solved; that no solution of it is below the bound is the word of its solver."""
+    """A relaxation was solved; its bound rests on the solver's report."""
 
     by: str
     relaxation: Relaxation
@@ -206,7 +205,7 @@ class Relaxed:
 
 @dataclass(frozen=True, slots=True)
 class WholeProof:
-    """All that says, beside the question, that no design is below a bound (solvers.codesign.linear.whole)."""
+    """Certificate that no design is below a bound (solvers.codesign.linear.whole)."""
 
     screens: tuple[tuple[str, ...], ...]
     """What prices on the budgets rule out, one after another: a line for each plan that is left, in the order of the question, with the
@@ -215,14 +214,14 @@ class WholeProof:
     """Of the integer model: 0 for a tangent and 1 for a single chip, a plan among those that are left, and the places of the literals of
     a chip."""
     scale: int
-    """What multipliers are divided by."""
+    """Denominator of the multipliers."""
     steps: tuple[str, ...]
-    """A tree of branches and of leaves with multipliers of the rows (formulation.certificate.packed); none where no plan is left."""
+    """Tree of branches, and leaves with multipliers of the rows (formulation.certificate.packed); empty if no plan is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """A relaxation was solved, and whole numbers show that no solution of it is below the bound: anybody can count them again."""
+    """A relaxation was solved, and exact integer arithmetic verifies its bound."""
 
     by: str
     relaxation: Relaxation
@@ -232,7 +231,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """It follows from the answers to narrower questions that the result holds, each with a proof of its own."""
+    """The result follows from the results of narrower questions, each with its own proof."""
 
     by: str
     form: Literal["parts"] = "parts"
@@ -240,18 +239,18 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class MultiplierBound:
-    """A whole price for every block of those that placements no busier than a limit leave: what one device can hold of them is counted."""
+    """An integer multiplier per block for placements within a limit; the load that one device can hold is then recomputed."""
 
     by: str
     limit: float
-    """Milliseconds; nothing above it is proved."""
+    """Milliseconds; nothing above this is proved."""
     prices: tuple[int, ...]
     form: Literal["multipliers"] = "multipliers"
 
 
 @dataclass(frozen=True, slots=True)
 class Surrounded:
-    """A block, and placements no busier than a limit: whoever holds it pays the cheapest cut round it."""
+    """A block, and placements within a limit: its device pays at least the cheapest cut around it."""
 
     by: str
     limit: float
@@ -261,24 +260,24 @@ class Surrounded:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Rounds of the program along the blocks, for placements no busier than a limit."""
+    """Rounds of the dynamic program along the blocks, for placements within a limit."""
 
     by: str
     limit: float
     states: int
-    """That it comes by in all rounds together; whoever repeats them ends there."""
+    """Number of states in all rounds together, equal at every repetition."""
     form: Literal["swept"] = "swept"
 
 
 @dataclass(frozen=True, slots=True)
 class Branched:
-    """A tree about the integer model of all placements within a limit, counted in whole numbers."""
+    """A branch-and-bound tree of the integer model of all placements within a limit, in exact integers."""
 
     by: str
     limit: float
-    """Milliseconds; nothing above it is proved."""
+    """Milliseconds; nothing above this is proved."""
     scale: int
-    """What multipliers are divided by."""
+    """Denominator of the multipliers."""
     steps: tuple[str, ...]
     """Branches, and leaves with multipliers of the rows (formulation.certificate.packed)."""
     form: Literal["branched"] = "branched"
@@ -286,11 +285,11 @@ class Branched:
 
 @dataclass(frozen=True, slots=True)
 class OnPath:
-    """The path of the data that is longest by one kind of figure, and what pieces of it take."""
+    """The longest data path by one kind of figure, and the cost of its pieces."""
 
     by: str
     longest: Literal["least", "cpu", "size", "transfer"]
-    """`least`: by the lesser of each node's times, and that is the bound."""
+    """`least`: by the smaller of each node's times, which is the bound."""
     beside: int
     """Ends of pieces, from the first on, of which what lies beside the path was looked at."""
     form: Literal["on-path"] = "on-path"
@@ -301,18 +300,18 @@ class Tangent:
     """Multipliers of a convex program of bandwidths (formulation.network.program)."""
 
     shares: tuple[tuple[float, ...], ...]
-    """Of the dimensions in the time of each collective; none where the program asks for the least cost."""
+    """Shares of dimensions in the time of each collective; empty if the program minimises cost."""
     prices: tuple[float, ...]
-    """Of the rows."""
+    """Multipliers of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tangents:
-    """Multipliers that bound a program of bandwidths, of every part that catalogues are cut into: anybody can count them again."""
+    """Multipliers that bound a bandwidth program, for every branch over catalogues; they can be re-evaluated."""
 
     by: str
     branches: tuple[tuple[int, int] | None, ...]
-    """A dimension and the last of its options in the first part, before its two parts; None for a part that has multipliers."""
+    """A dimension and the last of its options in the first branch, before its two branches; None for a leaf with multipliers."""
     tangents: tuple[Tangent, ...]
     """Of the parts in their order. Of time times cost the first is of the least cost, and each other bounds the time at every cost."""
     form: Literal["tangents"] = "tangents"
@@ -320,7 +319,7 @@ class Tangents:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """Weights of dimensions, by which what chunks ask of them bounds a collective (formulation.network.orders)."""
+    """Weights of dimensions that bound a collective by the requirements of its chunks (formulation.network.orders)."""
 
     by: str
     weights: tuple[tuple[tuple[int, ...], ...], ...]
@@ -330,21 +329,21 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A tree of choices of changes, each leaf bounded by running the trace again (formulation.traces.tree)."""
+    """A tree of choices of changes; each leaf is bounded by a replay of the trace (formulation.traces.tree)."""
 
     by: str
     steps: str
-    """From the root down: the place of the change at which a choice is cut, `-` where it is not."""
+    """In preorder: the index of the change to branch on, `-` at a leaf."""
     form: Literal["chosen"] = "chosen"
 
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """A tree about the integer model of a question, counted in whole numbers (formulation.certificate)."""
+    """A branch-and-bound tree of the integer model of a question, in exact integers (formulation.certificate)."""
 
     by: str
     scale: int
-    """What multipliers are divided by."""
+    """Denominator of the multipliers."""
     steps: tuple[str, ...]
     form: Literal["integers"] = "integers"
 
@@ -369,4 +368,4 @@ Proof = (
     | Chosen
     | Integers
 )
-"""How a bound is known."""
+"""Any proof of a bound."""

@@ -1,4 +1,4 @@
-"""What is shown of a result, whatever it is about: a sheet, which terminal, page and tables each draw in their way."""
+"""The sheet of a result: plain data that terminal, page and tables draw without knowing the problem type."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -13,12 +13,12 @@ from crossopt.solvers.answer import Baseline, Number, Result
 
 ALL = 10**9
 FULL = 0.95
-"""The share of a limit from which on it is said to be full."""
+"""Share of a limit from which it counts as full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A figure that nothing is below, which no rounding may raise."""
+    """A lower bound, which must not be rounded up."""
 
     value: float
 
@@ -28,34 +28,34 @@ Cell = str | float | Bound | None
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table, in words."""
+    """A column of a table, as text."""
 
     head: str
     texts: tuple[str, ...]
     exact: tuple[Cell, ...] = ()
-    """Figures, for spreadsheets with every digit; columns of figures stand to the right."""
+    """Exact values for spreadsheets; columns of numbers are right-aligned."""
     exact_head: str = ""
-    """With the unit of the figures, where it is not that of the words."""
+    """Head with the unit of the exact values, if it differs from that of the texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns, the first of which names the rows."""
+    """Columns, of which the first names the rows."""
 
     columns: tuple[Column, ...]
     most: int = ALL
-    """Rows that a reader sees, the first ones; spreadsheets have all."""
+    """Number of rows shown; spreadsheets have all."""
     on_pages: int = 0
-    """The same for pages, which can be filtered, where they have more."""
+    """Number of rows on pages, which can be filtered, if larger."""
     caption: str = ""
-    """What its figures are of, on pages."""
+    """Meaning of its figures, on pages."""
     fold: str = ""
-    """A title under which pages show it when it is asked for."""
+    """Title under which pages show it on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An amount; None where there is none, and its fault says why. An amount with a fault is no answer, but a figure to look at."""
+    """A bar; an amount of None has a fault that explains it. An amount with a fault is not a valid answer."""
 
     label: str
     amount: Number | None
@@ -65,7 +65,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Amounts beside each other, the best first where it is known, with a mark where nothing can be below."""
+    """Amounts compared as bars, best first if known, with a mark at the lower bound."""
 
     rows: tuple[Bar, ...]
     unit: str
@@ -75,13 +75,13 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much of a limit is used."""
+    """Utilisation of a limit."""
 
     label: str
     used: float
     available: float
     dimension: str
-    """Of both, as `instances.files.units` names it."""
+    """Dimension of both figures, as in `instances.files.units`."""
     satisfied: bool = True
 
     @property
@@ -90,34 +90,34 @@ class Limit:
 
     @property
     def mark(self) -> str:
-        """What a reader must not miss of it."""
+        """Remark for limits that need attention."""
         return "BROKEN" if not self.satisfied else "full" if self.share >= FULL else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits beside each other."""
+    """Limits compared as bars."""
 
     rows: tuple[Limit, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """A whole cut into parts."""
+    """Division of a total into parts."""
 
     head: str
-    """What the parts are, such as uses."""
+    """Kind of the parts, such as uses."""
     parts: tuple[tuple[str, float], ...]
     dimension: str
     caption: str = ""
     capacity: float = 0.0
-    """What there is, where the parts fill some of it."""
+    """Total capacity, if the parts fill only some of it."""
     brief: str = ""
-    """The words before the parts where a terminal lists them in a sentence and draws no bars."""
+    """Introductory text if a terminal lists the parts in a sentence instead of bars."""
 
     @property
     def present(self) -> tuple[tuple[int, str, float], ...]:
-        """The parts that there are, the largest first, each with its place among all, by which pages colour it."""
+        """Positive parts in descending order, each with its index, which determines its colour."""
         found = [(place, label, amount) for place, (label, amount) in enumerate(self.parts) if amount > 0.0]
         return tuple(sorted(found, key=lambda part: -part[2]))
 
@@ -128,7 +128,7 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What is done when; `kinds` are what the letters of the tracks stand for."""
+    """Tracks over time; `kinds` explain the letters of the tracks."""
 
     kinds: tuple[str, ...]
     tracks: tuple[Track, ...]
@@ -137,60 +137,60 @@ class Timeline:
     mark: str
     description: str
     caption: str = ""
-    """How the picture is to be read."""
+    """Explanation of the picture."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing, on pages alone; its function raises a ValueError where it cannot be drawn."""
+    """A drawing for pages; its function raises a ValueError if it cannot be drawn."""
 
     draw: Callable[[Titles], str]
     description: str
     caption: str
     undrawn: str = ""
     keys: tuple[str, ...] = ()
-    """What its letters stand for, in their order; empty where a letter is not drawn."""
+    """Meanings of its letters, in order; empty for letters not drawn."""
     title: str = ""
-    """Where it is not that of the section."""
+    """Title, if it differs from the section's."""
     described: str = ""
-    """What it shows, for who cannot see it; else its words."""
+    """Alternative text."""
     zooms: bool = True
-    """Whether there is more to see than fits at once."""
+    """Whether it needs scrolling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How the search closed in, on pages alone."""
+    """Progress of the search, on pages."""
 
     best: str
-    """What an answer is called."""
+    """Noun for an answer."""
     axis: str
-    """The figure and its unit."""
+    """Figure and unit."""
     result: Result[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Long text, on pages alone, for those who ask for it."""
+    """Folded long text, on pages."""
 
     title: str
     text: str
 
 
 Part = str | tuple[str, ...] | Table | Bars | Limits | Breakdown | Timeline | Picture | Search | Folded
-"""A sentence, several of them, or a figure of any kind."""
+"""A sentence, several sentences, or a table or figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title with what stands below it."""
+    """A title with its parts."""
 
     title: str
     parts: tuple[Part, ...]
 
 
 Pairs = tuple[tuple[str, str], ...]
-"""Names, and words behind them."""
+"""Pairs of label and text."""
 
 
 def no_rows() -> Pairs:
@@ -199,71 +199,71 @@ def no_rows() -> Pairs:
 
 
 def no_sections() -> tuple[Section, ...]:
-    """Of a sheet without details."""
+    """No details."""
     return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """All that is shown of one result: plain data."""
+    """Everything that is shown of one result, as plain data."""
 
     name: str
     sentence: str
-    """The question in words."""
+    """The question in a sentence."""
     headline: str
-    """What was chosen, and how the search for it ended."""
+    """The answer, and how the search ended."""
     label: str
-    """What is proved, or reported by a solver, in a few words."""
+    """Short form of the certificate."""
     verdict: str
     """The certificate in a sentence."""
     proved: bool = False
     closing: str = ""
-    """What the certificate is called where it stands last; nothing where it does not."""
+    """Label of the certificate; empty if it is not shown last."""
     asks: str = "value"
-    """What the value is called."""
+    """Label of the value."""
     unit: str = ""
     value: Number | None = None
     bound: Number | None = None
     gap: float | None = None
     exactly: Pairs = ()
-    """Value, bound and gap, as exact as anybody reads them."""
+    """Value, bound and gap with full precision."""
     shortly: Pairs = ()
-    """The same as people say them."""
+    """Value, bound and gap, rounded for reading."""
     figures: Pairs = ()
-    """Others that a reader looks for first."""
+    """Further key figures."""
     beside: tuple[tuple[str, float], ...] = ()
-    """Values of baselines by their names."""
+    """Values of baselines by name."""
     summary: str = ""
-    """What was chosen, in a few words."""
+    """Short form of the answer."""
     brief: Callable[[], Pairs] = no_rows
     """The answer in about twelve rows, made where they are printed: what, how good, how known, what to doubt."""
     chosen: str = ""
-    """The same in a sentence or two, for the first screen of a page."""
+    """The answer in one or two sentences, for the first screen of a page."""
     sketch: Picture | None = None
-    """A drawing of it, for the same."""
+    """A drawing of the answer, for the first screen of a page."""
     question: Section | None = None
-    """What was asked, and with what."""
+    """The question section."""
     sections: tuple[Section, ...] = ()
     details: Callable[[], tuple[Section, ...]] = no_sections
-    """More sections, for pages, which are made where they are drawn."""
+    """Further sections for pages, computed on demand."""
     engine: str = ""
     prover: str = ""
     seconds: float = 0.0
     known: tuple[str, ...] = ()
-    """How all this is known, for pages."""
+    """Method and provenance, for pages."""
     made: str = ""
-    """Who answered, in what time, with what."""
+    """Engine, time and versions."""
     about: tuple[str, ...] = ()
-    """The workload and the cluster, where there is one of each: values are compared only where these are the same."""
+    """Workload and cluster, if there is one of each; values are compared only if these are equal."""
 
     @property
     def all_sections(self) -> tuple[Section, ...]:
-        """All sections that say something, what was asked first, as on a terminal the end is what stays in sight."""
+        """Non-empty sections, the question first, because a terminal shows the end."""
         return tuple(one for one in (*([self.question] if self.question else []), *self.sections) if any(one.parts))
 
     @property
     def answer_first(self) -> tuple[Section, ...]:
-        """The same with details and, in the end, what was asked, for pages."""
+        """Non-empty sections with details, the question last, for pages."""
         return tuple(one for one in (*self.sections, *self.details(), *([self.question] if self.question else [])) if any(one.parts))
 
 
@@ -293,7 +293,7 @@ def answer_sheet(
     about: tuple[str, ...] = (),
     brief: Callable[[], Pairs] = no_rows,
 ) -> Sheet:
-    """The sheet of an answer to a question: what kinds say of it, and what follows from the result.
+    """The sheet of an answer to a question.
 
     `what` is what an answer is, `looked_at` how large the question was, `among` which answers a bound is of, `prover` who proved it where
     that takes more than a name, `judged` how the judge goes about it.
@@ -321,7 +321,7 @@ def answer_sheet(
 
 
 def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> Sheet:
-    """What of a sheet follows from the result alone."""
+    """The parts of a sheet that follow from the result alone."""
     versions = ", ".join(f"{name} {version}" for name, version in sorted(result.versions.items()))
     is_word = result.value is None and result.unverified
     sure = (result.settled or result.bound is not None) and not is_word
@@ -355,7 +355,7 @@ def _question_section(result: Result[Any, Any], given: Pairs, open_choices: tupl
 
 
 def _headline(result: Result[Any, Any], what: str, summary: str, by: str) -> str:
-    """What was chosen, and how the search for it ended."""
+    """The answer, and how the search ended."""
     time = seconds_of(result.seconds)
     if result.value is None and result.settled:
         known = f"as {by} says after {time}, not proved" if result.unverified else f"proved in {time} by {by}"
@@ -385,7 +385,7 @@ def _verdict(result: Result[Any, Any], what: str, prover: str, judged: str, unit
 def _figures(
     result: Result[Any, Any], asks: str, unit: str, value: Callable[[Number, str], str], below: Callable[[Number, Number | None, str], str]
 ) -> Pairs:
-    """Value, bound and gap; a bound reads as equal to the value where nothing but rounding lies between them."""
+    """Value, bound and gap; the bound reads as equal to the value if they differ by rounding only."""
     found, bound = result.value, result.bound
     words = "none" if bound is None else below(bound, found, unit)
     equal = ", equal to rounding" if result.optimal and bound not in (None, found) else ""
@@ -395,12 +395,12 @@ def _figures(
 
 
 def _gap(result: Result[Any, Any]) -> str:
-    """Of an optimum it is what sums of floating-point numbers may be off."""
+    """Gap of an optimum: the rounding error of its sums."""
     return f"{result.gap or 0.0:.2%}" if result.optimal else share_of(result.gap)
 
 
 def label_of(result: Result[Any, Any], what: str) -> str:
-    """What is proved, or reported by a solver, in a few words; `what` is what was looked for."""
+    """Short form of the certificate: proved, or solver-reported."""
     told = result.unverified
     if result.value is None:
         return f"{'told' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
@@ -411,39 +411,39 @@ def label_of(result: Result[Any, Any], what: str) -> str:
 
 
 def with_sections(sheet: Sheet, *sections: Section) -> Sheet:
-    """The sheet with further sections before its notes."""
+    """The sheet with sections inserted before its notes."""
     return replace(sheet, sections=(*sheet.sections[:-1], *sections, sheet.sections[-1]))
 
 
 def amounts(head: str, values: Sequence[float | None], words: Callable[[float], str], unit: str = "") -> Column:
-    """A column of figures, each in words, for spreadsheets in this unit."""
+    """A column of quantities, with exact values in this unit for spreadsheets."""
     said = tuple("-" if value is None else words(value) for value in values)
     return Column(head, said, tuple(values), with_unit(head, unit) if unit else "")
 
 
 def names(head: str, words: Iterable[str]) -> Column:
-    """A column of words."""
+    """A column of text."""
     return Column(head, tuple(words))
 
 
 def figures(head: str, words: Sequence[str]) -> Column:
-    """A column of figures that are in words already, with their units."""
+    """A column of formatted figures with their exact values."""
     return Column(head, tuple(words), tuple(words))
 
 
 def counts(head: str, numbers: Sequence[int]) -> Column:
-    """A column of whole numbers."""
+    """A column of integers."""
     return Column(head, tuple(f"{number:,}" for number in numbers), tuple(numbers))
 
 
 def times(name: str, amounts: Sequence[float], unit: str = "s") -> Column:
-    """A column of seconds or milliseconds, told in milliseconds."""
+    """A column of times in milliseconds."""
     scale = {"s": 1e3, "ms": 1.0}[unit]
     return Column(f"{name} ms", tuple(f"{amount * scale:.5g}" for amount in amounts), tuple(amounts), f"{name} in {unit}")
 
 
 def memory(sizes: Sequence[float | None], capacity: float) -> Column:
-    """A column of bytes on a device, with their share of what it has."""
+    """A column of bytes per device, with their share of the capacity."""
     limited = 0.0 < capacity < float("inf")
     words = ("-" if size is None else f"{format_quantity(size, 'bytes')}{f' ({size / capacity:.0%})' if limited else ''}" for size in sizes)
     return Column("memory", tuple(words), tuple(sizes), "memory in bytes")
@@ -458,5 +458,5 @@ def baselines_in(what: str, result: Result[Any, Any], baselines: Sequence[Baseli
 
 
 def given_in(rows: Sequence[tuple[str, str]]) -> Table:
-    """What was asked, as a table without heads."""
+    """The question as a table without heads."""
     return Table((names("", (name for name, _ in rows)), names("", (words for _, words in rows))))
