@@ -90,6 +90,8 @@ def front(instance: Instance, first: str, second: str, points: int, solve: Solve
     for name in (first, second):
         if name not in FIGURES or first == second:
             raise ValueError(f"a front needs two different figures of {', '.join(FIGURES)}, not {first} and {second}")
+    for name in (first, second):
+        ask_with(instance, name, {})  # an InstanceError where this cannot be asked, before there is anything to hand on
     way = _Way(instance, (first, second), solve)
     try:
         _walk(way, points, told)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -98,6 +100,17 @@ def test_a_worst_step_time_of_a_front_is_by_constants_and_not_by_public_runs(tmp
     target = str(tmp_path / "front.json")
     assert main(["solve", str(tmp_path / "question.yaml"), "--pareto", "worst_step_time,energy_per_token", "--out", target]) == 0
     assert main(["check", target]) == 0
+
+
+@pytest.mark.process
+def test_a_front_that_cannot_be_asked_for_leaves_no_file_and_says_only_why(tmp_path: Path) -> None:
+    """A device without prices has no cost."""
+    (tmp_path / "question.yaml").write_text(BOUGHT, encoding="utf-8")
+    words = ["solve", str(tmp_path / "question.yaml"), "--pareto", "step_time,cost_per_token", "--out", str(tmp_path / "front.json")]
+    run = subprocess.run([sys.executable, "-m", "crossopt", *words], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout) == (3, "")
+    assert "a cost needs prices" in run.stderr
+    assert not (tmp_path / "front.json").exists()
 
 
 @pytest.mark.slow
