@@ -18,7 +18,7 @@ from time import monotonic
 
 from crossopt.instances.errors import RefusedError
 from tests.hunt.corpus import made
-from tests.hunt.coverage import COLUMNS, Table, options_of, table_of
+from tests.hunt.coverage import COLUMNS, options_of, table_of
 from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.faults import FAULTS
 from tests.hunt.files import BATCH, Seen, hit_files, words_of
@@ -27,6 +27,9 @@ from tests.hunt.held import FindingError, hunt, kept
 from tests.hunt.liars import LIES
 
 FILES = "files"
+TRIED = "tried"
+"""Beside the columns of the table: how often settings were laid over drawn questions."""
+Table = dict[str, Counter[str]]
 PARTS = (*DRAWS, *SEARCHES, *LIES, *FAULTS, FILES)
 
 
@@ -61,7 +64,7 @@ def main() -> int:
 
 def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path) -> dict[str, Bag]:
     """All kinds in turns, a seed after the other."""
-    bags, table, began, first = {name: Bag() for name in names}, Table(), monotonic(), seed
+    bags, table, began, first = {name: Bag() for name in names}, {name: Counter[str]() for name in (*COLUMNS, TRIED)}, monotonic(), seed
     with TemporaryDirectory() as work:
         while monotonic() - began < seconds:
             for name, bag in bags.items():
@@ -78,8 +81,8 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
         told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
         words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
         sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
-    if table.columns["drawn"]:
-        sys.stdout.write(table_of(table.columns))
+    if table["drawn"]:
+        sys.stdout.write(table_of(table))
     return bags
 
 
@@ -103,14 +106,14 @@ def _asked(name: str, seed: int, random: Random) -> Counter[str]:
 def _hunted_one(name: str, seed: int, random: Random, edits: int, table: Table) -> Counter[str]:
     """One drawn question, with its options in the table."""
     if name in SEARCHES:
-        question, said = SEARCHES[name](seed, random, edits, table.columns["compared"], table.tried_extras)
+        question, said = SEARCHES[name](seed, random, edits, table["compared"], table[TRIED])
         own = options_of(question)
     else:
-        drawn = DRAWS[name](seed, table.columns["compared"], table.tried_extras)
+        drawn = DRAWS[name](seed, table["compared"], table[TRIED])
         own, said = options_of(drawn.question, drawn.kind), hunt(drawn, random, edits)
-    table.columns["drawn"].update(own)
+    table["drawn"].update(own)
     for column in COLUMNS[1:]:
-        table.columns[column].update(own if said[column] else ())
+        table[column].update(own if said[column] else ())
     return said
 
 

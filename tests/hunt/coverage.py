@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -164,16 +164,6 @@ def _of_part(part: Instance) -> Iterator[str]:
     workload = part.workload
     experts = isinstance(workload, Transformer) and workload.experts > 1
     yield f"form: {('experts' if experts else 'dense') if isinstance(workload, Transformer) else type(workload).__name__}"
-
-
-@dataclass(slots=True)
-class Table:
-    """What was drawn and compared so far."""
-
-    columns: dict[str, Counter[str]] = field(default_factory=lambda: {column: Counter() for column in COLUMNS})
-    """How many questions with each option were drawn, answered and compared."""
-    tried_extras: Counter[str] = field(default_factory=Counter)
-    """How often settings were laid over drawn questions."""
 
 
 def table_of(columns: Mapping[str, Counter[str]]) -> str:

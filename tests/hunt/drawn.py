@@ -27,7 +27,7 @@ from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
-from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_of
+from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_chunks
 from tests.solvers.network.test_network import least_sends, sends_question
 from tests.solvers.placement.test_answers import brute_force
 from tests.solvers.placement.test_searches import asked_at_random
@@ -169,11 +169,6 @@ def split_stages(seed: int) -> Any:  # noqa: ANN401
     """Stages with replicas and splits."""
     with TemporaryDirectory() as folder:
         return random_graph_of_layers(Path(folder), seed, 3 + seed % 3, 3 + seed % 4)
-
-
-def least_chunks(question: Any) -> float:  # noqa: ANN401
-    """The least time of all numbers of chunks."""
-    return min(least_of(question, count) for count in question.options)
 
 
 DRAWS = {

@@ -1,5 +1,6 @@
 """Settings that drawn questions seldom or never have, laid over them in turn: those that were tried least are tried first."""
 
+import re
 from collections import Counter
 from random import Random
 from typing import Any
@@ -105,14 +106,13 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "fixed={stages: 2, data: 1, width: 1}",
     ),
     "network": (
-        *("part_groups=whole", "part_groups=links"),
-        *("together=[{dimensions: [d0], at_most: 60 GB/s}]", "workloads.0.collectives.0.count=3"),
+        *("part_groups=whole", "part_groups=links", "together=[{dimensions: [d0], at_most: 60 GB/s}]", "workloads.0.collectives.0.count=3"),
         "dimensions.0.prices={link: 1, switch: 2, nic: 3}",
         "dimensions.0.options={from: 10 GB/s, to: 90 GB/s, step: 40 GB/s}",
     ),
     "collective": (
-        *("chunks=[1]", "active_chunks=1", "deadline=900 us", "endpoint={delay: 10 ns, memory: 100 GB/s}"),
-        "chunks={from: 1, to: 2, step: 1}",
+        *("chunks=[1]", "chunks={from: 1, to: 2, step: 1}", "active_chunks=1", "deadline=900 us"),
+        "endpoint={delay: 10 ns, memory: 100 GB/s}",
     ),
     "synthesis": ("deadline=9", "step=2 us", "chunks=1", "name=other"),
     "what-if": (
@@ -136,9 +136,10 @@ def with_extras(question: Any, kind: str, random: Random, tried: Counter[str]) -
     """The question with up to three settings more, which its reader takes."""
     if not getattr(question, "document", None) or "text" not in question.document:
         return question
+    workload = "workloads.0." if isinstance(question, Portfolio) else "workload."
     extras = sorted(EXTRAS.get(kind, ()), key=lambda extra: (tried[extra], random.random()))[:6]
     for extra in extras[: random.choice((0, 2, 4, 6))]:
-        settings = [_for(question, setting) for setting in extra.split(" ; ")]
+        settings = [re.sub(r"^workload\.", workload, setting) for setting in extra.split(" ; ")]
         tried[extra] += 1
         try:
             found = read_again({**question.document, "settings": [*question.document["settings"], *settings]}, kind)
@@ -147,9 +148,3 @@ def with_extras(question: Any, kind: str, random: Random, tried: Counter[str]) -
         question = found
         tried[extra] += 4
     return question
-
-
-def _for(question: Any, setting: str) -> str:  # noqa: ANN401 - of any kind
-    """The setting of the first workload where there are several."""
-    several = isinstance(question, Portfolio) and setting.startswith("workload.")
-    return setting.replace("workload.", "workloads.0.", 1) if several else setting

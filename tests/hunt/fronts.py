@@ -6,7 +6,7 @@ Nothing here asks a judge or an objective of the engines: figures are taken from
 import json
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from itertools import pairwise
 from math import inf
@@ -53,7 +53,8 @@ def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tr
     names = FIGURES if question.prices is None else (*FIGURES, "cost_per_token")
     first, second = random.sample(names, 2)
     true = front_of([(one.figures[first], one.figures[second]) for one in designs_of(question)])
-    if any(_thinned(true)):
+    step = (true[0][1] - true[-1][1]) / (MOST_POINTS - 1) if true else 0.0
+    if any(one[1] - other[1] < 2.0 * step for one, other in pairwise(true)):  # so near to each other that some are left out
         raise TooLargeError
 
     def solve(asked: Instance) -> Any:  # noqa: ANN401
@@ -87,12 +88,6 @@ def front_of(pairs: list[tuple[float, float]]) -> list[tuple[float, float]]:
         if not found or pair[1] < found[-1][1]:
             found.append(pair)
     return found
-
-
-def _thinned(true: list[tuple[float, float]]) -> Iterator[bool]:
-    """Whether points lie so near to each other that a front of so many points leaves some out."""
-    step = (true[0][1] - true[-1][1]) / (MOST_POINTS - 1) if true else 0.0
-    yield from (one[1] - other[1] < 2.0 * step for one, other in pairwise(true))
 
 
 def _forged(data: dict[str, Any], random: Random) -> dict[str, Any]:

@@ -77,7 +77,12 @@ def catalogue_question(seed: int) -> Any:  # noqa: ANN401
 def chunks(seed: int) -> tuple[CollectiveQuestion, float]:
     """One or two chunks on two dimensions, and the least of all orders and sequences."""
     question = chunks_question(seed)
-    return question, min(least_of(question, count) for count in (1, 2))
+    return question, least_chunks(question)
+
+
+def least_chunks(question: CollectiveQuestion) -> float:
+    """The least time of all numbers of chunks; infinite where none keeps the deadline."""
+    return min(least_of(question, count) for count in question.options)
 
 
 def chunks_question(seed: int) -> CollectiveQuestion:
