@@ -450,6 +450,8 @@ def test_what_is_in_doubt_of_l2_and_links_varies_with_the_constants(design: Desi
     assert slowest.l2.bandwidth == 0.05 * device.l2.bandwidth
     assert [link.bandwidth for link in slowest.links] == [0.8 * link.bandwidth for link in device.links]
     assert [link.ring_latency for link in slowest.links] == [1.5 * link.ring_latency for link in device.links]
+    with pytest.raises(ValueError, match="zip"):
+        variants_of(replace(doubted, variants=device.variants[:1]))
 
 
 # No formula looks at its block: what it gives for one plan on one chip never follows from the plans and chips beside it.
