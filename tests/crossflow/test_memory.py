@@ -28,7 +28,7 @@ from crossopt.crossflow.plan import OFFLOAD, Offload, Plan, table
 from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, number_of, sets_of, word_for, word_of
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
-from crossopt.crossflow.transformer import ranks, sharding
+from crossopt.crossflow.transformer import host_traffic, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from crossopt.instances.codesign.question import read_question
 from tests.crossflow.strategies import MODELS, plans
@@ -516,6 +516,15 @@ def test_a_stage_of_three_layers_or_less_keeps_all(a100: Hardware) -> None:
     assert np.asarray(host_memory(few, columns)).max() == 0.0
     many = sharding(replace(MODEL, layers=8), table([replace(plan, offload="weights")]))
     assert np.asarray(host_memory(replace(MODEL, layers=8), many)).min() > 0.0
+
+
+@pytest.mark.parametrize(("layers", "moved"), [(2, False), (4, True), (10, True)])
+def test_activations_move_where_those_of_all_microbatches_in_flight_are_of_more_than_three_layers(layers: int, moved: bool) -> None:
+    """The first of two stages holds the activations of two microbatches."""
+    model = replace(MODEL, layers=layers)
+    columns = sharding(model, table([Plan(pipeline=2, offload="activations")]))
+    traffic = host_traffic(model, columns, Memory(1024 * GIB, 1e12, 1e-10))
+    assert (number(traffic.layer_energy) > 0.0, number(traffic.forward) > 0.0) == (moved, moved)
 
 
 def test_a_link_that_is_fast_enough_costs_no_time_and_some_energy(a100: Hardware) -> None:
