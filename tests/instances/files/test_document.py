@@ -1,17 +1,33 @@
-"""Texts become trees with exact positions, and everything else becomes faults that name the place."""
+"""Texts and settings become trees with exact positions; everything else, hostile files too, becomes faults that name the place."""
 
+import gzip
+import json
 import os
 import pickle
+import re
+from contextlib import suppress
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from crossopt.instances.codesign.instance import FreeHardware
 from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.careful import JsonError, read_strictly
 from crossopt.instances.files.document import DEEPEST, LARGEST, Node, Scalar, fault_at, fault_at_key, read_file, read_text
+from crossopt.instances.files.schema import MOST
+from crossopt.instances.question import read
+from crossopt.reports.cli import main
 from tests.every import every
 from tests.extent import examples
+from tests.instances.codesign.test_reading import FIXED, refusal
+from tests.instances.codesign.test_reading import read as read_design
+from tests.paths import ROOT
+from tests.samples import NODES
+
+# Texts become trees with exact positions, and everything else becomes faults that name the place.
 
 EMPTY = "f.yaml:1:1: the document is empty (write 'key: value' lines)"
 OPEN_QUOTE = "a quote is opened and never closed"
@@ -283,3 +299,244 @@ def test_any_bytes_give_a_tree_or_faults(content: bytes, tmp_path_factory: pytes
         assert isinstance(read_file(path), Node)
     except InstanceError as error:
         assert error.faults
+
+
+# Files that hang a reader, say a thing twice or steer a terminal: each is one sentence, at once.
+
+Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+TINY = "kind: codesign\nworkload: {model: gpt3-125m, global_batch: 64}\ncluster: {devices: 8}\nhardware: a100-80g\n"
+
+
+def endless(folder: Path, name: str) -> tuple[Path, ...]:
+    """A pipe that nobody writes to and a device without end, and links to both."""
+    pipe, device = folder / f"pipe-{name}", folder / f"device-{name}"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    links = folder / f"to-pipe-{name}", folder / f"to-device-{name}"
+    links[0].symlink_to(pipe)
+    links[1].symlink_to(device)
+    return pipe, device, *links
+
+
+COMMANDS = (
+    *("check", "report", "solve", "validate", "accuracy", "import", "export --as lp", "export --as devices", "calibrate --gpu a100-80g"),
+    *("compare", "compare --split HERE GRAPH", "sweep --store NEW", "course release NEW --roster"),
+)
+"""Commands, which take a file at their end, or elsewhere."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_pipes_and_devices_are_not_read(command: str, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "graph.yaml").write_text(NODES)
+    for number, path in enumerate(endless(tmp_path, "x.json")):
+        said = {"NEW": tmp_path / f"new{number}", "HERE": path, "GRAPH": tmp_path / "graph.yaml"}
+        words = [str(said.get(word, word)) for word in command.split()]
+        with suppress(SystemExit):  # of who wrote the command
+            assert main(words if str(path) in words else [*words, str(path)]) == 3
+        assert "this is not a regular file" in capsys.readouterr().err
+
+
+def test_a_link_to_itself_is_refused_among_several_questions(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["compare", "tiny", str(tmp_path / "loop")]) == 3
+    assert "too many levels of symbolic links" in capsys.readouterr().err
+
+
+NAMING = {
+    "graph.file": "kind: placement\ndevices: 2\ngraph: {file: HERE}\n",
+    "file": "kind: pipedream\nfile: HERE\n",
+    "file of piper": "kind: piper\nfile: HERE\n",
+    "file of sharding": "kind: sharding\nfile: HERE\n",
+    "profile": "kind: chain\ndevices: 2\nmemory: 1 GB\nbandwidth: 1 GB/s\nmicrobatches: 4\nprofile: HERE\n",
+    "trace": "kind: what-if\ntrace: HERE\nchanges: [{name: a, transform: scale, pattern: ['*'], factor: 0.5}]\n",
+    "trace of benchmark": "kind: benchmark\ntrace: HERE\n",
+    "network": "kind: collective\ncollective: all_reduce\nbytes: 1 MB\nnetwork: HERE\nsystem: HERE\n",
+    "workload.config": TINY.replace("model: gpt3-125m", "config: HERE"),
+    "hardware": TINY.replace("a100-80g", "HERE"),
+    "technology": TINY.replace("hardware: a100-80g", "technology: HERE"),
+    "technology.base": TINY.replace("hardware: a100-80g", "technology: {base: HERE}"),
+}
+"""Questions by their keys that name files."""
+ARE_SOURCES = ("hardware", "technology", "technology.base")
+"""Keys of files that stand in the place of a section, and are the source of their faults."""
+
+
+def things(folder: Path) -> dict[str, str]:
+    """What may stand where a file is named, and what is said of it."""
+    (folder / "directory").mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "loop").symlink_to("loop")
+    (folder / "device").symlink_to("/dev/zero")
+    (folder / "to-pipe").symlink_to("pipe")
+    with socket(AF_UNIX) as listening:
+        listening.bind(str(folder / "socket"))
+    odd = dict.fromkeys(("pipe", "to-pipe", "socket", "device"), "this is not a regular file (")
+    return odd | {
+        "directory": "this is a directory (",
+        "loop": "the file cannot be read (too many levels of symbolic links)",
+        "missing": "there is no such file (check the name and the folder)",
+        "x" * 300: "the file cannot be read (file name too long)",
+    }
+
+
+@pytest.mark.parametrize("key", NAMING)
+def test_each_key_that_names_a_file_is_refused_in_a_sentence_where_none_is_there(key: str, tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    for name, words in things(Path()).items():
+        Path("q.yaml").write_text(NAMING[key].replace("HERE", f"./{name}"))
+        with pytest.raises(InstanceError) as refused:
+            read(Path("q.yaml"))
+        [fault] = refused.value.faults
+        assert words in fault.message
+        assert (refused.value.source, fault.path) == ((name, "") if key in ARE_SOURCES else ("q.yaml", key.partition(" of ")[0]))
+
+
+def test_the_keys_of_all_kinds_that_name_files_are_in_the_table() -> None:
+    """Whoever reads a file that a question names asks `Files` for it; each of them is one of the modules that the table asks."""
+    asking = [path.relative_to(ROOT).as_posix() for path in (ROOT / "instances").rglob("*.py") if "files.text(" in path.read_text()]
+    assert sorted(asking) == [
+        "instances/catalogue/registry.py",
+        "instances/catalogue/workload.py",
+        "instances/codesign/question.py",
+        "instances/network/collective.py",
+        "instances/placement/question.py",
+        "instances/question.py",
+        "instances/stages/chain.py",
+        "instances/stages/pipedream.py",
+        "instances/stages/piper.py",
+        "instances/traces/graph_file.py",
+    ]
+
+
+OWN = ("instances/catalogue/registry.py", "instances/course/", "instances/editors.py", "instances/files/careful.py")
+"""Readers of files that come along, and the reader of all others."""
+
+
+def test_files_of_others_are_opened_by_one_function() -> None:
+    opening = re.compile(r"\.open\(\"|\.read_text\(|\.read_bytes\(|(?<![\w.])open\(|os\.open\(")
+    found = [path.relative_to(ROOT).as_posix() for path in (ROOT / "instances").rglob("*.py") if opening.search(path.read_text())]
+    assert [name for name in found if not name.startswith(OWN)] == []
+
+
+@pytest.mark.slow
+def test_a_small_file_that_unpacks_to_a_large_one_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.json.gz"
+    with gzip.open(bomb, "wb") as file:
+        for _ in range(400):
+            file.write(b" " * 1_000_000)
+    with pytest.raises(InstanceError, match=r"the text has more than 7\d MiB, from a file of 38\d,\d+ bytes"):
+        read(bomb)
+
+
+@pytest.mark.slow
+def test_a_problem_with_more_rows_than_any_graph_has_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('{"problem": {"nodes": {"costs": [' + "[]," * (1 << 20) + "[]")
+    with pytest.raises(InstanceError, match="costs has more than 1,048,576 rows"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ('{"a": 1,\n "b": 2,\n "a": 3}', (3, 2), "the key 'a' is given twice, on line 1 and on line 3 (keep one)"),
+        ('{"a": [{"b": {}},\n {"c": 1, "c": {"a": 1}}]}', (2, 11), "the key 'c' is given twice, on line 2 and on line 2 (keep one)"),
+        ('{"\\u0061": ["a", "b:"],\n"x": "{", "a": 1}', (2, 11), "the key 'a' is given twice"),
+        ('{"a": "\\u001b[2J"}', (1, 8), "character U+001B is not text"),
+        ('{"a": "\\\\u001b", "b": "\\\\\\b"}', (1, 26), "character U+0008 is not text"),
+        ('{"a": "\\ud83d\\ude00 \\ud83d"}', (1, 21), "character U+D83D is not text"),
+        ('{"a": "\\uDE00"}', (1, 8), "character U+DE00 is not text"),
+        ('{"a\u202e": 1}', (1, 4), "character U+202E is not text"),
+        ("[" * 100_000, (1, 1), "this is nested too deeply"),
+        ("[1" + "0" * 5000 + "]", (1, 1), "a number of 5,001 digits"),
+        ("[Infinity]", (1, 1), "Infinity is no number"),
+        ("[1,", (1, 4), "this is not JSON: expecting value"),
+    ],
+)
+def test_json_that_cannot_be_meant_is_refused_with_its_place(text: str, place: tuple[int, int], words: str) -> None:
+    with pytest.raises(JsonError) as refused:
+        read_strictly(text)
+    assert (refused.value.line, refused.value.column) == place
+    assert refused.value.message.startswith(words)
+
+
+def test_json_with_letters_of_all_kinds_is_read_as_it_is() -> None:
+    data = {"a": ["\\u001b", "\t\n\r", "µ·→", "\\\\u0007", {"a": {"a": 1}}], "b": {"a": 1e308}}
+    assert read_strictly(json.dumps(data)) == read_strictly(json.dumps(data, ensure_ascii=False)) == data
+
+
+def test_a_key_given_twice_is_refused_in_a_graph_and_in_a_result(tmp_path: Path, capsys: Captured) -> None:
+    graph = tmp_path / "graph.json"
+    graph.write_text('{"maxSubgraphs": 2, "nodes": [],\n "nodes": []}')
+    assert main(["validate", str(graph)]) == 3
+    assert f"{graph}:2:2: nodes: the key 'nodes' is given twice, on line 1 and on line 2" in capsys.readouterr().err
+    result = tmp_path / "result.json"
+    assert main(["solve", "tiny", "--out", str(result)]) == 0
+    result.write_text(result.read_text().replace('"status":', '"status": "INFEASIBLE",\n  "status":'))
+    capsys.readouterr()
+    for command in ("check", "report"):
+        assert main([command, str(result)]) == 3
+        assert "the key 'status' is given twice" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_faults_are_looked_for_up_to_a_thousand(tmp_path: Path) -> None:
+    path = tmp_path / "q.yaml"
+    path.write_text(TINY + "".join(f"k{place}: 1\n" for place in range(70_000)))
+    with pytest.raises(InstanceError) as refused:
+        read(path)
+    assert len(refused.value.faults) == MOST
+
+
+def test_faults_of_a_long_file_are_placed_without_looking_at_all_of_it() -> None:
+    """Keys with dots and quotes are found as they were before there was an index."""
+    node = read_text('a: {b: 1, b.c: {d: [1, 2, {e: 3}]}, "x y": {z: 1}}\nf: 2', "q")
+    places = {"a.b": 8, "a.b.c.d[2].e": 31, "a.b.c.d[7]": 20, "a.'x y'.z": 48, "a.nothing": 4, "f": 4, "": 1}
+    assert {path: fault_at(node, path, "").column for path in places} == places
+
+
+# Settings laid over a question: what each is taken for, and which one is named where it is wrong.
+
+
+def test_a_setting_with_a_plain_name_is_a_choice() -> None:
+    assert dict(read_design(FIXED, "tensor=4").plan_options)["tensor"] == (4,)
+    assert dict(read_design(FIXED, "recompute=[none, full]").plan_options)["recompute"] == ("none", "full")
+
+
+def test_a_setting_with_a_path_or_the_name_of_a_section_is_that_value() -> None:
+    assert read_design(FIXED, "cluster.devices=32").cluster.devices == 32
+    assert read_design(FIXED, "hardware=h100-sxm").hardware.name == "h100-sxm"  # type: ignore[union-attr]
+    assert read_design(FIXED, "budget.power=350 W").budget.power == 350.0
+
+
+def test_of_two_settings_of_one_value_the_last_one_counts() -> None:
+    assert dict(read_design(FIXED, "tensor=4", "tensor=8").plan_options)["tensor"] == (8,)
+
+
+def test_null_takes_a_value_away() -> None:
+    free = read_design(FIXED, "hardware=null", "technology=accelerator-7nm")
+    assert isinstance(free.hardware, FreeHardware)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("tensor", "--set tensor:1:1: a setting is written KEY=VALUE (for example tensor=8)"),
+        ("tensor=", "--set tensor=:1:1: a setting is written KEY=VALUE (for example tensor=8)"),
+        ("=8", "--set =8:1:1: a setting is written KEY=VALUE (for example tensor=8)"),
+        ("a..b=8", "--set a..b=8:1:1: a setting is written KEY=VALUE (for example tensor=8)"),
+        ("tensor=[1", "--set tensor=[1:1:1: a list in '[' is not closed, or a comma is missing"),
+        ("tensr=8", "q.yaml:6:3: choices.tensr: unknown key (did you mean 'tensor'?) [from --set tensr=8]"),
+        ("tensor=x", "q.yaml:6:11: choices.tensor: 'x' is not a number [from --set tensor=x]"),
+        ("cluster.pods=1", "q.yaml:3:10: cluster.pods: unknown key (did you mean 'pod'?) [from --set cluster.pods=1]"),
+        ("data={fro: 1, to: 4}", "q.yaml:6:3: choices.data.fro: unknown key (did you mean 'from'?) [from --set data={fro: 1, to: 4}]"),
+    ],
+)
+def test_a_wrong_setting_says_which(setting: str, message: str) -> None:
+    """The line of the file does not show what is wrong, so that the setting is named."""
+    assert refusal(FIXED, setting) == f"{message}\n1 fault, nothing solved"
+
+
+def test_a_list_takes_no_settings() -> None:
+    assert refusal("[1, 2]", "tensor=1").startswith("q.yaml:1:1: there are no keys to set")

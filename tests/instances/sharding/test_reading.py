@@ -1,20 +1,32 @@
-"""Files of problems: what they say, what the judge makes of them, and what is said of broken ones."""
+"""Sharding problems in files and from transformers on a mesh: what they say, their costs by hand, and what is refused."""
 
 import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.sharding.core import cost_of, unreduced
+from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read
+from crossopt.instances.sharding.network import Network, network_problem
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.instances.sharding.reading import read_problem
+from crossopt.solvers.answer import Limits
 from crossopt.solvers.sharding.judge import weigh
 from tests.every import every
+from tests.instances.sharding.files import answered, checked
+
+# Files of problems: what they say, what the judge makes of them, and what is said of broken ones.
 
 SMALL = {
     "problem": {
@@ -162,3 +174,184 @@ def test_a_gzip_file_whose_sum_is_another_is_refused(tmp_path: Path) -> None:
     path.write_bytes(packed)
     with pytest.raises(InstanceError, match="the gzip file is broken: crc check failed"):
         read_problem(path)
+
+
+# Questions about a transformer on a mesh: answers beside Megatron's plans, what is checked of them, and what is refused.
+
+GENERATED_SMALL = """
+kind: sharding
+workload:
+  transformer: {layers: 2, hidden: 1024, heads: 16, ffn: 4096, vocabulary: 51200, sequence: 512}
+  global_batch: 16
+hardware: a100-80g
+mesh: [2, 4]
+devices_per_node: 4
+"""
+
+
+def _file(generated_folder: Path, text: str = GENERATED_SMALL) -> Path:
+    path = generated_folder / "small.yaml"
+    path.write_text(text)
+    return path
+
+
+@cache
+def _optimum(generated_folder: Path) -> tuple[Any, Any]:
+    """The question, which is the same in any folder, and its answer."""
+    question = read(_file(generated_folder))
+    return question, answered(question, "auto", Limits(120.0), lambda progress: None)
+
+
+@pytest.fixture(scope="module")
+def generated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("generated")
+
+
+def test_the_optimum_is_no_worse_than_any_plan_of_megatron(generated_folder: Path) -> None:
+    question, result = _optimum(generated_folder)
+    assert result.status == "OPTIMAL"
+    assert result.value is not None
+    fitting = [plan.value for plan in result.baselines if plan.value is not None]
+    assert len(fitting) > 10
+    assert result.value <= min(fitting)
+    assert result.details is not None
+    assert sum(choice.count for choice in result.details.choices) == len(question.problem)
+    assert checked(result, generated_folder).refused == ()
+
+
+def test_large_layers_on_one_node_are_split_as_megatron_splits_them(tmp_path: Path) -> None:
+    """Where weights are large and the batch is one sample, nothing is better than columns, heads, rows: Megatron's layer."""
+    text = GENERATED_SMALL.replace("[2, 4]", "[4]").replace("global_batch: 16", "global_batch: 1").replace("hidden: 1024", "hidden: 8192")
+    result = answered(read(_file(tmp_path, text.replace("ffn: 4096", "ffn: 32768"))), "auto", Limits(120.0), lambda progress: None)
+    assert result.details is not None
+    ways = {choice.operator: choice.way for choice in result.details.choices}
+    assert ways["queries, keys, values"] == "columns"
+    assert ways["attention"] == "feature"
+    assert ways["projection"] in {"summed", "scattered"}
+    assert ways["inner product"] == "columns"
+    assert ways["outer product"] in {"summed", "scattered"}
+    assert result.baselines[0].name.startswith("tensor 4")
+
+
+@pytest.mark.slow
+def test_plans_beside_an_answer_are_all_of_megatron_and_in_order(tmp_path: Path) -> None:
+    """And what the strategies mean is said again."""
+    result = answered(read(_file(tmp_path)), "greedy", Limits(20.0), lambda progress: None)
+    assert result.details is not None
+    assert checked(result, tmp_path).refused == ()
+    first, second, *others = result.baselines
+    for baselines in ((), (second, first, *others), (replace(first, name="other"), second, *others), (first, *others)):
+        assert "baselines: they are not Megatron-LM's plans" in checked(replace(result, baselines=baselines), tmp_path).refused[0]
+    edited = replace(result, details=replace(result.details, choices=()))
+    assert "details.choices" in checked(edited, tmp_path).refused[0]
+
+
+def test_a_smaller_memory_costs_time(generated_folder: Path) -> None:
+    _, free = _optimum(generated_folder)
+    assert free.details is not None
+    assert free.value is not None
+    limit = free.details.peak * 0.8
+    tight = read(_file(generated_folder), (f"limit={limit} B",))
+    result = answered(tight, "auto", Limits(120.0), lambda progress: None)
+    assert result.value is not None
+    assert result.value >= free.value
+    assert result.answer is not None
+    assert weigh(tight.problem, result.answer.strategies).peak <= limit
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("mesh: [2, 4]", ""), "mesh: a mesh of 1 to 3 axes"),
+        (("global_batch: 16", "global_batch: 160000000000"), "the bytes may add up to"),
+        (("global_batch: 16", "global_batch: 160000000000000000"), "the nanoseconds of a step may add up to"),
+        (("mesh: [2, 4]", "mesh: [2, 2, 2, 2]"), "mesh: a mesh of 1 to 3 axes"),
+        (("hardware: a100-80g", ""), "hardware: a device is needed"),
+        (("hardware: a100-80g", "hardware: a101"), "hardware: "),
+        (("devices_per_node: 4", "devices_per_node: 3"), "8 devices are no whole number of nodes of 3"),
+        (("global_batch: 16", ""), "workload.global_batch: this key is missing"),
+        (("devices_per_node: 4", "edges: [{between: [a, b], costs: [[1]]}]"), "8:1: edges: edges belongs to nodes and says nothing beside"),
+        (("devices_per_node: 4", "nodes: {one: {costs: [1]}}"), "nodes and workload are given at once"),
+        (("vocabulary: 51200", "vocabulary: 51200, experts: 4"), "workload: problems are generated from dense transformers only"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_sentence(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    with pytest.raises(InstanceError) as caught:
+        read(_file(tmp_path, GENERATED_SMALL.replace(*change)))
+    assert said in str(caught.value)
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_the_command_line_says_what_the_strategies_mean(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "crossopt.reports.cli", "solve", str(_file(tmp_path))]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Beside Megatron-LM's plans" in shown
+    assert "queries, keys, values" in shown
+
+
+# A transformer on a mesh as a problem: its sizes and costs by hand, and Megatron's plans in it.
+
+MODEL = Transformer(name="small", layers=2, hidden=1024, heads=16, ffn=4096, vocabulary=51200, sequence=512, global_batch=16, biases=False)
+GIB = 2**30
+
+
+@pytest.fixture(scope="module")
+def hardware() -> Hardware:
+    return build_device(device("a100-80g"), "a100-80g", "bf16", 2)
+
+
+@pytest.fixture(scope="module")
+def found(hardware: Hardware) -> Network:
+    return network_problem(MODEL, hardware, (2, 4), (4, 8), 76 * GIB)
+
+
+def test_nodes_are_operators_and_what_belongs_to_their_weights(found: Network) -> None:
+    # embedding, 2 layers of 10 operators, head; 4 of a layer, the embedding and the head have weights, gradients and state
+    assert len(found.problem) == len(found.names) == 22 + 3 * 10
+    # a chain of 22, two additions a layer that take a second input, 4 edges for each operator with weights
+    assert len(found.problem.firsts) == 21 + 4 + 4 * 10
+    assert (found.problem.entries < FORBIDDEN).all()
+    assert (found.problem.entries >= 0).all()
+
+
+def test_memory_is_that_of_weights_state_and_kept_outputs(found: Network) -> None:
+    weights = 2 * 51200 * 1024 + 2 * 12 * 1024 * 1024
+    tokens = 16 * 512
+    # norms, additions, projection and outer product have the width of the model, activation and inner product four times that
+    outputs = 2 * tokens * 1024 * (1 + 2 * (6 + 3 + 1 + 4 + 4))
+    rule = found.rules["data 2 · data 4"]
+    # at the turn from forward to backward all outputs are kept, and the head's gradients are there
+    assert weigh(found.problem, rule).peak >= weights * 14 + outputs / 8 + 4 * 51200 * 1024
+    assert weigh(found.problem, rule).peak <= weights * 18 + outputs / 8
+    sharded = weigh(found.problem, found.rules["data 2 · data 4 · ZeRO-3"])
+    assert sharded.peak <= (weights * 18 + outputs) / 8
+
+
+def test_stages_of_zero_take_less_memory_and_the_same_work(found: Network) -> None:
+    peaks = [
+        weigh(found.problem, found.rules[name]).peak for name in ("data 2 · data 4", *(f"data 2 · data 4 · ZeRO-{z}" for z in (1, 2, 3)))
+    ]
+    assert peaks == sorted(peaks, reverse=True)
+    assert len(set(peaks)) == 4
+
+
+def test_costs_grow_with_the_layers_alone(hardware: Hardware) -> None:
+    costs = []
+    for layers in (1, 2, 3):
+        problem = network_problem(replace(MODEL, layers=layers), hardware, (2, 4), (4, 8), 76 * GIB)
+        costs.append(weigh(problem.problem, problem.rules["data 2 · tensor 4 · sequence parallel · ZeRO-1"]).cost)
+    assert costs[1] - costs[0] == costs[2] - costs[1]
+
+
+def test_one_device_has_one_way(hardware: Hardware) -> None:
+    found = network_problem(MODEL, hardware, (1,), (1, 1), 76 * GIB)
+    rng = np.random.default_rng(1)
+    choices = [rng.integers(0, found.problem.counts) for _ in range(20)]
+    assert len({weigh(found.problem, choice).cost for choice in choices}) == 1
+
+
+def test_networks_with_experts_latents_or_parallel_blocks_are_refused(hardware: Hardware) -> None:
+    for model in (replace(MODEL, experts=4), replace(MODEL, kv_rank=8, head_size=8, biases=False), replace(MODEL, parallel_blocks=True)):
+        with pytest.raises(ValueError, match="with experts are not split"):
+            network_problem(model, hardware, (4,), (4, 4), GIB)

@@ -1,4 +1,4 @@
-"""Kineto traces: graphs by hand, public traces that run again as long as they took, and every fault in one sentence."""
+"""Kineto and host traces: graphs by hand, public traces that run again as long as they took, and every fault in one sentence."""
 
 import gzip
 import json
@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossopt.crossflow.traces import EDGES, KINDS, Graph, replay
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.traces.any_form import read_any
+from crossopt.instances.traces.any_form import imported_kineto, read_any
 from crossopt.instances.traces.graph_file import Imported, Window, nanoseconds
 from crossopt.instances.traces.ranks import joined
 from tests.paths import reference
+
+# Kineto traces: graphs by hand, public traces that run again as long as they took, and every fault in one sentence.
 
 Row = dict[str, Any]
 START = 1_694_128_201_429_424
@@ -366,3 +370,91 @@ def test_a_window_without_work_is_refused(window: Window, sentence: str, tmp_pat
         read_any(put(tmp_path, *steps(), name="unmarked.json"), Window(step=5))
     with pytest.raises(InstanceError, match="Chakra in JSON has no steps and no times to cut at"):
         read_any(reference("traces/chakra_small.json"), window)
+
+
+# Clocks that differ: work before its launch is moved there and told, whatever the shift; and files with all events twice.
+
+
+def test_work_before_its_launch_is_moved_there(tmp_path: Path) -> None:
+    """A launch at 5-9 and one within it at 5-8, whose kernels are at 3-6 and 4-7: 2 and 1 us early. Both begin at 5 then, the
+    second behind the first on its stream, at 8."""
+    rows = [call("outer", 5, 4, 1), call("inner", 5, 3, 2), kernel("a", 3, 3, 1), kernel("b", 4, 3, 2)]
+    found = read_any(put(tmp_path, *rows))
+    assert [(name, begin, end) for name, kind, begin, end in told(found) if kind == "kernel"] == [("a", 0, 3), ("b", 3, 6)]
+    assert found.remarks[-1] == "2 operations begin up to 2.0 us before the launch (the clocks differ): moved there"
+    alone = read_any(put(tmp_path, *rows[:3]))
+    assert alone.remarks == ("1 operation begins 2.0 us before the launch (the clocks differ): moved there",)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 9), st.sampled_from([7, 7, 20])), min_size=1, max_size=8))
+def test_no_shift_of_device_times_ends_in_an_error(launches: list[tuple[int, int, int, int]]) -> None:
+    """Calls that lie within one another or behind one another, each with work before, in or behind it, and a thread that waits for all."""
+    rows, begin = list[Row](), 0
+    for number, (later, took, shift, stream) in enumerate(launches):
+        begin += later
+        rows += [call("launch", begin, took, number), kernel("work", begin + shift, 1 + took, number, stream)]
+        rows.append(call("cudaDeviceSynchronize", begin + took, took, 100 + number))
+    found = imported_kineto(Path("x.json"), {"traceEvents": rows})
+    early = [-shift for _, _, shift, _ in launches if shift < 0]
+    moved = [one for one in found.remarks if "before the launch" in one]
+    assert len(moved) == bool(early)
+    assert all(one.startswith(f"{len(early)} operation") and f" {max(early)}.0 us" in one for one in moved)
+    assert replay(found.trace.graph).span > 0
+
+
+def test_a_file_with_all_events_twice_is_refused(tmp_path: Path) -> None:
+    rows = [call("cudaLaunchKernel", 0, 1, 1), kernel("a", 1, 10, 1)]
+    with pytest.raises(InstanceError, match="each of its events is in it twice"):
+        read_any(put(tmp_path, *rows, *rows))
+    assert read_any(put(tmp_path, *rows, rows[1])).remarks  # work alone: told as what overlaps
+
+
+# Host traces of PyTorch: operators that call no other, in their order, with what they read.
+
+TENSOR = [5, 9, 0, 4, 4, "cuda:0"]
+
+
+def node(number: int, caller: int, reads: list[Any] | None = None, writes: list[Any] | None = None) -> dict[str, Any]:
+    attrs = [{"name": "tid", "type": "uint64", "value": 1}]
+    tensors = {"inputs": {"values": reads or []}, "outputs": {"values": writes or []}}
+    return {"id": number, "name": f"op{number}", "ctrl_deps": caller, "attrs": attrs, **tensors}
+
+
+def host_put(folder: Path, nodes: list[dict[str, Any]], schema: str = "1.1.0-chakra.0.0.4") -> Path:
+    (folder / "et.json").write_text(json.dumps({"schema": schema, "nodes": nodes}), encoding="utf-8")
+    return folder / "et.json"
+
+
+def test_a_reader_of_a_tensor_waits_for_who_wrote_it(tmp_path: Path) -> None:
+    """1 is the process, 2 calls 3 and 4; 3 writes storage 9, 4 and 5 read it, 4 within a list."""
+    nodes = [node(1, 1), node(2, 1), node(3, 2, [], [TENSOR]), node(4, 2, [[TENSOR]]), node(5, 1, [TENSOR, "text", 3])]
+    graph = read_any(host_put(tmp_path, nodes)).trace.graph
+    assert graph.names == ("op3", "op4", "op5")
+    assert sorted(zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)) == [
+        (0, 1, 0),
+        (0, 1, 4),
+        (0, 2, 4),
+        (1, 2, 0),
+    ]
+
+
+@pytest.mark.data
+def test_the_public_host_trace_has_no_times() -> None:
+    found = read_any(reference("traces/pytorch_et_1.0.2.json.gz"))
+    assert (int(found.trace.graph.durations.sum()), found.trace.span) == (0, 0)
+    assert "263 nodes" in found.remarks[-1]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "schema", "told"),
+    [
+        ([node(1, 1)], "9.9", "schema: '9.9' is not known (known: 1.0.2-chakra.0.0.4, "),
+        ([node(1, 1), node(1, 1)], "1.1.0-chakra.0.0.4", "nodes[1].id: 1 is the id of nodes[0] too"),
+        ([node(1, 2), node(2, 1)], "1.1.0-chakra.0.0.4", "nodes call one another: 1 -> 2 -> 1"),
+        ([{"id": 1}], "1.1.0-chakra.0.0.4", "nodes[0].name: a text is needed"),
+    ],
+)
+def test_faults_are_told(tmp_path: Path, nodes: list[dict[str, Any]], schema: str, told: str) -> None:
+    with pytest.raises(InstanceError) as error:
+        read_any(host_put(tmp_path, nodes, schema))
+    assert told in str(error.value)

@@ -9,8 +9,8 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.drawing.plots import Swing, Tip, tornado
-from tests.reports.drawing.test_svg import TITLES
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
+from tests.reports.test_drawing import TITLES
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,8 @@ from crossopt.reports.render.html import Page, drawn_section, page
 from crossopt.reports.sheets.codesign.machine import network_section, operators_section
 from tests.paths import INSTANCES
 from tests.reports.answers import answered, design_of
-from tests.reports.drawing.test_svg import TITLES
 from tests.reports.look import faults_in_a_browser, looked_at
+from tests.reports.test_drawing import TITLES
 from tests.solvers.codesign.questions import GEMM, ask
 
 QUESTIONS = {
