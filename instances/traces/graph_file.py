@@ -257,7 +257,7 @@ def refuse_cycle(graph: Graph, source: str) -> None:
     told = " -> ".join(f"{place} {quoted(graph.names[place])}" for place in few)
     rest = "" if len(few) == len(cycle) else f" -> ... ({len(cycle)} operations)"
     faults = FaultList(source)
-    faults.add("edges", f"operations wait for one another: {told}{rest} -> {few[0]} (take one of these edges out)")
+    faults.add("edges", f"operations depend on each other in a cycle: {told}{rest} -> {few[0]} (take one of these edges out)")
     faults.end()
 
 

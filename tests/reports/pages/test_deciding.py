@@ -57,7 +57,7 @@ def changed(data: dict[str, Any], path: tuple[str | int, ...], value: object) ->
     [
         (("constants", 0, "low", "value"), 0.001),
         (("constants", 0, "high", "factor"), 7.0),
-        (("constants", 0, "high", "kept"), 0.001),
+        (("constants", 0, "high", "value_of_design"), 0.001),
         (("constants", 0, "figure"), "ara"),
         (("objective",), "cost_per_token"),
         (("constants", 0, "low", "same"), "yes"),
