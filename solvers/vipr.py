@@ -23,9 +23,11 @@ from typing import Final
 
 LARGEST: Final = 1 << 26
 """Bytes of a file."""
+_MOST: Final = 2_000_000
+"""Variables, constraints, terms, solutions or derivations."""
 _DIGITS, _BITS = 1_000, 1 << 14
 """Signs of a number in a file, and bits of a sum of such."""
-_WORK, _ASSUMED = 100_000_000, 20_000_000
+_WORK, _ASSUMED = 100_000_000, 10_000_000
 """Additions of whole numbers, of which fractions take more, and assumptions that are listed at once."""
 _FRACTION = 20
 """Additions of whole numbers that take as long as one of fractions, at the least."""
@@ -127,7 +129,7 @@ class _Reader:
 
     def count(self, what: str) -> int:
         """A number of things, each of which has a word at least."""
-        return self.index(f"number of {what}", 0, len(self._text))
+        return self.index(f"number of {what}", 0, min(len(self._text), _MOST))
 
     def value(self, what: str) -> Number:
         return self.as_value(self.word(what), what)
