@@ -182,7 +182,7 @@ def steps_along(link: Link, kind: Kind, steps: Real, ranks: Real, reach: Real) -
 
 def bytes_along(link: Link, kind: Kind, size: Real, ranks: Real, reach: Real) -> Real:
     """Bytes over all links of a device for an exchange that sends this many over a switch. Where nothing is known of how ranks lie, two
-    messages     may come to one device, one of them on its way to another place inside."""
+    messages may come to one device, one of them on its way to another place inside."""
     if link.shape != "ring":
         return size * np.where(np.isinf(reach), 2.0, 1.0) if kind == "message" else size
     all_to_all = kind in ("exchange", "handed")
@@ -390,7 +390,7 @@ def send(size: Real, members: Members) -> Exchange:
 
 def on_shapes(exchange: Exchange, links: tuple[Link, ...]) -> Exchange:
     """Traffic of an exchange on the shapes of the levels, from its traffic over switches. Of an all-to-all a level carries once more
-    whatever goes     on over levels beyond that are no switches."""
+    whatever goes on over levels beyond that are no switches."""
     if all(link.shape == "switch" for link in links):
         return exchange
     found: list[Traffic] = []

@@ -84,7 +84,7 @@ def places_along(stack: Stack, row: Row) -> Real:
 
 def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
     """The smallest and the largest number of stacks that fit along any row between two. More dies of the same area need not hold more, so
-    that each number of     them is looked at, unless they are very many."""
+    that each number of them is looked at, unless they are very many."""
     few, many = places_along(stack, least), places_along(stack, most)
     if not stack.stack_edge:
         return few, many
@@ -125,7 +125,7 @@ def sides_of(stack: Stack, stacks: Real, row: Row) -> tuple[Real, Real]:
 
 def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
     """The most stacks that a package of this area holds beside dies of the second size, if there is room beside either size. Where their
-    numbers differ,     a package with a limit may hold any number."""
+    numbers differ, a package with a limit may hold any number."""
     if not stack.stack_edge:
         return count(np.maximum(package_area - large.die_area, 0.0), stack.stack_area)
 

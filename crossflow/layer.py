@@ -223,8 +223,8 @@ def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
 
 def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     """The recomputed pass without its last product, of which the backward pass needs only the input. There checkpoints of PyTorch stop
-    (`set_checkpoint_early_stop` of     torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's
-    own, go on to the end)."""
+    (`set_checkpoint_early_stop` of torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's own, go
+    on to the end)."""
     work = products_time([one for one in named if one[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False)
     work = work + replace(beside, residuals=beside.residuals.times(0.5)).total()

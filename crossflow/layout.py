@@ -17,10 +17,10 @@ _ORDER = np.array([[name.split("-").index(dimension) for dimension in DIMENSIONS
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Spread of each kind of group, with columns over plans to combine with rows over devices. Gradients are reduced over     data and
-    context ranks together (`shared`); those of expert weights over the ranks that hold the same experts (`routed`). Where     experts are
-    folded, theirs lie over all ranks of a stage. Where ZeRO shares in groups, these are the ranks of one group, and `across`     are those
-    of all groups that hold the same part."""
+    """Spread of each kind of group, with columns over plans to combine with rows over devices. Gradients are reduced over data and context
+    ranks together (`shared`); those of expert weights over the ranks that hold the same experts (`routed`). Where experts are folded,
+    theirs lie over all ranks of a stage. Where ZeRO shares in groups, these are the ranks of one group, and `across` are those of all
+    groups that hold the same part."""
 
     tensor: Spread
     context: Spread

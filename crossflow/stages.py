@@ -58,7 +58,7 @@ def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0)
 
 def chunk_sizes(layers: int, chunks: int, *, first: bool = False) -> tuple[int, ...]:
     """The layers of a stage distributed over its chunks; larger chunks lie together in the middle. Where the first stage has fewer layers
-    than chunks its     first chunk, with the embedding, has none; where another stage has, the last one, with the head."""
+    than chunks its first chunk, with the embedding, has none; where another stage has, the last one, with the head."""
     least, more = divmod(layers, chunks)
     outwards = sorted(range(chunks), key=lambda chunk: (abs(2 * chunk - chunks + 1), chunk))
     if first and not least:

@@ -258,6 +258,7 @@ def file_start(path: Path) -> bytes:
 
 @lru_cache(maxsize=8)
 def _start_of(path: Path, state: tuple[int, int, int]) -> bytes:
+    """The first bytes of a file, cached by path and file state."""
     del state
     return _start(path, LOOKED_AT)
 

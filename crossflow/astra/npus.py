@@ -246,7 +246,7 @@ def replay_npus(
     congestion: bool = False,
 ) -> list[int]:
     """Time at which each NPU ends, in ns; raises StuckError if some never end. With congestion, of a network of one dimension, messages
-    wait for     the links that others hold."""
+    wait for the links that others hold."""
     carry = congested(network.dimensions[0]) if congestion else None
     npus = list[_Npu]()
     for own in tasks:

@@ -71,8 +71,8 @@ def paired_share(stages: Real, microbatches: Real) -> Real:
 
 
 def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 1.0) -> Real:
-    """One all-reduce of activations; with sequence parallelism, a gather before and a scatter after the products. What is gathered     may
-    have been cast for these to a share of its bytes (`kernels.casts`); sums are scattered as they are."""
+    """One all-reduce of activations; with sequence parallelism, a gather before and a scatter after the products. What is gathered may have
+    been cast for these to a share of its bytes (`kernels.casts`); sums are scattered as they are."""
     one = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
     split = 2.0 * one if cast == 1.0 else one + exchange_time(all_gather(cast * size, ranks.tensor_members), hardware.links)
     whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
@@ -81,8 +81,7 @@ def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 
 
 def gathered_for_weights(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
     """Seconds of gathering the inputs of products in the backward pass, for weight gradients, where ranks keep parts of the sequence.
-    PyTorch's own stacks keep or compute     again what they gathered; adapters need none of it, and latents, which are fewer, are left
-    out."""
+    PyTorch's own stacks keep or compute again what they gathered; adapters need none of it, and latents, which are fewer, are left out."""
     if not gathers_for_weights(model):
         return 0.0
     once = exchange_time(all_gather(input_bytes(model, ranks), ranks.tensor_members), hardware.links)
@@ -95,12 +94,12 @@ def gathers_for_weights(model: Transformer) -> bool:
 
 
 def input_bytes(model: Transformer, ranks: Ranks) -> Real:
-    """All-gather of the inputs of a product among tensor ranks."""
+    """Bytes that tensor ranks all-gather of the inputs of a product."""
     return gathered_share(model) * ranks.tokens(model) * model.hidden * model.activation_bytes
 
 
 def turns(model: Transformer, ranks: Ranks) -> Real:
-    """Communications of a layer in one direction; parallel blocks share one, folded experts have none."""
+    """Number of communications of a layer in one direction; parallel blocks share one, folded experts have none."""
     return np.where(turns_after_attention(model, ranks), 1.0 if model.parallel_blocks else 2.0, 1.0)
 
 
@@ -110,19 +109,19 @@ def turns_after_attention(model: Transformer, ranks: Ranks) -> Mask:
 
 
 def exposed_turns(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
-    """Seconds of communication that no product hides."""
+    """Number of those communications that stay exposed, hidden shares subtracted."""
     left = np.where(np.greater(ranks.hides, 0.5), 1.0 - hidden_share(ranks, hardware), 1.0)
     hidden = hiding_turns(model, ranks)
     return hidden * left + (turns(model, ranks) - hidden)
 
 
 def hidden_share(ranks: Ranks, hardware: Hardware) -> Real:
-    """Exposed seconds of a communication that runs in parts."""
+    """Hidden share of a communication that runs in parts."""
     return hardware.efficiency.tensor_overlap * (1.0 - 1.0 / ranks.tensor)
 
 
 def hiding_turns(model: Transformer, ranks: Ranks) -> Real:
-    """Seconds of the products next to it that can hide it."""
+    """Number of those communications that are next to products able to hide them."""
     return np.minimum(turns(model, ranks), 1.0) if model.experts > 1 else turns(model, ranks)
 
 

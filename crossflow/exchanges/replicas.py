@@ -129,7 +129,7 @@ def transfer_energy(model: Transformer, sharding: Sharding, layout: Layout, link
 
 def messages_time(model: Transformer, sharding: Sharding, layout: Layout, links: tuple[Link, ...], level: int) -> Real:
     """Seconds for which a level is busy with one message to the next stage and one to the previous stage. Over a switch a device sends
-    both, unless one of them     stays inside; a ring, or a level over which neighbours are joined here and there alone, has other links for
+    both, unless one of them stays inside; a ring, or a level over which neighbours are joined here and there alone, has other links for
     each way."""
     inside: Real = 1.0
     for count in layout.pipeline[:level]:
@@ -140,9 +140,9 @@ def messages_time(model: Transformer, sharding: Sharding, layout: Layout, links:
 
 
 def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Exchange, Exchange]:
-    """Bytes that a rank sends of b s h values, and bytes that the next stage's tensor ranks gather. Of Megatron-Core     each sends all of
-    it, but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py     divides by
-    them alone, and p2p_communication.py beside it sends what it is given)."""
+    """Bytes that a rank sends of b s h values, and bytes that the next stage's tensor ranks gather. Of Megatron-Core each sends all of it,
+    but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py divides by them
+    alone, and p2p_communication.py beside it sends what it is given)."""
     whole = _whole_message(model, sharding)
     return send(handed_on(model, sharding)[0], layout.pipeline), all_gather(whole, layout.tensor)
 
@@ -240,7 +240,7 @@ def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, who
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
     """Optimizer step: Adam reads gradients twice (norm, update), reads and writes its state and writes the weights, at 11 FLOPs per weight.
-    Before that     gradients are added up over the microbatches."""
+    Before that gradients are added up over the microbatches."""
     owned = np.where(sharding.zero > 0.5, _part(peak, sharding), peak.shared + peak.routed)
     size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
     if model.gradient_traffic:

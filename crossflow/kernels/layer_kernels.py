@@ -94,7 +94,7 @@ def _latent_products(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Produ
 
 def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
     """Tokens of one expert of the fullest rank, a random number. How many there are is by chance, and they are no rows that lie in lines of
-    the cache: where     experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster
+    the cache: where experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster
     one."""
     spread = expert_ranks(model, ranks)
     one = routed_tokens(model, ranks) / (model.experts / spread)
@@ -119,8 +119,7 @@ def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
 
 def to_experts(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
     """Seconds and joules of the dispatch of tokens to their experts; combining the results costs as much again. Where experts are folded
-    each rank sends     the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all
-    dispatcher)."""
+    each rank sends the copies of its own tokens, and the ranks of a split expert gather them (Megatron-Core's all-to-all dispatcher)."""
     if model.experts == 1:
         return 0.0, 0.0
     links, width = hardware.links, model.hidden * model.activation_bytes
@@ -374,9 +373,9 @@ def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward:
 
 def _sums(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     """Cost of summing three gradients (attention) and two (gated feed-forward): each is read and the sum is written. What tensor ranks
-    scatter is summed whole and by kernels of its own; else     the norm before does it, which reads one of them anyway and writes nothing
-    more (wq, wk, wv, w1 and w3 are linear layers of their own     in torchtitan/models/llama3/model/model.py, 018740b7, and PyTorch's
-    compiler fuses sums with what follows)."""
+    scatter is summed whole and by kernels of its own; else the norm before does it, which reads one of them anyway and writes nothing more
+    (wq, wk, wv, w1 and w3 are linear layers of their own in torchtitan/models/llama3/model/model.py, 018740b7, and PyTorch's compiler fuses
+    sums with what follows)."""
     taken, made = (5.0, 2.0) if model.gated else (3.0, 1.0)
     whole = ranks.tokens(model) * model.hidden * model.activation_bytes
     alone = np.greater(ranks.tensor, 1.5)

@@ -225,7 +225,7 @@ IDEAL = "ideal"
 
 def constants_of(entry: TechnologyEntry, name: str, device_name: str | None, stack: str | None = None) -> _Sets:
     """Central, optimistic and pessimistic constants of a technology's chips: of the device that the question names, else of the entry. They
-    are of one fit, so that a technology with constants of     its own has none."""
+    are of one fit, so that a technology with constants of its own has none."""
     fitted = entry.constants if device_name is None else device_name
     if fitted is None or fitted == IDEAL:
         return efficiency_with(entry.efficiency), ()

@@ -76,8 +76,8 @@ def usual_split(entry: TechnologyEntry) -> Split:
 
 
 def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
-    """Default shares of the die. At another node cores and the memories that hold their tiles take the same share     together, with as
-    many bytes for each core: SRAM shrinks less than logic."""
+    """Default shares of the die. At another node cores and the memories that hold their tiles take the same share together, with as many
+    bytes for each core: SRAM shrinks less than logic."""
     parts = entry.split.areas
     shrunk = technology.core.area / entry.core.area
     holding = [level for level in HOLDING if getattr(technology, level).least_per_bundle]

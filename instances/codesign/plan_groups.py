@@ -95,7 +95,7 @@ def _without_concessions(instance: Instance) -> Instance:
 
 
 def _members(instance: Instance, plain: Plans) -> Whole:
-    """Number of combinations of concessions that satisfy the rules about them; independent groups multiply. The counts of those that     no
+    """Number of combinations of concessions that satisfy the rules about them; independent groups multiply. The counts of those that no
     rule joins multiply."""
     model, counts = cast("Transformer", instance.workload), np.ones(len(plain), np.int64)
     for names in _joined_concessions(instance):

@@ -292,6 +292,7 @@ def _clock(made: Technology, built: Architecture) -> Iterator[str]:
 
 
 def _slowed(made: Technology, split: Split) -> Iterator[str]:
+    """A sentence if L2 limits the memory stacks to a low share of their rate."""
     if stacks := slowed_stacks(made, split):
         share = float(np.max(stacks[0].bandwidth)) / float(np.max(stacks[1].bandwidth))
         if share < _SLOW:

@@ -86,7 +86,7 @@ class Taken:
     starts: tuple[int, ...]
 
     def placed(self, said: str, program: str) -> str:
-        """What is said of lines of the program, said of the notebook's."""
+        """A message with line numbers of the program replaced by cells and lines of the notebook."""
 
         def place(found: re.Match[str]) -> str:
             line = int(found[1]) - 1

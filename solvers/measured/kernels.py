@@ -298,7 +298,7 @@ class KernelFit:
 
     @property
     def left_out(self) -> dict[str, float]:
-        """The same of rows that were left out, over all and by class of size; nothing of those that never were."""
+        """Cross-validated mean errors: of rows when left out of the fit, over all and by size class."""
         known = np.isfinite(self.left_out_seconds)
         sizes = np.array([kernel.size for kernel in self.kernels])
         classes = {"all": known, **{str(name): known & (sizes == name) for name in dict.fromkeys(sizes)}}

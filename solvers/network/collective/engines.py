@@ -250,6 +250,7 @@ def best(question: CollectiveQuestion, rule: str) -> Chunks:
 
 
 def natural(question: CollectiveQuestion, option: int) -> list[Chunk]:
+    """Equal chunks, this many, each with the natural order of dimensions."""
     return equal_chunks(question.collective, question.size, option, len(question.network.dimensions))
 
 

@@ -208,7 +208,7 @@ class Between:
 
 
 def between(whole: Whole, path: list[int]) -> Between:
-    """lo and hi of every row, and what colours say."""
+    """For every row the last path node before it and the first after it; colours tie rows, or stretches of the path, to one device."""
     place = {row: number for number, row in enumerate(path)}
     low, high = [place.get(row, -1) for row in range(len(whole.cpu))], [place.get(row, len(path)) for row in range(len(whole.cpu))]
     for row in whole.along:

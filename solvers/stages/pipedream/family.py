@@ -215,7 +215,7 @@ def _work(question: PipelineQuestion, cuts: Cuts, known: Tables, place: tuple[in
 
 
 def _load(question: PipelineQuestion, cuts: Cuts, stages: Stages, place: tuple[int, int], first: bool, last: bool) -> Array:
-    """Seconds of stages."""
+    """Seconds of each stage: compute and gradient all-reduce, or its slowest transfer if that is longer."""
     (level, share), replicas, bandwidth = place, stages.members, question.levels[place[0]].bandwidth
     ring = (replicas - 1) / replicas * stages.parameters / bandwidth
     if question.compatible:

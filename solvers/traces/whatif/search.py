@@ -153,7 +153,7 @@ Rank = tuple[float, float, int]
 
 
 def exchanged(model: Model, starts: Sequence[int | None], seed: int, deadline: float = inf) -> int | None:
-    """The best of all descents, each different start once; None where no choice keeps the rules."""
+    """The best local optimum over distinct starts, given and random; None if no choice satisfies the rules."""
     draw, root = Random(seed), settled(model.rules, 0, 0)
     if root is None:
         return None
