@@ -37,7 +37,7 @@ from crossopt.crossflow.stages import is_both_ways, is_v
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
 _ATTENTION_MATRICES = 2.0
-"""Products whose outputs the next ones share: queries, keys and values together, and the projection."""
+"""Matrices of attention that ranks own whole: queries, keys and values in one, and the projection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def sent_over(
     owned: tuple[Sharding, Layout],
     handed: tuple[Sharding, Layout],
 ) -> tuple[Sent, ...]:
-    """Bytes sent over each level: in layers, by groups of ranks, among replicas and between stages."""
+    """Busy seconds of each level: in layers (a group of ranks), among replicas and between stages."""
     found = []
     for level, hardware in levels:
         shared = data_exchange(model, *owned, hardware)
