@@ -215,12 +215,12 @@ def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float
 
 def go_on(line: Line, key: int, model: Model) -> Traced:
     """The search with more rows, which the solution breaks that refuted the claim."""
-    walk = line.cache[key]
+    walk: _Search = line.cache[key]
     asked = integer_form(model)
-    if asked.rows[: len(walk.asked.rows)] != walk.asked.rows or asked.lows != walk.asked.lows or asked.highs != walk.asked.highs:
+    if asked.rows[: len(walk.form.rows)] != walk.form.rows or asked.lows != walk.form.lows or asked.highs != walk.form.highs:
         raise ValueError("a model is tightened by more rows after those that it has")
-    walk.linear.add(asked, len(walk.asked.rows))
-    walk.asked, walk.best, walk.value = asked, None, None
+    walk.linear.add(asked, len(walk.form.rows))
+    walk.form, walk.best, walk.value = asked, None, None
     return _outcome(walk, _walked(walk, line))
 
 
