@@ -154,6 +154,17 @@ def test_a_part_of_a_dimension_has_the_links_among_its_own(shape: str, members: 
     assert any(one.startswith(f"{members} of the 8 of node have {share:.1%}") for one in told) == (share < 1.0)
 
 
+def test_a_collective_that_is_sent_several_times_takes_as_often_as_long(tmp_path: Path) -> None:
+    """Of 280 GB/s an all-gather among eight takes 7 / 280 s for each GB, in all dimensions' bytes and in the value."""
+    sent = {"collective": "all_gather", "bytes": "1 GB", "group": [8], "count": 3}
+    dimension = {"name": "node", "shape": "switch", "size": 8, "bandwidth": "280 GB/s"}
+    document = {"kind": "network", "dimensions": [dimension], "budget": {}, "workloads": [{"name": "all", "collectives": [sent]}]}
+    result = answered(asked(tmp_path, document))
+    assert result.value == pytest.approx(3 * 7 / 280, rel=1e-12)
+    assert result.details is not None
+    assert [(one.bytes, one.seconds) for one in result.details.exchanged] == [(pytest.approx((21e9,)), pytest.approx((3 * 7 / 280,)))]
+
+
 @pytest.mark.parametrize(("size", "members", "passed"), [(16, 16, 4.0), (3, 3, 2 / 3), (2, 2, 1 / 2), (16, 4, 2.0), (16, 2, 1.0)])
 def test_all_to_all_on_a_ring_passes_the_links_of_others(size: int, members: int, passed: float, tmp_path: Path) -> None:
     """Around all of a ring of 16 a byte for each other NPU goes 1 to 8 links, 64 / 16 of the bytes of each in all; on a line of four the
