@@ -265,7 +265,8 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
     found = np.full((len(plans), len(chips.alive)), np.inf)
     if not len(plans) or not chips.alive.any():
         return found
-    needed = memory + hardware.reserved_memory
+    with np.errstate(invalid="ignore"):  # what a host has no room for fits nowhere, though less than nothing be reserved
+        needed = memory + hardware.reserved_memory
     fits = (needed[:, None] <= np.asarray(hardware.dram.capacity)) & chips.alive
     rows, columns = np.flatnonzero(fits.any(axis=1)), np.flatnonzero(chips.alive)
     if not len(rows):

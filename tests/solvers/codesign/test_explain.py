@@ -66,6 +66,14 @@ def test_choices_that_keep_a_model_in_too_few_pieces_are_told_with_the_memory() 
     assert names(members) == [MEMORY, "tensor", "pipeline", "zero"]
 
 
+def test_a_host_without_room_clashes_with_offloading_and_nothing_is_warned_of() -> None:
+    text = TINY_FREE.partition("technology:")[0] + "hardware: a100-80g\nchoices: {offload: [activations, all], data: divisors}\n"
+    settings = ("cluster.host={memory: 1 MiB, bandwidth: 4 GB/s}", "workload.global_batch=16", "cluster.devices=4")
+    members = clash(ask(text, *settings), silent)
+    assert members is not None
+    assert "offload" in {member.name for member in members}
+
+
 def test_a_budget_that_no_chip_keeps_is_told_with_the_least_that_one_takes() -> None:
     members = clash(ask(TINY_FREE, "budget.power=50 W"), silent)
     assert names(members) == ["power"]
