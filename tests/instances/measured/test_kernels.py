@@ -78,6 +78,12 @@ def test_attention_is_of_a_prompt_or_of_one_more_token(file: Path) -> None:
     assert generation.kind == "generation bfloat16, keys fp8, shared heads"
 
 
+@pytest.mark.parametrize(("tokens", "size"), [(1024, "up to 1,024 tokens"), (1025, "more tokens")])
+def test_attention_is_summed_up_by_how_many_tokens_it_is_of(file: Path, tokens: int, size: str) -> None:
+    assert one(file, "attention", {"isl": str(tokens)}).size == f"context, {size}"
+    assert one(file, "attention", {"op": "generation", "isl": "1", "step": str(tokens)}).size == f"generation, {size}"
+
+
 def test_heads_read_alone_where_they_are_too_many_to_share(file: Path) -> None:
     more = {"op": "generation", "isl": "1", "kv_heads": "1", "heads": "48"}
     assert one(file, "attention", more).kind.endswith("heads alone")
