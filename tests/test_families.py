@@ -315,6 +315,9 @@ def test_every_command_works(kind: str, tmp_path: Path, capsys: pytest.CaptureFi
     for form in ("html", "text", "csv", "markdown", "latex"):
         assert main(["report", target, "--as", form]) == 0
     said = capsys.readouterr()
+    assert main(["report", target, "--as", "csv", "--out", "-"]) == 0
+    value, rows = json.loads(Path(target).read_text(encoding="utf-8"))["value"], capsys.readouterr().out
+    assert str(value) in rows, "every table of figures begins with the answer"
     assert [line for line in said.err.splitlines() if not re.match(r" *[\d.]+ s  ", line)] == []  # progress, where a machine is slow
     assert max(map(len, said.out.splitlines())) < 140
     Path(target).write_text(Path(target).read_text().replace('"status": "OPTIMAL"', '"status": "UNKNOWN"'), encoding="utf-8")

@@ -5,7 +5,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bounds
+from crossopt.crossflow.fields import Bounds, Doc
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
@@ -17,16 +17,16 @@ from crossopt.solvers.proofs import RecomputableBound
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    weight: Annotated[int, Bounds(1, 1_000)]
-    worth: Annotated[int, Bounds(0, 1_000)]
+    weight: Annotated[int, Bounds(1, 1_000), Doc("of the room that it takes")]
+    worth: Annotated[int, Bounds(0, 1_000), Doc("what it is worth to have it")]
 
 
 @dataclass(frozen=True, slots=True)
 class SackFile:
-    kind: Literal["knapsack"]
-    room: Annotated[int, Bounds(0, 10_000)]
-    least: Annotated[int, Bounds(0, 100)] = 0
-    things: tuple[Thing, ...] = ()
+    kind: Annotated[Literal["knapsack"], Doc("which question this is")]
+    room: Annotated[int, Bounds(0, 10_000), Doc("of the sack")]
+    least: Annotated[int, Bounds(0, 100), Doc("things to take")] = 0
+    things: Annotated[tuple[Thing, ...], Doc("to choose from")] = ()
 
 
 @dataclass(frozen=True, slots=True)

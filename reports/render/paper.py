@@ -354,13 +354,13 @@ def _captioned(tables: Sequence[tuple[str, Table]], digests: Sequence[Digest], n
     stems = [Path(file).stem for file in files]
     if len(digests) == 1:
         return latex([("", table) for _, table in tables], stems[0], names[0])
-    short = {name: name if one.unit or stems.count(stem) > 1 else stem for one, name, stem in zip(digests, names, stems, strict=True)}
+    short = {name: name if one.is_answer or stems.count(stem) > 1 else stem for one, name, stem in zip(digests, names, stems, strict=True)}
     return latex([(short.get(name, ""), table) for name, table in tables])
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:
     """Figures of all results that are one answer each, their answers and proofs, and then the tables of each with its name."""
-    single = [(name, one) for name, one in zip(names, digests, strict=True) if one.unit]
+    single = [(name, one) for name, one in zip(names, digests, strict=True) if one.is_answer]
     figures = tuple((name, *_figures(one)) for name, one in single)
     proofs = tuple((name, one.design, one.verdict, one.prover) for name, one in single)
     heads = ("result", "minimised", "unit", "value", "bound", "gap in %", "engine", "seconds")

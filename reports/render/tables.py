@@ -86,14 +86,19 @@ class Digest:
     """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
 
     @property
+    def is_answer(self) -> bool:
+        """Whether this is one answer with a value, or that there is none; studies and fronts are several."""
+        return bool(self.unit) or self.value is not None or self.bound is not None
+
+    @property
     def value_words(self) -> str:
-        return ("none" if self.unit else "-") if self.value is None else _with_unit(f"{self.value:.6g}", self.unit)
+        return ("none" if self.is_answer else "-") if self.value is None else _with_unit(f"{self.value:.6g}", self.unit)
 
     @property
     def bound_words(self) -> str:
         """As the value where it is that, else never above the bound itself."""
         if self.bound is None:
-            return "none" if self.unit else "-"
+            return "none" if self.is_answer else "-"
         return self.value_words if self.bound == self.value else _with_unit(lowered(self.bound), self.unit)
 
     @property

@@ -1,11 +1,11 @@
 """The plain sheet, of any result: the fields of its answer and of what the judge says, baselines, notes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, baselines_in, given_in, names
+from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.family import family_of
 
@@ -31,7 +31,8 @@ def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - an
     plain = [(field.name.replace("_", " "), getattr(record, field.name)) for field in fields(record)] if is_dataclass(record) else []
     singles = [(name, _text(value)) for name, value in plain if not _are_records(value)]
     if singles:
-        yield Section(title, (given_in(singles),))
+        words = (names("", (name for name, _ in singles)), names("", (text for _, text in singles)))
+        yield Section(title, (Table(tuple(replace(one, exact_head=head) for one, head in zip(words, ("field", "value"), strict=True))),))
     for name, value in plain:
         if _are_records(value):
             yield Section(f"{title}: {name}", (Table(tuple(_column(field.name, value) for field in fields(value[0]))),))

@@ -14,8 +14,8 @@ from tests.paths import ROOT
 @pytest.mark.parametrize(
     ("name", "text", "family"),
     [
-        ("graph.json", "{}", "placement"),
-        ("graph.txt", "", "pipedream"),
+        ("graph.json", '{"nodes": [], "edges": []}', "placement"),
+        ("graph.txt", "node1 -- Input -- forward_compute_time=1.0\n", "pipedream"),
         ("question.yaml", "name: q\nkind: placement\n", "placement"),
         ("question.yaml", 'kind: "placement"\n', "placement"),
         ("question.yaml", "# a chain\nkind: chain\n", "chain"),
@@ -66,7 +66,7 @@ def test_a_command_that_a_family_lacks_is_refused_in_words() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_is_read_as_one_of_the_kind_that_it_says(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "answer.json").write_text(f'{{"format": {2 if kind == "study" else 3}, "kind": "{kind}"}}', encoding="utf-8")
+    (tmp_path / "answer.json").write_text(f'{{"format": 3, "kind": "{kind}"}}', encoding="utf-8")
     assert main(["check", str(tmp_path / "answer.json")]) == 3
     assert f"{'derived' if kind == 'study' else 'answer'}: this key is missing" in capsys.readouterr().err
 
@@ -74,7 +74,7 @@ def test_a_result_is_read_as_one_of_the_kind_that_it_says(kind: str, tmp_path: P
 def test_a_study_of_an_earlier_format_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "runs.json").write_text('{"format": 1, "kind": "study"}', encoding="utf-8")
     assert main(["check", str(tmp_path / "runs.json")]) == 3
-    assert "these are no runs of format 2" in capsys.readouterr().err
+    assert "these are no runs of format 3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
