@@ -1,4 +1,4 @@
-"""The cost breakdown of one plan: seconds of a step, bytes of memory and joules by use; and tables of costs."""
+"""The cost breakdown of one plan: seconds of a step and bytes of memory by use, and joules; and tables of costs."""
 
 from collections.abc import Iterable
 
@@ -33,7 +33,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Step time in seconds by plan (row) and device (column)."""
+    """Seconds and joules of a step by plan (row) and device (column)."""
 
     step_time: Array
     energy: Array
@@ -42,7 +42,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Prices(Spent):
-    """Step times with the memory of each plan."""
+    """Seconds and joules of a step, with the memory of each plan."""
 
     memory: Array
     """Bytes on the fullest device; the same for every hardware, so one column."""

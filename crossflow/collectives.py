@@ -40,7 +40,9 @@ def reaches_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
 
 
 def gaps_of(members: tuple[Real, ...]) -> tuple[Real, ...]:
-    """Links between neighbours of a group on each level; unknown (infinity) if only the ranks are given."""
+    """Links between neighbours of a group on each level.
+    If only the ranks are given, they are unknown (infinity) where there are several ranks, and 0 elsewhere.
+    """
     return members.gaps if isinstance(members, Spread) else tuple(np.where(np.greater(count, 1.0), inf, 0.0) for count in members)
 
 
@@ -50,7 +52,7 @@ def anywhere(spread: Spread) -> Spread:
 
 
 def each(change: Callable[..., Real], *spreads: Spread) -> Spread:
-    """One spread with all entries of several spreads."""
+    """The spread whose ranks, reaches and gaps are `change` of the corresponding entries of the given spreads."""
     return Spread(*(map(change, *parts) for parts in zip(*((one, one.reaches, one.gaps) for one in spreads), strict=True)))
 
 
@@ -360,7 +362,11 @@ def all_to_all(size: Real, members: Members) -> Exchange:
 
 
 def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) -> Exchange:
-    """All-to-all that sends copies for one unit of the innermost level once and distributes them inside (DeepEP, DeepSeek-AI 2025)."""
+    """All-to-all that sends copies for one unit of the innermost level once and distributes them inside (DeepEP, DeepSeek-AI 2025).
+
+    Inside, the copies for one rank travel as one, too. `kept(n)` is the share of the bytes that remains if a token's copies for each
+    of n units are one.
+    """
     total: Real = 1.0
     for count in members:
         total = total * count
@@ -416,8 +422,11 @@ def exchange_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def both_sides_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Mean seconds of the two messages that a rank in a chain sends, one to either side. Where ranks do not lie
-    evenly both may be."""
+    """Mean seconds of the two messages that a rank in a chain sends, one to either side.
+
+    At least one neighbour is apart only on the innermost level that the chain spans. The other is at most at the end of the most
+    expensive path. Where ranks do not lie evenly, both may be there.
+    """
     near: Real = 0.0
     far: Real = 0.0
     inside: Mask = np.array(True)
@@ -431,8 +440,11 @@ def both_sides_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def ends_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
-    """Seconds of a message between the first and the last rank of a chain, both directions at once. Where it does not lie evenly any level
-    may join them."""
+    """Seconds of a message between the first and the last rank of a chain, both directions at once.
+
+    The two differ on each level that the chain spans evenly. If the outermost of these is a switch, the message crosses it alone.
+    Where the chain does not lie evenly, any level may join them.
+    """
     total: Real = 0.0
     for part, link in zip(on_shapes(exchange, links), links, strict=True):
         here = _seconds(part, link)
@@ -462,7 +474,7 @@ def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
 
 
 def replicas_gather(size: Real, members: Members, links: tuple[Link, ...]) -> Exchange:
-    """Traffic of a gather or scatter among replicas: one ring over all ranks if levels have switches, else level by level."""
+    """Traffic of a gather or scatter among replicas: one ring over all ranks if every level has switches, else level by level."""
     return all_gather(size, members) if _is_of_links(links) else ring_gather(size, members)
 
 

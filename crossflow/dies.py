@@ -96,7 +96,7 @@ def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
 
 
 def _counts_between(least: Row, most: Row) -> Iterator[tuple[Real, Mask]]:
-    """Numbers of dies between two rows, and the condition that selects each; empty if there are very many."""
+    """Numbers of dies between two rows, and the condition that selects each; it selects none if there are very many."""
     apart = most.dies - least.dies
     for step in range(int(np.max(np.minimum(apart, _LOOKED_AT))) + 1):
         yield least.dies + step, np.less_equal(step, apart) & np.less_equal(apart, _LOOKED_AT)
@@ -180,8 +180,10 @@ NO_LINKS = DieLinks()
 
 @dataclass(frozen=True, slots=True)
 class UpperDies:
-    """Dies stacked below: cores, registers and L1 on dies of their own, and `die_area` is that of all other parts. The package's room is
-    shared."""
+    """Dies of cores, registers and L1, stacked on the dies of all other parts.
+
+    `die_area` is then the area of the lower dies, those of all other parts. Both share the package's room.
+    """
 
     area_share: Annotated[Ratio, Doc("of the core dies, taken by the uncore")] = 0.0
 

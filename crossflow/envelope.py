@@ -193,7 +193,7 @@ def _at_most(technology: Technology, best: Architecture, level: str, voltage: Re
 
 
 def _most_drawn(busy: Activity, most: Split, upmost: Architecture, links: Real) -> Real:
-    """Watts of each part: its share of its power, or the most that its bytes take."""
+    """Upper bound of the watts of all parts together: of each its share of its power, or the most that its bytes take."""
     moving = [name for name in MEMORIES if busy.paced and not (name == "dram" and busy.streams)]
     drawn: Real = 0.0 if busy.paced else busy.l2 * links
     for name in PARTS:
@@ -258,7 +258,10 @@ def _sram(technology: Technology, least: Split, most: Split, level: str, cores: 
 
 
 def _least_moved(technology: Technology, least: Split, most: Split, cores: _Cores) -> Real:
-    """Lower bound in bytes per second on the L2 of any chip that has one."""
+    """Lower bound in bytes per second on what the L2 of any chip that has one moves.
+
+    It is that of the fewest banks at the lowest clock, with the least power less what keeps the most banks alive.
+    """
     sram = technology.l2
     few, many = sram_banks(sram, least.areas.l2, cores.bundles), sram_banks(sram, most.areas.l2, cores.fewest)
     slow = sram_moves(sram, np.maximum(few, 1.0), least.powers.l2 - sram_static_power(sram, many), cores.slowest)
@@ -266,7 +269,7 @@ def _least_moved(technology: Technology, least: Split, most: Split, cores: _Core
 
 
 def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real]:
-    """The fewest and the most stacks. Room in a package shrinks with dies and grows with places; each is taken at its end."""
+    """The fewest and the most stacks. Room in a package shrinks when dies grow and rises with their places; each is taken at its end."""
     small, large = row_of(least), row_of(most)
     rooms = room_for(dram, least.package_area, small, large), room_for(dram, most.package_area, large, small)
     ends = zip((least, most), rooms, ends_along(dram, small, large), strict=True)
@@ -275,7 +278,10 @@ def _stacks(dram: DramTechnology, least: Split, most: Split) -> tuple[Real, Real
 
 
 def _dram(technology: Technology, least: Split, most: Split, stacks: tuple[Real, Real], l2: tuple[Real, Real]) -> Dram:
-    """Capacity and wires of the most stacks, and the clock left after keeping the fewest alive, beside the fastest L2."""
+    """Capacity and wires of the most stacks, and the clock left after keeping the fewest alive, beside the fastest L2.
+
+    The power is that of the fewest stacks beside the slowest L2.
+    """
     dram, (fewest, count) = technology.dram, stacks
     static = dram_static_power(dram, fewest)
     edges = tuple(split.edges.dram * perimeter_of(split.die_area, split.dies) for split in (least, most))

@@ -85,14 +85,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Not stated in files; records that are read hold this value until the real one is known."""
+    """Files do not state the field beside the others; records that are read hold this value until the real one is known."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class As:
-    """Unit, limits and meaning are taken from this field of another record unless stated here."""
+    """Unit, limits and meaning are taken from the field of the same name of another record unless stated here."""
 
     record: type[Any]
 

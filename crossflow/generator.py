@@ -135,7 +135,7 @@ def uncore_idle(technology: Technology, die_area: Real, voltage: Real) -> Real:
 
 
 def uncore_steady(technology: Technology, die_area: Real) -> Real:
-    """The constant part of those watts, for one host interface and one set of regulators; at most that of the usual chip."""
+    """Constant watts of the uncore, for one host interface and one set of regulators; at most those of the usual chip."""
     return technology.uncore.steady_per_area * np.minimum(die_area, technology.uncore.steady_area)
 
 
@@ -184,14 +184,16 @@ def slow_clock(technology: Technology, levels: tuple[Sram, Sram, Sram], delivere
 
 
 def slowed(core: CoreTechnology, built: Compute, cores: Real, clock: Real) -> Compute:
-    """The cores with their switching watts at a lower clock."""
+    """The cores with the watts that `cores` of them switch at a lower clock."""
     supply = voltage_at(core, clock) / core.nominal_voltage
     switched = core.switching_power * (supply * supply * (clock / core.nominal_frequency)) * cores
     return replace(built, slow_clocked=core.clocked_share * switched, slow_flops=(1.0 - core.clocked_share) * switched)
 
 
 def cores_of(core: CoreTechnology, area: Real, dies: Real = 1.0) -> Real:
-    """Number of cores on this area. Each die holds whole bundles; a single die too if partial bundles are not usable."""
+    """Number of cores on this area. Several dies hold an equal number of whole bundles each.
+    A single die holds only whole bundles if `core.whole_bundles`; otherwise cores of a partial bundle count too.
+    """
     count = _count(area, core.area)
     shared = dies * np.floor(np.floor(count / core.cores_per_bundle) / dies) * core.cores_per_bundle
     return np.where(np.greater(dies, 1.0) | core.whole_bundles, shared, count)[()]
@@ -272,7 +274,9 @@ def row_of(split: Split) -> Row:
 
 
 def dram_stacks(dram: DramTechnology, split: Split) -> Real:
-    """Number of stacks, limited by package room, controllers, and places along the two sides of the row of dies."""
+    """Number of stacks, limited by package room, controllers, and places along the two sides of the row of dies.
+    Links to the host, in the node and out of it have the ends of the row, and what stacks leave of the sides.
+    """
     room = room_for(dram, split.package_area, row_of(split), row_of(split))
     return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), places_along(dram, row_of(split)))
 

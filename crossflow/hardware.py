@@ -134,7 +134,7 @@ class Doubt:
     ring_latencies: tuple[float, ...]
 
     def of(self, hardware: "Hardware") -> "Hardware":
-        """The device with these constants."""
+        """The device with L2 and link bandwidths, and ring latencies, multiplied by these factors."""
         factors = zip(hardware.links, self.bandwidths, self.ring_latencies, strict=True)
         links = (replace(link, bandwidth=link.bandwidth * wide, ring_latency=link.ring_latency * slow) for link, wide, slow in factors)
         return replace(hardware, l2=replace(hardware.l2, bandwidth=hardware.l2.bandwidth * self.l2), links=tuple(links))
@@ -239,7 +239,7 @@ Record = TypeVar("Record", Memory, Link, Efficiency)
 
 
 def headroom_of(power: Real, idle_power: Real) -> Real:
-    """The most watts above idle with a computed sum below the power limit."""
+    """Watts above idle, reduced by a small margin so that their sum with idle power, as computed, stays below the power limit."""
     return (power - idle_power) * (1.0 - _GUARD)
 
 
@@ -275,8 +275,11 @@ def within_power(seconds: Real, work: Real, devices: Real, hardware: Hardware) -
 
         T = max(seconds, W / (n (P - P_idle))),   so that the average power  (W + n P_idle T) / (n T) = W / (n T) + P_idle <= P,
 
-    whatever chip, plan and workload, and whatever the kernels are by which P is rated. T never grows with P - P_idle, and never falls with
-    W, operation by operation. What a board saves by the lower voltage of a lower clock is left out: T is rather too long.
+    whatever chip, plan and workload, and whatever the kernels are by which P is rated. T never grows with P - P_idle, and never
+    falls with W, operation by operation. What a board saves by the lower voltage of a lower clock is left out: T is rather too long.
+
+    Boards clock down at their limit (power caps as in Choi, Dukhan, Liu and Vuduc 2014, Algorithmic Time, Energy, and Power on
+    Candidate HPC Compute Building Blocks, IPDPS).
     """
     return np.maximum(seconds, work / (devices * hardware.headroom))
 

@@ -253,7 +253,10 @@ def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seque
 
 
 def _exchanged(forward: Pass, backward: Pass, more: Pass, mode: int, trained: float) -> tuple[Real, Real, Real]:
-    """Tensor-parallel communication of gathers repeated for single products, and of gathers for weight gradients."""
+    """Seconds that tensor, context and expert ranks communicate in a layer and microbatch under one recompute mode.
+    Gathers repeated for single products count as tensor-parallel. So do gathers for weight gradients, unless the repeated gathers
+    supply these inputs already.
+    """
     backward = backward if mode & SECOND_PRODUCTS and not mode & LAYER else replace(backward, work=backward.rest)
     sides = tuple((one.tensor + one.work.time, one.context.hidden + one.context.exposed, one.expert) for one in (forward, backward, more))
     tensor, context, expert = (ahead + trained * (back + again) for ahead, back, again in zip(*sides, strict=True))
@@ -263,7 +266,9 @@ def _exchanged(forward: Pass, backward: Pass, more: Pass, mode: int, trained: fl
 def _modules(
     costs: Sequence[tuple[str, Cost]], gathered: Cost, model: Transformer, ranks: Ranks, hardware: Hardware
 ) -> tuple[tuple[int, Cost], ...]:
-    """Forward seconds of each recomputable module: norms, activations, up-projections of latents, and the products of whole parts."""
+    """Forward cost of each recomputable module: norms before products, activations, up-projections of latents with their norms,
+    and products of whole parts. Products include the casts before them, but not what adapters add.
+    """
     own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
     costs = [(name, cost + cast(name, one, model, ranks, hardware, backward=False)) for (name, cost), (_, one) in own]
     norm = wide_norms(model, ranks, hardware, False, 1.0)
@@ -281,7 +286,10 @@ def _modules(
 
 
 def _second_products(costs: Sequence[tuple[str, Cost]], gathered: Cost, model: Transformer) -> Cost:
-    """Gathers repeated for products, and every second one of the products from queries to the outer product."""
+    """Cost of gathers repeated for products, and of every second product (torchtitan, `mm_count % 2` of its policy).
+    The products are queries, keys, values, projection, gate, inner and outer product. Without a gate the third recomputed one would
+    be the last, which the backward pass does not need.
+    """
     named, groups = dict(costs), float(model.attention_groups)
     keys = named[QUERIES].times(groups / (model.heads + 2.0 * groups))
     found = gathered + (keys + named[OUTPUT])
@@ -351,7 +359,9 @@ def _own_gradients(model: Transformer, products: Sequence[Product], value_bytes:
 
 
 def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Pass:
-    """With latent attention the full inputs are gathered, which are more than the latents."""
+    """Pass of a layer with its tensor-, context- and expert-parallel communication. With latent attention the full inputs are
+    gathered, which are more than the latents, and keys and values travel as heads.
+    """
     tensor_bytes = ranks.tokens(model) * model.hidden * model.activation_bytes
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)

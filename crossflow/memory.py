@@ -95,7 +95,9 @@ def _of_kinds(model: Transformer, sharding: Sharding, figure: _OfKind) -> tuple[
 
 
 def _kind_weights(model: Transformer, sharding: Sharding) -> Weights:
-    """Parameters copied on every tensor-parallel rank: norms, router, and projections to latents."""
+    """Parameters of one layer of this kind on one device. Norms, router and projections to latents are copied on every
+    tensor-parallel rank.
+    """
     copied = copied_parameters(model)
     shared = (attention_parameters(model) - copied) / sharding.tensor + (norm_parameters(model) + router_parameters(model) + copied)
     spread = sharding.expert if model.experts > 1 else 1.0
@@ -133,7 +135,9 @@ def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weight
 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
-    """Trained parameters of a stage: adapters alone, or all except the first layers and the embedding."""
+    """Trained parameters of a stage: all; with LoRA the adapters alone; with frozen first layers all except these and the
+    embedding.
+    """
     if model.frozen_layers is not None:
         layers = np.maximum(layers_of(model, sharding).on(stage) - model.frozen_layers, 0.0)
         return owned(_kind_weights(model, sharding), layers, edge_trained(model, sharding, stage))
@@ -144,7 +148,7 @@ def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weight
 
 
 def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
-    """Parameters of a device with this stage, and with the mirrored one if microbatches go both ways."""
+    """Trained parameters of a device with this stage, and with the mirrored one if microbatches go both ways."""
     one, both = stage_trained(model, sharding, stage), is_both_ways(sharding.schedule)
     if not np.any(both):
         return one
@@ -165,14 +169,16 @@ def _dense_share(model: Transformer, split: Split, stage: Real) -> Real:
 
 
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Parameters of one device outside its layers: embedding on the first stage, head and final norm on the last."""
+    """Parameters of one device outside its layers: embedding on the first stage, head and final norm on the stage of the head.
+    Layers that predict further tokens add their own there, with a copy of the embedding unless that stage has one.
+    """
     positions = model.sequence * model.hidden if model.learned_positions else 0
     inputs = model.vocabulary * model.hidden / sharding.tensor + positions
     return np.where(stage < 0.5, inputs, 0.0) + _output_weights(model, sharding, stage)
 
 
 def edge_trained(model: Transformer, sharding: Sharding, stage: Real) -> Real:
-    """Trained parameters of these, if all layers may be trained."""
+    """Trained parameters of one device outside its layers, without LoRA. With frozen first layers the embedding is not trained."""
     return (edge_weights if model.frozen_layers is None else _output_weights)(model, sharding, stage)
 
 
@@ -194,11 +200,18 @@ def layer_activations(model: Transformer, sharding: Sharding, recompute: Real) -
 
 
 def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -> Real:
-    """Multi-head attention, GELU, dropout, unfused: s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism. Full
-    recomputation keeps the layer's input, 2 s b h.
+    """Bytes that one layer of this kind stores of one microbatch. Multi-head attention, GELU, dropout, unfused:
+    s b h (10 + 24/t + 5 a s/(h t)), all over t with sequence parallelism. Full recomputation keeps the layer's input,
+    2 s b h.
 
-    Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for all norms. In
-    8 and 4 bits products keep the casts, beside the results of attention, which it needs itself (TransformerEngine, `kernels.casts`)."""
+    Recomputed modules (`crossflow.recomputation`) drop their results. Attention's core drops the term 5 a s / h. Norms drop
+    2 s b h for each input of products. Activations drop one width of the feed-forward part (E / t of a token's experts).
+    Up-projections drop what `_attention_bytes` states. Whole parts drop all except their inputs.
+
+    Each norm keeps its input, and so do the products after the first and the last norm; blocks in parallel have one input for
+    all norms. In 8 and 4 bits products keep the casts, beside the results of attention, which it needs itself
+    (TransformerEngine, `kernels.casts`).
+    """
     size, tokens = model.activation_bytes, sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     masks, before, narrow = 2.0 if model.dropout else 0.0, 2.0 if model.gated else 1.0, model.kept_share if model.keeps_casts else 1.0
@@ -277,7 +290,9 @@ def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMe
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """Figures shared by all stages: parameters per layer of each kind, and stored bytes with and without recomputation."""
+    """Figures shared by all stages: parameters and trained parameters per layer of each kind, and of the largest layer; stored
+    bytes per layer and microbatch with and without recomputation; and the split of layers over stages.
+    """
 
     weights: tuple[Weights, ...]
     trained: tuple[Weights, ...]
@@ -349,7 +364,9 @@ def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Co
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
-    """Dropout mask of the embedding on the first stage; input of head and norm, and logits, on the last."""
+    """Bytes of the embedding's dropout mask on the first stage; of input of head and norm, and logits, on the stage of the head.
+    The latter count for each predicted token; with a cap, logits before it count as well.
+    """
     tokens = sharding.microbatch * model.sequence / sharding.context
     norm_split = np.where(sharding.sequence_parallel > 0.5, sharding.tensor, 1.0)
     first = flight * tokens * model.hidden / norm_split if model.dropout and model.frozen_layers is None else 0.0 * tokens

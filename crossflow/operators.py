@@ -150,7 +150,7 @@ def _of(side: ElementWise, part: str) -> Cost:
 
 
 def _weights(model: Transformer) -> dict[str, float]:
-    """Seconds of a layer's operators, by operator."""
+    """Number of weights of a layer, by operator."""
     whole, output = attention_parameters(model), model.hidden * model.heads * model.value_width
     output += model.hidden if model.biased("projection") else 0
     inner, experts = (model.projections - 1) * model.expert_width, model.experts + model.shared_experts

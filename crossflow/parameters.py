@@ -144,12 +144,16 @@ def active_parameters(model: Transformer) -> int:
 
 
 def multiplied_parameters(model: Transformer) -> int:
-    """Active parameters without the embedding, whose rows are looked up; a tied head still multiplies by it."""
+    """Active parameters without the token table of the embedding, whose rows are looked up. With a tied head the table counts,
+    since the head multiplies by it.
+    """
     return active_parameters(model) - (0 if model.tied else model.vocabulary * model.hidden)
 
 
 def _layers_by_kind(model: Transformer) -> list[tuple[int, Transformer]]:
-    """Layers of the network by feed-forward part; their attention windows do not change the weights."""
+    """Numbers and kinds of layers by feed-forward part, without layers that predict further tokens. Attention windows do not
+    change the weights.
+    """
     *first, (count, rest) = feed_forward_kinds(model)
     return [*first, (count - model.prediction_layers, rest)]
 
@@ -211,7 +215,7 @@ def _products(model: Transformer) -> int:
 
 
 def _expert_products(model: Transformer, experts: int) -> int:
-    """Parameters of this many feed-forward parts, dense or experts."""
+    """Multiply-adds of one token with the weights of this many feed-forward parts, dense or experts."""
     return experts * model.projections * model.hidden * model.expert_width
 
 

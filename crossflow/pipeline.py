@@ -130,10 +130,12 @@ class Slots:
 
 
 def window(computation: Real, hidden: Real, communication: Real, lost: Real = 0.0) -> Real:
-    """Seconds of computation with `hidden` share of it overlapped by `communication`, which slows it down by `lost`.
+    """Seconds of `computation` and `communication` together, if the latter can overlap with a `hidden` share of the former.
+    Meanwhile the device computes at `1 - lost` of its speed.
 
-    max(C + lost X, (1 - hidden) C + X): the first where computing goes on longest, the second where the exchange does; where nothing
-    hides, their sum."""
+    max(C + lost X, (1 - hidden) C + X): the first where computing goes on longest, the second where the exchange does; where
+    nothing hides, their sum.
+    """
     return np.maximum(computation + lost * communication, (1.0 - hidden) * computation + communication)
 
 
@@ -249,7 +251,10 @@ def _one_in_turn(terms: Terms) -> Real:
 
 
 def _behind_publication(terms: Terms, hidden: Real) -> Real:
-    """The pipeline under 1F1B with updated parameters gathered behind the first forward pass."""
+    """The pipeline under 1F1B with updated parameters gathered behind the first forward pass through the layers that every stage
+    has. The other sums have one such pass less. With it, the longest stage has
+    (1 - 1/v) (forward + beyond) + (p forward + ...) / v, forward at least once.
+    """
     slot, split, (forward, backward) = slots(terms), terms.split, passes(terms)
     turn, one = 1.0 / terms.interleave, forward + backward
     steady = (terms.microbatches - 1.0) * (slot.backward + slot.fullest()) + (1.0 - turn) * slot.beyond
@@ -275,7 +280,7 @@ def _put_off(terms: Terms) -> Real:
 
 
 def _in_v(terms: Terms) -> Real:
-    """The zero-bubble pipeline with chunks in a V."""
+    """The zero-bubble pipeline with chunks in a V, without the weight gradients of the last microbatch."""
     more, count = terms.split.stages - 1.0, terms.microbatches * terms.interleave
     ways = (
         (0.0, 1.0, more - 1.0),
@@ -292,7 +297,9 @@ def _in_v(terms: Terms) -> Real:
 
 
 def _both_ways(terms: Terms) -> Real:
-    """The bidirectional pipeline (DualPipe)."""
+    """The bidirectional pipeline (DualPipe), where half of the microbatches go up the stages. The weight gradients of the last
+    microbatch in the layers that every stage has are left out.
+    """
     split, half = terms.split, terms.split.stages / 2.0
     many, fill = np.maximum(terms.microbatches - half - 2.0, 0.0), np.maximum(half - 1.0, 0.0)
     ends, between = paired_layers(split)
@@ -319,7 +326,10 @@ def _split_passes(terms: Terms) -> Real:
 
 
 def _longest(terms: Terms, passes: tuple[Real, Real, Real], times: Real) -> Real:
-    """Given numbers of forward passes, input gradients and weight gradients on the stage that takes longest for them."""
+    """Seconds of given numbers of forward passes, input gradients and weight gradients on the slowest stage, with `times` times
+    its work outside the layers. The last work of all is left out: weight gradients of one microbatch in the layers that every
+    stage has.
+    """
     split, (ahead, back, late) = terms.split, passes
     layer = ahead * terms.forward + back * terms.inputs + late * terms.weights
     beside = edges(terms)
@@ -391,7 +401,7 @@ def fullest_slot(terms: Terms) -> FullestStage:
 
 
 def mean_slot(terms: Terms) -> tuple[FullestStage, Real]:
-    """Mean work of a stage for one microbatch, and the excess of the fullest stage."""
+    """Mean work of a stage for one microbatch, and the seconds that the fullest stage takes beyond it."""
     fullest, split = fullest_slot(terms), terms.split
     forward, backward = passes(terms)
     layers = (split.least * split.stages + split.extra) / split.stages

@@ -500,7 +500,7 @@ def _both_ways_rules(plans: Plans, count: Whole) -> tuple[Rule, ...]:
 
 
 def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
-    """Rules for explicit first and last stages; a chunk beside embedding or head may have no layer."""
+    """Rules for given numbers of layers on the first or the last stage; a chunk beside embedding or head may have no layer."""
     even = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)
     left = even if even.all() else even | _leave_chunks(model, plans)  # most questions open neither end
     return (
@@ -510,7 +510,9 @@ def _end_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
 
 
 def _leave_chunks(model: Transformer, plans: Plans) -> Mask:
-    """Whether the end stages, and those between, have a layer for each chunk."""
+    """Whether stages between the ends have a layer for each chunk, and end stages for each chunk but one. Two stages must hold
+    all layers.
+    """
     split = split_layers(model.stack, *(getattr(plans, name).astype(np.float64) for name in ("pipeline", *END_STAGES)))
     ends = np.minimum(split.first(), split.last()) >= np.maximum(plans.interleave - 1, 0)
     between = np.where(plans.pipeline > 2, split.between >= plans.interleave, split.first() + split.last() == model.stack)
@@ -533,7 +535,7 @@ def _divide(plans: Plans, replicas: Whole) -> Mask:
 
 
 def broken_rules(model: Transformer, plan: Plan, devices: int) -> tuple[str, ...]:
-    """Names of the rules that this plan breaks."""
+    """The rules that this plan breaks, as sentences."""
     return tuple(sentence for sentence, holds in rules(model, table([plan]), devices) if not holds[0])
 
 

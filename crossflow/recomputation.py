@@ -147,7 +147,7 @@ def word_for(model: Transformer, word: str) -> str:
 
 
 def again(recompute: Real | Whole | int, what: int) -> Mask:
-    """The modes, by number, that recompute one of these modules, or the whole LAYER."""
+    """Whether modes of recomputation, given by number, recompute one of these modules, or the whole LAYER."""
     found: Mask = np.not_equal(np.asarray(recompute, np.int64) & what, 0)
     return found
 

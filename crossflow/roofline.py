@@ -153,7 +153,9 @@ def stream_cost(size: Real, flops: Real, hardware: Hardware, kernels: Real = 1.0
 
 
 def fused_attention_cost(flops: Real, size: Real, hardware: Hardware, rate: float = 1.0) -> Cost:
-    """Cost of attention that never writes its scores to memory: arithmetic at the rate of fused kernels, or this share of it."""
+    """Cost of attention that never writes its scores to memory: arithmetic at the rate of fused kernels, or this share of it.
+    Operands and results take `size` bytes.
+    """
     arithmetic = flops / (hardware.throughput * hardware.wide_share * hardware.efficiency.attention * rate)
     moved = (size, size, np.maximum(size, flops * hardware.l1_traffic), flops * hardware.register_traffic)
     return _roofline(arithmetic, flops, moved, 1.0, hardware, hardware.efficiency.attention if hardware.l1_traffic else 1.0)
@@ -195,7 +197,9 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
 
 
 def _crossing(product: Product) -> Real:
-    """How often operand rows cross cache lines, by the side with most crossings, for sides that are multiples of 8 values."""
+    """Loss from operand rows that cross cache lines, relative to that of sides that are multiples of 8 values, but not of 16.
+    The side with most crossings counts; multiples of 64 have none.
+    """
     found: Real = 0.0
     for values, share in _CROSSING:
         found = np.where((np.mod(product.depth, values) > 0.5) | (np.mod(product.columns, values) > 0.5), share, found)

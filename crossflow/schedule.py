@@ -60,7 +60,10 @@ def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sch
 
 
 def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
-    """The passes of a stage under ZB-V: two chunks, of which the second goes up the stages again."""
+    """The passes of a stage under ZB-V: two chunks, of which the second goes up the stages again (Qi et al. 2023, section 6, as
+    in PyTorch's ZBVZeroBubble). Forward passes of the first chunk run until its microbatches come back, then all in turn. At
+    the end input gradients come before weight gradients.
+    """
     most, done, order = max(2 * stages - 1, microbatches), [[0, 0, 0], [0, 0, 0]], list[Pass]()
 
     def do(chunk: int, *ways: int) -> None:
@@ -89,7 +92,9 @@ def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
 
 
 def _both_ways(stage: int, stages: int, microbatches: int) -> list[Block]:
-    """The passes of a device with two stages (DualPipe), with their microbatches; waiting weight gradients are done first."""
+    """The passes of a device with two stages (DualPipe), with their microbatches. Of waiting weight gradients, those that have
+    waited longest come first.
+    """
     near, far = (0, 1) if stage < stages // 2 else (1, 0)
     number = {(chunk, way): chunk * microbatches // 2 for chunk in (near, far) for way in (FORWARD, BACKWARD, WEIGHTS)}
     order, waiting = list[Block](), list[Pass]()
@@ -199,7 +204,9 @@ def _blocks_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sc
 
 
 def place_of(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
-    """Position of a stage's chunk on the path of its microbatches."""
+    """Position of a stage's chunk on the path of its microbatches. The second chunks of a V go up the stages again, and so do
+    DualPipe's microbatches of chunk 1.
+    """
     if chunk and kind in ("zero-bubble-v", "dualpipe"):
         return (2 * stages if kind == "zero-bubble-v" else stages) - 1 - stage
     return chunk * stages + stage

@@ -63,7 +63,7 @@ def layers_of(model: Transformer, sharding: Sharding) -> Split:
 
 
 def has_head(sharding: Sharding, stage: Real) -> Mask:
-    """Stage of the head: the last, or the first if chunks come back to it."""
+    """Whether this stage has the head: the last one, or the first if chunks come back to it."""
     return np.where(is_v(sharding.schedule), np.less(stage, 0.5), np.greater(stage, sharding.pipeline - 1.5))
 
 
@@ -90,7 +90,9 @@ def expert_shares(sharding: Sharding) -> Real:
 
 
 def candidates(model: Transformer, sharding: Sharding) -> list[Real]:
-    """Stages among which the fullest one is. Of devices with two stages also the one with those in the middle."""
+    """Stages among which the fullest one is. The first may hold the embedding alone, each dense layer may have a stage of its
+    own, and the next stage has none. Of devices with two stages also the one with those in the middle.
+    """
     last = sharding.pipeline - 1.0
     found = [*(np.minimum(float(stage), last) for stage in range(model.dense_layers + 2)), last]
     both = is_both_ways(sharding.schedule)

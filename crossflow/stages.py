@@ -42,7 +42,10 @@ class Split:
 
 
 def split_layers(layers: int, stages: Real, first: Real = 0.0, last: Real = 0.0) -> Split:
-    """The layers distributed evenly over the stages, remainders first to those between the ends; or with given numbers at the ends."""
+    """The layers distributed evenly over the stages, remainders first to those between the ends, since the ends carry more.
+    Above 0, `first` and `last` set the layers of these stages, and the others share the rest evenly (Megatron-LM's
+    --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers).
+    """
     single, given = np.less(stages, 1.5), np.where(np.greater(first, 0.5), 1.0, 0.0) + np.where(np.greater(last, 0.5), 1.0, 0.0)
     rest, others = layers - first - last, np.maximum(stages - given, 1.0)
     even = np.floor(rest / others)

@@ -320,7 +320,7 @@ class Technology:
 
     @property
     def l2_per_flop(self) -> float:
-        """Bytes of L2 traffic per FLOP of large products; none if no kernels of the technology state it."""
+        """Bytes of L2 traffic per FLOP of large products; 0 if no kernels of the technology state it."""
         return VALUE * max((busy.per_flop.l2 for busy in self.sustained if busy.per_flop), default=0.0)
 
 

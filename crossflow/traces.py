@@ -97,7 +97,7 @@ _WORK = [KINDS.index(kind) for kind in ("kernel", "copy", "collective")]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Start of each operation, in nanoseconds from the first."""
+    """Begin and end of each operation, in nanoseconds from the first begin."""
 
     begins: Whole
     ends: Whole
@@ -123,8 +123,10 @@ def order_of(graph: Graph) -> list[int]:
 
 
 def order_along_streams(graph: Graph) -> list[int]:
-    """A topological order in which work of a device is followed by the next on its stream, where possible. What stands in a row may become
-    one: whatever waits for a part of it comes behind all of it."""
+    """A topological order in which the next work on its stream, or the gap before, follows work of a device, unless it waits for
+    more. Otherwise threads come before devices. What stands in a row may become one: whatever waits for a part of it comes
+    behind all of it. A ValueError if the graph has a cycle.
+    """
     waits, followers = np.bincount(graph.after, minlength=len(graph)).tolist(), followers_of(graph)
     works, places = np.isin(graph.kinds, _WORK).tolist(), graph.places.tolist()
     threads, devices = deque[int](), deque[int]()
@@ -203,7 +205,7 @@ def are_apart(graph: Graph) -> bool:
 
 
 def turns_of(graph: Graph, numbers: Sequence[int], beside: Collection[int] = ()) -> Iterator[tuple[int, int]]:
-    """Indices of each operation and of the next on the same resource, by start time; those in `beside` are skipped."""
+    """Indices of each operation and of the next on the same resource, by start time; those in `beside` run without occupying one."""
     lanes, last = graph.places.tolist(), dict[int, int]()
     for number, place in enumerate(beside, len(graph.resources)):
         lanes[place] = number
@@ -412,7 +414,10 @@ def ends_of_parts(effect: Effect) -> dict[int, tuple[int, int]]:
 
 
 def joined_ends(parts: Mapping[int, tuple[int, int]], edge: tuple[int, int], count: int) -> Iterator[tuple[int, int]]:
-    """The edge that replaces one at merged operations."""
+    """The edge that another one brings with it at merged operations: from the last part of one to the first part of the next.
+
+    There is none inside a merged operation, none equal to the edge itself, and none for copies (indices from `count` on).
+    """
     before, after = (parts.get(end, (end, end)) for end in edge)
     joined = before[1], after[0]
     if before != after and joined != edge and max(edge) < count:
@@ -468,7 +473,10 @@ def fuse(graph: Graph, places: Sequence[int], factor: Fraction) -> Effect:
 
 
 def _rows_of(graph: Graph, wanted: set[int]) -> list[tuple[int, ...]]:
-    """Runs of kernels, each following the previous one on its stream, with only gaps of the same stream between them."""
+    """Runs of kernels, each next after the previous one on its stream, with the gaps between them.
+
+    Between two of them in the order lie only gaps that precede the second alone.
+    """
     ends = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
     streamed = {(one, other) for one, other, reason in ends if reason == EDGES.index("stream")}
     gap_before, followers, rows, between = _gaps(graph), followers_of(graph), list[list[int]](), list[int]()
@@ -530,7 +538,10 @@ def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_G
 
 
 def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
-    """Whether a captured graph cannot contain this: a wait, an allocation, a long unexplained time, or a blocking copy."""
+    """Whether a captured graph cannot contain this: a wait, taking or freeing memory, a long unexplained time, or a blocking copy.
+
+    A copy blocks if the rest of its call follows it (the call sees it begin), or if its memory is not pinned.
+    """
     kind, name = KINDS[int(graph.kinds[place])], graph.names[place].casefold()
     if kind == "gap":
         return name == "gap" and int(graph.durations[place]) > longest_gap
@@ -576,7 +587,7 @@ def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Ef
 
 
 def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
-    """Successors of these operations, without the order of a thread."""
+    """Operations that depend on these, directly or not, without the order of a thread."""
     waits = graph.reasons != EDGES.index("thread")
     followers, found = followers_of(replace(graph, before=graph.before[waits], after=graph.after[waits])), set[int]()
     for place in order:
@@ -613,7 +624,7 @@ def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int
 
 
 def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Effect:
-    """Kernels that run again, in order, before the next operation of their stream with the given name."""
+    """Kernels that run again, in order, before the next operation of their stream that is in `before`."""
     ends, again = set(before), set(places)
     lines = dict[int, list[int]]()
     for place in order_along_streams(graph):

@@ -141,7 +141,7 @@ def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, pla
 
 
 def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Real:
-    """Step time of every plan on every device, or on one under every set of constants, without other costs."""
+    """Step time in seconds of every plan on every device, or on one under every set of constants, without other costs."""
     tables, host = _tables(model, hardware, cluster, plans), host_traffic(model, sharding(model, plans), hardware.host)
     return _time_and_energy(model, hardware, plans, tables.parts(model, plans, slice(None), host))[0]
 
@@ -220,8 +220,9 @@ def _modes(plans: Plans) -> tuple[list[int], Whole]:
 
 
 def _recomputed(model: Transformer, plans: Plans) -> Recomputed:
-    """Number of layers, out of how many, that each plan's recompute mode covers on the stages with the fewest layers. Nothing where it
-    holds of all layers of all plans."""
+    """Number of layers, out of how many, that each plan's recompute mode covers on the stages with the fewest layers. Other stages
+    have a smaller share, so that no step time is too short. None if every plan's mode covers all layers.
+    """
     if not np.any(plans.recompute >= PARTLY):
         return None
     layers = np.maximum(_split(model, plans).least, 1.0)
@@ -423,7 +424,9 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
 
 
 def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Whole:
-    """For each plan the number of its degrees inside a layer, and the placement of their groups."""
+    """For each plan the number of its combination of degrees inside a layer and placement of their groups. On switches, of the gaps only
+    those of context ranks count.
+    """
     spreads = (layout.tensor, layout.context, layout.expert, layout.expert_tensor)
     gaps = [gap for one in spreads for gap, link in zip(one.gaps, links, strict=True) if one is layout.context or link.shape != "switch"]
     parts = [np.where(np.isinf(gap), 0.0, gap + 1.0) for gap in gaps] + [part for spread in spreads for part in spread]
@@ -436,7 +439,7 @@ Record = TypeVar("Record", Layer, Cost, DataExchange)
 
 
 def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
-    """Rows of the named fields of a table; other fields are left out."""
+    """Rows of the named fields of a table. Fields not named are 0; named fields without rows stay as they are."""
     values: dict[str, Any] = {field.name: getattr(record, field.name) if field.name in names else 0.0 for field in fields(record)}
     return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 

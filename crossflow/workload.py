@@ -220,7 +220,7 @@ class Transformer:
 
     @property
     def trained_share(self) -> float:
-        """Layers with a backward pass."""
+        """Share of the layers that have a backward pass."""
         return 1.0 - (self.frozen_layers or 0) / self.stack
 
     @property
@@ -371,7 +371,9 @@ def feed_forward_kinds(model: Transformer) -> tuple[tuple[int, Transformer], ...
 
 
 def kind_of_layer(model: Transformer, number: int) -> Transformer:
-    """A network whose layers are all like this one, counted from 1; among equal ones, layers with full attention come last."""
+    """A network whose layers are all like the layer of this number, counted from 1. Layers with full attention are spread evenly: each
+    comes last in its group.
+    """
     kinds = feed_forward_kinds(model)
     part = kinds[0 if number <= model.dense_layers else -1][1]
     far, place = model.global_layers, min(number, model.layers)

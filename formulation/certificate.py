@@ -121,7 +121,10 @@ def proved_bound(model: Model, certificate: Certificate) -> int | None:
 
 
 def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
-    """The bound proved for a minimisation model: the least over all leaves."""
+    """The bound proved for a minimisation model: the least over all leaves; None if the tree proves infeasibility.
+
+    A ValueError if it is not a tree of this model.
+    """
     if certificate.scale < 1:
         raise ValueError(f"a scale of {certificate.scale} is none")
     boxes = [(asked.lows, asked.highs, 0)]

@@ -176,7 +176,7 @@ def is_graph_text(name: str, text: str) -> bool:
 
 
 def kind_in(text: str) -> str:
-    """The kind stated in a question's text; `codesign` if it states none."""
+    """The kind stated in a question's text; `codesign` if it states none of KINDS."""
     found = _KIND.search(text)
     return found[1] if found and found[1] in KINDS else "codesign"
 

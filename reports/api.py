@@ -294,7 +294,9 @@ def _single_design_question(question: QuestionSource, settings: Settings | None,
 
 
 def _on_one_number(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance | Portfolio:
-    """The joint design of one workload or several."""
+    """The joint design of one workload or several. A RefusedError for other problem types, and for several numbers of devices,
+    networks or batches.
+    """
     kind, asked = _read(question, settings, workload)
     if kind != "codesign":
         raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
@@ -312,7 +314,7 @@ def _on_one_number(question: QuestionSource, settings: Settings | None, workload
 
 @contextmanager
 def _file(result: Answer | str | Path | Mapping[str, Any]) -> Iterator[Path]:
-    """A temporary file with the result."""
+    """The file of the result: the path itself, or a temporary file for a result that is not a path."""
     if isinstance(result, str | Path):
         yield Path(result)
         return
@@ -324,7 +326,7 @@ def _file(result: Answer | str | Path | Mapping[str, Any]) -> Iterator[Path]:
 
 @contextmanager
 def _files(results: Sequence[Answer | str | Path]) -> Iterator[list[Path]]:
-    """Temporary files with the results, in order."""
+    """The files of the results, in order: paths as they are, and a temporary file for each Answer."""
     with TemporaryDirectory() as folder:
         paths = []
         for place, result in enumerate(results):

@@ -267,7 +267,9 @@ def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
 
 
 def trace_holds(trace: Trace, value: Number | None, bound: Number | None) -> bool:
-    """Whether the trace is monotone: times and bounds rise, values fall, and it ends at the result's value and bound."""
+    """Whether the trace is monotone: times and bounds rise, values fall. Its last value is the result's, and its last bound is
+    not above the result's; both as floats.
+    """
     times = [at for at, _, _ in trace]
     values = [best for _, best, _ in trace if best is not None]
     bounds = [bound for _, _, bound in trace if bound is not None]

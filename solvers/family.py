@@ -275,7 +275,9 @@ def engine_of(family: ProblemType[Q, A, D], name: str) -> Engine[Q, A]:
 
 
 def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], limits: Limits, seconds: float) -> Result[A, D]:
-    """The judge's value of the answer, and the validated bound."""
+    """The result: the judge's value of the answer, and its gap to the bound, which is lowered by the rounding errors of sums. A
+    VerificationError if the judge refuses the answer, or a check would refuse the bound.
+    """
     verdict = None if found.answer is None else _accepted(family, question, found.answer)
     value = verdict.value if verdict else None
     found = replace(found, value=None) if found.stopped == "interrupted" else found  # one line may know an answer, the next what it costs
@@ -325,10 +327,13 @@ UNLIKE = "The judge and the engine differ: it is "
 def _priced_by_the_judge(
     family: ProblemType[Q, A, D], found: SearchOutcome[A], priced: Number, value: Number, bound: Number | None
 ) -> tuple[Number | None, SearchOutcome[A]]:
-    """The lowered bound and the outcome with a note, if engine and judge compute different values.
+    """The bound that is left, and the outcome with a note and a trace by the judge's value, if engine and judge compute
+    different values.
 
-    A bound holds for values as the engine computes them, of which the judge's differ as they do here. By rounding they differ by no more
-    than ROUNDING: the bound is lowered by that, and proves no optimum without a gap. Where they differ by more, none is left."""
+    A bound holds for values as the engine computes them, of which the judge's differ as they do here. By rounding they differ
+    by no more than ROUNDING: the bound is lowered by that, and proves no optimum without a gap. Where they differ by more,
+    none is left.
+    """
     whole = isinstance(value, int) and isinstance(priced, int)  # of which nothing is rounded
     said = f"{UNLIKE}{value!r} for the {family.what} and not {priced!r}, as {found.engine} has"
     if whole or abs(value - priced) > ROUNDING * max(abs(value), abs(priced)):
@@ -349,8 +354,9 @@ def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:
 
 
 def _within(trace: Trace, bound: Number | None) -> Trace:
-    """The trace with bounds capped by later ones and the final one, since reordered sums may exceed them in the last digit. None where none
-    is told."""
+    """The trace with bounds capped by later ones and the final one, since reordered sums may exceed them in the last digit. All
+    its bounds are None if `bound` is None.
+    """
     kept, least = [], None if bound is None else float(bound)
     for at, value, below in reversed(trace):
         least = least if least is None or below is None else min(below, least)
@@ -359,7 +365,9 @@ def _within(trace: Trace, bound: Number | None) -> Trace:
 
 
 def _validate_engine_claim(family: ProblemType[Q, A, D], found: SearchOutcome[A], claims: bool) -> None:
-    """Raise a VerificationError for claims that no check would accept: an unknown engine name, or a bound without proof."""
+    """Raise a VerificationError for claims that no check would accept: an unknown engine name or reason to stop, or a bound
+    without proof.
+    """
     if found.engine not in family.engines:
         raise VerificationError(f"an engine of kind {family.kind} calls itself {found.engine!r} (one of {', '.join(family.engines)})")
     if found.stopped not in STOPPED:

@@ -239,7 +239,9 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class MultiplierBound:
-    """An integer multiplier per block for placements within a limit; the load that one device can hold is then recomputed."""
+    """An integer multiplier per block, for placements with loads within a limit. A check recomputes which sums of multipliers
+    one device can hold.
+    """
 
     by: str
     limit: float

@@ -131,7 +131,7 @@ def share_of(phase: Phase, size: int) -> int:
 
 
 def count_of(phase: Phase, size: int, algorithm: Algorithm) -> int:
-    """Number of messages that an NPU sends."""
+    """Number of messages that an NPU sends in a ring or direct algorithm."""
     around = size * (size - 1) // 2 if (algorithm, phase.collective) == ("ring", "all_to_all") else size - 1
     return 2 * around if phase.collective == "all_reduce" else around
 
@@ -487,7 +487,7 @@ class Chunk:
 
 
 def chunk_sizes(size: int, chunks: int) -> list[int]:
-    """Equal chunks of size // chunks bytes; a remainder becomes one more chunk."""
+    """Equal chunks of size // chunks bytes, as many as hold everything. These are more than `chunks` if the size does not divide."""
     each = size // chunks
     return [each] * -(-size // each)
 
@@ -778,7 +778,10 @@ _MIB = 1_048_576
 
 @dataclass(slots=True)
 class _Loads:
-    """Bytes scheduled on each dimension so far, and the last chunk's order, which breaks ties."""
+    """Load scheduled on each dimension so far, and the last chunk's order, which breaks ties.
+
+    Loads are in MiB over the bandwidth relative to the innermost dimension's.
+    """
 
     dimensions: Sequence[Dimension]
     bandwidths: Sequence[float]
@@ -790,7 +793,7 @@ class _Loads:
         return self.bandwidths[place] / self.bandwidths[0]
 
     def share(self, place: int) -> float:
-        """Bytes that a dimension moves for each byte of a chunk."""
+        """Bytes that a dimension moves for each byte that it is given."""
         size = self.dimensions[place].size
         return float(size - 1) if self.gathers else float(size - 1) / size
 
@@ -809,7 +812,7 @@ class _Loads:
         return size
 
     def add(self, size: int) -> None:
-        """A chunk that visits the dimensions in natural order."""
+        """Add the loads of a chunk that visits the dimensions in the current order."""
         for place in self.order:
             self.load[place] += size / _MIB * self.share(place) / self.ratio(place)
             size = size * self.dimensions[place].size if self.gathers else size // self.dimensions[place].size

@@ -56,7 +56,7 @@ class Task:
 
 
 class StuckError(ValueError):
-    """Raised when tasks can never start because they wait for each other."""
+    """Raised when tasks can never start because what they wait for never ends."""
 
 
 Message = tuple[int, int, int, int]

@@ -126,7 +126,7 @@ def hiding_turns(model: Transformer, ranks: Ranks) -> Real:
 
 
 def products_time(costs: Iterable[tuple[str, Cost]], model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
-    """Seconds of named products of a layer in one direction, with the communication concurrent with them."""
+    """Cost of named products of a layer in one direction; its time includes the communication concurrent with them."""
     work, hiding, others = NOTHING, NOTHING, NOTHING
     for name, cost in costs:
         work = work + cost

@@ -100,7 +100,7 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
 
 
 def _left(model: Transformer, sharding: Sharding, peak: Weights, by_layer: Mask) -> Weights:
-    """Communication once per step: of the whole fullest stage, or outside the layers if these communicate one by one."""
+    """Trained parameters exchanged once per step: of the whole fullest stage, or outside the layers if these are exchanged one by one."""
     return Weights(np.where(by_layer, _edges(model, sharding), peak.shared), np.where(by_layer, 0.0, peak.routed))
 
 
@@ -182,7 +182,9 @@ def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Lin
 
 
 def _publication_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
-    """An all-gather; or a broadcast from each rank that owns one of the matrices."""
+    """Seconds of an all-gather; if `model.broadcasts`, of broadcasts in sequence, one from each rank that owns whole matrices.
+    InternLM/InternEvo (hybrid_zero_optim.py) broadcasts so: the largest matrices go first, to the rank that has least.
+    """
     if not model.broadcasts:
         return _gather_time(weights, model.weight_bytes, layout, links)
     matrices = (_ATTENTION_MATRICES + model.projections) * model.stack / sharding.pipeline
@@ -229,8 +231,10 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
 
 
 def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, whole: Mask | bool = False) -> Exchange | None:
-    """Exchange between the two devices with the same stages (bidirectional pipelines), after the scatter and before the gather. Each pair
-    may be as far apart as any two ranks."""
+    """Exchange between the two devices with the same stages (bidirectional pipelines), after the scatter and before the gather.
+    Each sends half of each rank's part; where `whole`, all of it, for both to have the sum. None if no plan has such devices.
+    Each pair may be as far apart as any two ranks.
+    """
     both = is_both_ways(sharding.schedule)
     if not np.any(both):
         return None
@@ -283,7 +287,9 @@ class Sent:
 
 
 def held_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Hardware]]:
-    """The device with all levels made free except one, for each level that can limit a step."""
+    """Each level that can limit a step, with the device where only its bandwidth costs time.
+    Latencies are left out and all other levels are free. There are no such levels unless `cluster.are_dimensions`.
+    """
     for level, link in enumerate(hardware.links if cluster.are_dimensions else ()):
         links = [free(one) for one in hardware.links]
         size = 2 if link.shape == "fully_connected" else link.size  # of two any group has all links of its devices
@@ -322,7 +328,9 @@ def sent_over(
 
 
 def sent_of_plans(table: Sent, rows: tuple[Whole, Whole, Whole, Whole], recomputed: Recomputed) -> Sent:
-    """Communication of plans as tables: by layers, groups of ranks, replicas and messages."""
+    """Communication of plans, each part from a row of its table: by layers, groups of ranks, replicas and messages.
+    The first rows of the table of layers are those of the groups without recomputation.
+    """
     layer, group, exchange, message = rows
 
     def taken(figure: Real, rows: Whole) -> Real:
@@ -358,5 +366,7 @@ def busy_seconds(sent: Sequence[Sent], terms: Terms) -> Real:
 
 
 def messages_each_way(terms: Terms) -> Real:
-    """Mean number of messages per microbatch that a device sends down the stages, which equals the number up."""
+    """Mean number of messages per microbatch that a device sends down the stages, which equals the number up.
+    The last chunk sends none down, and in a V the last stage sends none to itself.
+    """
     return terms.interleave - np.where(is_v(terms.schedule), 2.0, 1.0) / terms.split.stages

@@ -290,7 +290,7 @@ def _reach(window: Real, keys: Real) -> Real:
 
 
 def _power_of_two(size: Real) -> Real:
-    """The smallest option that is at least this large."""
+    """The smallest power of two that is at least this large."""
     share, exponent = np.frexp(size)
     return np.asarray(np.ldexp(1.0, exponent - (share == 0.5)), np.float64)
 

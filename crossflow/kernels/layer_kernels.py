@@ -30,8 +30,9 @@ WIDE = (ROUTER, "")
 
 
 def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
-    """Adapter products: beside each product except the router's, one into the rank and one out of it; joint matrices share the one into
-    it."""
+    """Adapter products: beside each product except the router's, one into the rank and one out of it. Joint matrices have one
+    product into the ranks of all.
+    """
     joint = {QUERIES: 3.0, FEED_FORWARD_PRODUCTS[0]: model.projections - 1.0, SHARED_PRODUCTS[0]: model.projections - 1.0}
     inner, found = float(model.lora_rank), list[Product]()
     for name, one in named_projections(model, ranks) if model.lora_rank else ():
@@ -153,8 +154,10 @@ def different(model: Transformer, units: Real) -> Real:
 
 @cache
 def _one_different(model: Transformer, units: float) -> float:
-    """(1 - C(E - E/n, k) / C(E, k)) n / k. Units hold whole groups, or parts of one group, of the groups chosen for the token; units with
-    several groups are treated as if there were no groups, which can only overstate the number of units a token goes to."""
+    """(1 - C(E - E/n, k) / C(E, k)) n / k. Where each unit holds one expert group or a part of one, E and n count the token's groups
+    alone. Units with several groups are treated as if there were no groups, which can only overstate the number of units a token
+    goes to.
+    """
     taken = model.groups_per_token / model.expert_groups if units >= model.expert_groups else 1.0
     experts, units, chosen = model.experts * taken, units * taken, model.experts_per_token
     none = prod(max(experts - experts / units - place, 0.0) / (experts - place) for place in range(chosen))
@@ -210,7 +213,7 @@ def launched_in_the_open(model: Transformer, ranks: Ranks, hardware: Hardware) -
 
 
 def _goes_once(model: Transformer, ranks: Ranks) -> Mask:
-    """Whether DeepEP dispatches the tokens, which it does if there are other ranks."""
+    """Whether DeepEP dispatches the tokens: the model uses it, and there are other expert ranks."""
     return np.greater(ranks.expert, 1.5) & model.once_a_node
 
 
@@ -254,7 +257,7 @@ to which tokens come already gathered."""
 
 
 def gathered_share(model: Transformer) -> float:
-    """Bytes of communicated activations relative to 16 bits: cast values without row scales."""
+    """Share of an activation's bytes that tensor ranks gather of an input: that of cast values, or 1 with scales of rows."""
     return 1.0 if model.scaling == "rows" else model.kept_share
 
 
@@ -278,7 +281,9 @@ def cast(name: str, product: Product, model: Transformer, ranks: Ranks, hardware
 
 
 def _by_rows(model: Transformer, product: Product, values: Real, hardware: Hardware, backward: bool) -> Cost:
-    """Cost of casts in both directions, including scales of input gradients and the repeated casts of weights."""
+    """Cost of the casts in one pass, along rows and along columns, with the casts of weights, repeated for each product.
+    Backward it includes the scaling of the input's gradient. With adapters it is one cast, without weights.
+    """
     wide, narrow = model.activation_bytes, model.value_bytes
     if model.lora_rank:
         return stream_cost((wide + narrow) * values, 2.0 * values, hardware)
@@ -333,7 +338,7 @@ _ROTATION, _ROTATION_KERNELS = 10.0, 3.0
 
 
 def passes_of(model: Transformer, backward: bool) -> tuple[float, float, float]:
-    """FLOPs per value of a norm, GELU and SwiGLU."""
+    """Passes over the values by a norm, GELU and SwiGLU, in one direction."""
     return (_EAGER if model.eager else PASSES)[backward]
 
 
@@ -358,7 +363,7 @@ class ElementWise:
 
 
 def element_wise(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> ElementWise:
-    """Cost of norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens."""
+    """Cost of norms, two residual additions (with dropout), the activation, and for experts the sorting of tokens and back."""
     size, mask = model.activation_bytes, 1.0 if model.dropout else 0.0
     elements = ranks.tokens(model) / ranks.norm_split() * model.hidden
     return ElementWise(

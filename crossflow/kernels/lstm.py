@@ -336,7 +336,9 @@ def _held_work(held: Held, cell: Work, softmax: Work, embedding: Work) -> Work:
 
 
 def _finish(model: Lstm, held: Held, cut: Grid, hardware: Hardware) -> Finish:
-    """Gradient reduction over replicas, clipping (4 FLOP, 3 values per weight), update (3 FLOP, 4 values, state), and parameter gather."""
+    """Gradient reduction over replicas, clipping (4 FLOP, 3 values per weight), update (3 FLOP, 4 values, optimizer state), and
+    publication. Publication gathers the weights and converts them to the layout of backward products.
+    """
     weights = held.product_weights(model) + held.table_weights(model)
     own = weights / cut.ranks
     size = own * (7.0 * model.value_bytes + 2.0 * model.optimizer_bytes)

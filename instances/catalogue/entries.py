@@ -96,7 +96,7 @@ _FIRST_WORDS: Final[Mapping[str, type[KernelConstants]]] = {
 
 
 def constants_form(kind: str) -> type[KernelConstants]:
-    """Names of the constants for kernels of that kind; a ValueError if the kind is unknown."""
+    """The record type of the constants for kernels of that kind; a ValueError if the kind is unknown."""
     word = kind.partition(" ")[0]
     if word not in _FIRST_WORDS:
         raise ValueError(f"kernels.{kind}: {quoted(word)} is no kind of kernels (one of {', '.join(_FIRST_WORDS)})")
@@ -169,7 +169,7 @@ class StackEntry:
 
     @property
     def expected(self) -> float | None:
-        """Mean leave-one-source-out error of a run; None if there is only one source."""
+        """Mean leave-one-source-out error of a run; None if no source was left out, as with a single source or without a fit."""
         counted = sum(self.rows[name] for name in self.left_out)
         return sum(self.rows[name] * error for name, error in self.left_out.items()) / counted if counted else None
 
@@ -300,7 +300,7 @@ _RANGED = {**dict.fromkeys(("dram", "l2", "l1", "registers"), _OF_MEMORY), **dic
 
 
 def check_stacks(stacks: Mapping[str, StackEntry]) -> None:
-    """Raise a ValueError with every unknown stack and every unknown or out-of-range constant."""
+    """Raise a ValueError for the first stack that is unknown, or that has unknown or out-of-range constants; it names all of these."""
     for name, entry in stacks.items():
         if name not in STACKS:
             guess = nearest(name, STACKS)[:1]
@@ -512,7 +512,7 @@ _SPEEDS: Final = {"l2", "l1", "registers"}
 
 
 def completed(sheet: Given[DeviceEntry], known: Callable[[str], DeviceEntry]) -> DeviceEntry:
-    """The device with every figure and constant. `known` gives the classes, and is called only if figures are missing."""
+    """The device with every figure and constant. `known` gives the classes, and is called only if figures or constants are missing."""
     given = dict(sheet.values)
     left_out = [slot.name for slot in slots_of(DeviceEntry) if slot.mark(Derived) is not None and slot.name not in given]
     missing = [name for name in left_out if name != "energy_per_flop"]
@@ -547,7 +547,7 @@ def derived_text(entry: DeviceEntry) -> str:
 
 
 def _nearest(peaks: Mapping[str, float], known: Callable[[str], DeviceEntry]) -> tuple[str, float]:
-    """The class with the nearest peak, and the ratio of the peaks."""
+    """The class with the nearest peak, and the device's peak divided by that of the class."""
     ratios = {name: _peak(peaks) / _peak(known(name).peak) for name in CLASSES}
     name = min(ratios, key=lambda one: abs(log(ratios[one])))
     return name, ratios[name]
@@ -559,7 +559,7 @@ def _peak(peaks: Mapping[str, float]) -> float:
 
 
 def _scaled(part: str, usual: Any, ratio: float) -> Any:  # noqa: ANN401 - of any part
-    """A part of the class, scaled by the ratio of the peaks."""
+    """A part of the class, with throughput, power or cache bandwidth scaled by the ratio of the peaks; other figures are unchanged."""
     if part in ("vector_peak", "power"):
         return _rounded(usual * ratio)
     return replace(usual, bandwidth=_rounded(usual.bandwidth * ratio)) if part in _SPEEDS else usual

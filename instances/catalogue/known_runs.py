@@ -71,7 +71,7 @@ def span_of(stack: str, device: str) -> int | None:
 
 
 def is_inside(stack: str, device: str, devices: int) -> bool:
-    """Whether runs of this stack on this device are known, including some on as many devices."""
+    """Whether runs of this stack on this device are known, including one on at least this many devices."""
     found = MEASURED.get((stack or USUAL, device))
     return found is not None and devices <= found.devices
 
@@ -160,7 +160,7 @@ def features(model: Transformer, plan: Plan | KernelPlan) -> str:
 
 
 def known_errors(stack: str, plans: str) -> tuple[float, ...] | None:
-    """Signed errors of a stack's runs with such plans, all Megatrons together; empty if there are many runs or none."""
+    """Signed errors of a stack's runs with such plans, all Megatrons together; empty if there are many runs, None if there is none."""
     return SEEN.get(USUAL if not stack or stack.startswith(_MEGATRON) else stack, {}).get(plans)
 
 
@@ -170,8 +170,12 @@ def _ranks(plans: str) -> frozenset[str]:
 
 
 def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
-    """A kind of ranks with which every run of the stack took longer than predicted, beyond the error of constants taken over. Nothing where
-    there is none."""
+    """A kind of ranks in `plans` with which every run of the stack, in any precision, took longer than predicted; and their sorted
+    errors.
+
+    Beside each set of other ranks, one run must be off by more than the error of constants taken over. Without such a kind, an empty
+    string and an empty tuple.
+    """
     name = USUAL if not stack or stack.startswith(_MEGATRON) else stack
     for kind in (one for one in _KINDS if one in _ranks(plans)):
         beside: dict[frozenset[str], list[float]] = {}
@@ -185,7 +189,10 @@ def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
 
 
 def short_alike(stack: str, plans: str) -> tuple[float, ...]:
-    """Signed errors on runs with exactly these kinds of ranks if each exceeded the prediction, one by more than the taken-over error."""
+    """Sorted signed errors of runs with exactly such ranks and precision; empty unless all took longer than predicted.
+
+    One of them must be off by more than the error of constants taken over.
+    """
     errors = known_errors(stack, plans) or ()
     off = elsewhere(USUAL if not stack or stack.startswith(_MEGATRON) else stack)
     return tuple(sorted(errors)) if errors and max(errors) < 0.0 and min(errors) < -off else ()
@@ -197,7 +204,11 @@ def first_kind(plans: str) -> str:
 
 
 def errors_like(stack: str, plans: str, own: float | None = None) -> tuple[float, ...]:
-    """Least half-width of a range; for runs among the known ones, the errors of the others."""
+    """Signed errors that a range must cover at least. For a known run, whose error is `own`, these are the errors of the others.
+
+    Empty if many runs of such plans are known. Without other known runs: the errors of `short_of`, else minus and plus the error of
+    constants taken over.
+    """
     known = known_errors(stack, plans)
     if known == _MANY:
         return _MANY

@@ -159,7 +159,7 @@ def sheet_text(name: str) -> str:
 
 
 def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
-    """Names of a registry, or of the questions in the package, with one line each; registry entries sorted by size."""
+    """Names of a registry, or of the questions in the package, with one line each. None gives these four lists and their lengths."""
     match kind:
         case None:
             return tuple((one, f"{len(shipped() if one == 'instances' else names(one))} names") for one in LISTED)
@@ -213,7 +213,7 @@ def launched_by(device: Hardware, entry: DeviceEntry, stack: str | None) -> Hard
 
 
 def _with_set(usual: Efficiency, variants: tuple[Efficiency, ...], constants: Mapping[str, float]) -> _Sets:
-    """The constants of a set; the optimistic and pessimistic ones are shifted alike."""
+    """The constants of a set; the optimistic and pessimistic ones are scaled by the same factors."""
     shares = {name: value / getattr(usual, name) for name, value in constants.items()}
     varied = (replace(variant, **{name: share * getattr(variant, name) for name, share in shares.items()}) for variant in variants)
     return replace(usual, **constants), tuple(varied)
@@ -440,7 +440,7 @@ def _names_by_shapes() -> dict[Shapes, tuple[str, ...]]:
 
 
 def _shapes(network: Transformer) -> Shapes:
-    """Upper limit of numbers of layers, heads, experts and tokens, and of layer widths."""
+    """Numbers of layers, heads, experts and vocabulary tokens, and layer widths: equal for networks of the same shapes."""
     dense = network.ffn if network.experts == 1 or network.dense_layers else 0
     attention = (network.heads, network.kv_heads or network.heads, network.head_size or network.hidden // network.heads, network.kv_rank)
     experts = (network.experts, network.experts_per_token, (network.expert_ffn or network.ffn) if network.experts > 1 else 0)

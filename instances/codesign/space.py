@@ -181,10 +181,12 @@ def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
 
 
 def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozenset[str]) -> Mask:
-    """Partial plans that may still satisfy the rules: at the defaults of open settings, only rules in `_ENABLING` are violated. All that
-    they keep, once every setting is known.
+    """Mask of partial plans that may still satisfy the rules: with open settings at their defaults, or with other values of
+    those in `_ENABLING`. After settings outside `_LOOKED_AFTER`, only the stack's rules are applied. Once every setting is
+    known, all rules are applied.
 
-    The stack's rules are looked at once each, when the last setting that they speak of, which is `name`, has become known."""
+    The stack's rules are looked at once each, when the last setting that they speak of, which is `name`, has become known.
+    """
     found, alone = _launched(instance, plans, name, known), replace(instance, stack=None)
     if len(known) == len(instance.plan_options):
         return found & keeps_rules(alone, plans)

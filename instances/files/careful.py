@@ -88,7 +88,9 @@ class JsonError(ValueError):
 
 
 def read_strictly(text: str) -> Any:  # noqa: ANN401 - whatever a text may hold
-    """The data of a JSON text; a JsonError if it is not valid JSON."""
+    """The data of a JSON text. A JsonError if it is not valid JSON, is nested too deeply, or has duplicate keys, infinite
+    numbers or control characters.
+    """
     for found, group in ((UNSEEN.search(text), 0), (_ESCAPED.search(text), 1)):
         if found:
             sign = ord(found[0]) if not group else ord(json.loads(f'"{found[1]}"'))
@@ -120,7 +122,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _given_twice(text: str, key: str) -> JsonError:
-    """Position of the second occurrence of a key, found by scanning the text once more."""
+    """A JsonError at the second occurrence of a key, found by scanning the text once more."""
     stack, begins = list[dict[str, int] | None](), False  # the keys of each open mapping with their places; None for a list
     for token in _TOKEN.finditer(text):
         match token[0]:

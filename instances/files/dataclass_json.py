@@ -47,7 +47,9 @@ def from_file(
 
 
 def from_plain(kind: Any, data: object, path: str = "", types: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - of every dataclass
-    """The dataclass in plain data; a ValueError that names the path if it is invalid. `types` are its type variables."""
+    """The dataclass in plain data; a ValueError that names the path if it is invalid. `types` maps its type variables, by name,
+    to types.
+    """
     hints, inline = _fields_of(kind), _inline(kind)
     if not isinstance(data, dict):
         raise ValueError(f"{path.rstrip('.')}: a mapping is needed")

@@ -141,7 +141,9 @@ def fault_at(node: Node, path: str, message: str) -> Fault:
 
 
 def fault_at_key(node: Node, path: str, message: str) -> Fault:
-    """A fault at the key of that value; a list element has no key."""
+    """A fault at the key of the value that `path` names below `node`, or of the innermost existing value around it. A list
+    element has no key: the fault is at the element itself.
+    """
     entry, whole = _locate(node, path)
     return Fault(entry.line, entry.column, whole, message)
 

@@ -65,7 +65,7 @@ class FaultList:
 
 
 def text_of(path: Path) -> str:
-    """The text of a graph; an InstanceError if it is not text, an OSError if there is no file."""
+    """The text of a graph; an InstanceError if it is too large or not text, an OSError if the file cannot be read."""
     data = bytes_of(path, _LARGEST, "name a graph")
     if data is None:
         raise _refused(str(path), f"the file has more than {_LARGEST >> 20} MiB (give a smaller graph)")

@@ -144,7 +144,7 @@ def slug(heading: str) -> str:
 
 
 def _inside(cls: type[Any], told: Headings) -> list[type[Any]]:
-    """The classes of all inner mappings, outer before inner; those already listed are skipped."""
+    """The classes of all inner mappings, outer before inner; classes in `told` are listed, but not searched further."""
     found: dict[type[Any], None] = {}
     waiting: list[Any] = list(get_type_hints(cls).values())
     while waiting:
@@ -196,7 +196,9 @@ def _takes(schema: Schema, links: Mapping[str, str]) -> str:
 
 
 def _form(option: Schema, options: Sequence[Schema], links: Mapping[str, str]) -> str:
-    """Alternatives in words; a list whose element may stand alone needs no further words, and ranges have their own section."""
+    """One of several alternatives in words. It is "list" if the elements may also stand alone, and "range" for ranges, which
+    have their own section.
+    """
     return "list" if option.get("items") in options else "range" if "properties" in option else _takes(option, links)
 
 

@@ -109,7 +109,9 @@ def kind_of(path: Path) -> str | None:
 
 
 def read_as(path: Path, reader: Callable[[Any], T]) -> T:
-    """The result of a reader of plain data on a JSON file; an InstanceError if it raises a ValueError."""
+    """The result of a reader of plain data on a JSON file. An InstanceError if the file cannot be read, is not JSON or is of a
+    later version, or if the reader raises a ValueError.
+    """
     try:
         return reader(_of_this_version(read_strictly(_text(path))))
     except OSError as error:

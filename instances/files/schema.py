@@ -111,7 +111,7 @@ class Slot:
     """Whether null is allowed as the default, though the type has no None."""
 
     def mark(self, cls: type[T]) -> T | None:
-        """The marks of the field, outside of a union."""
+        """The field's mark of this class, outside of a union; None if it has none."""
         return mark_of(unwrap(self.kind, self.marks)[1], cls)
 
     @property
@@ -184,7 +184,7 @@ def _meaning_of(cls: Kind, name: str) -> Marks:
 
 
 def figures_of(record: Any) -> Iterator[tuple[Slot, float]]:  # noqa: ANN401 - any dataclass
-    """The measured (not counted) figures of a record, by key."""
+    """The measured (not counted) figures that a record states, each with its slot; `Unset` figures at their default are omitted."""
     defaults = {field.name: field.default for field in fields(record)}
     values = ((slot, getattr(record, slot.name)) for slot in slots_of(type(record)))
     figures = ((slot, value) for slot, value in values if isinstance(value, float))
@@ -334,7 +334,9 @@ def called_here(key: str) -> str:
 
 
 def remedy_for(key: str, section: str, known: Sequence[str], places: Mapping[str, Sequence[str]]) -> tuple[list[str], str]:
-    """Suggestion for an unknown key: the intended known key, or where it belongs."""
+    """For an unknown key: a list of at most one known key that is meant, and a message that says what to write. `places` are the
+    paths of all keys.
+    """
     ours = called_here(key)
     name = ours.rpartition(".")[2]
     if name in known and (ours.startswith("choices.") or not section.endswith("choices")):  # a choice may have the name of a shape
@@ -431,7 +433,7 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
 
 
 def _read(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
-    """The value of `node`; after a fault (raised as a ValueError, or added below) it has no meaning."""
+    """The value of `node`; after a fault, which is added to `told`, it has no meaning. ValueErrors become faults at the node."""
     try:
         if _is_empty(node):
             return _nothing(kind, marks)
@@ -461,7 +463,7 @@ def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
 
 
 def _affinity(kind: Kind, node: Node) -> int:
-    """The member of a union for a scalar: with this exact name, else with a similar name, else one without names."""
+    """Rank of a union's member for a scalar: 3 with this exact name, 2 with a similar one, 1 without names, else 0."""
     words = text_of(kind)
     if not words or not isinstance(node.value, Scalar):
         return 1

@@ -138,7 +138,9 @@ def format_quantity(value: float, dimension: str) -> str:
 
 
 def rounded_quantity(value: float, dimension: str, digits: int = 4) -> str:
-    """The quantity with this many digits, without powers of ten: '1000 ms' for 999.96."""
+    """The quantity with this many significant digits: '1000 ms' for 999.96. Numbers from 1 to below a million are written
+    without powers of ten.
+    """
     number, _, unit = format_quantity(value, dimension).partition(" ")
     rounded = f"{float(number):.{digits}g}"
     usual = 1.0 <= abs(float(rounded)) < 1e6
@@ -186,7 +188,7 @@ def _number_meant(text: str) -> str:
 
 
 def as_float(value: Fraction, text: str) -> float:
-    """The nearest float; a ValueError that names `text` if it is out of range."""
+    """The nearest float; a ValueError that names `text` if it is too large."""
     try:
         return float(value)
     except OverflowError:

@@ -107,7 +107,7 @@ def _replaced_item(node: Node, items: tuple[Node, ...], path: list[str], value: 
 
 
 def _moved(node: Node, place: Node, path: str) -> Node:
-    """The node with all descendants moved to that path."""
+    """The node with all descendants at the line and column of `place`, and with paths from `path` on."""
     value = node.value
     if isinstance(value, dict):
         value = {key: Entry(place.line, place.column, _moved(entry.node, place, f"{path}.{key}")) for key, entry in value.items()}
@@ -171,7 +171,7 @@ class Written:
 
     @contextmanager
     def reading(self, key: str) -> Iterator[None]:
-        """Read the file that this key names; an InstanceError at the key if it cannot be read."""
+        """A context in which the file that this key names is read; an OSError in it becomes an InstanceError at the key."""
         try:
             yield
         except OSError as error:

@@ -395,12 +395,12 @@ def _figures(
 
 
 def _gap(result: Result[Any, Any]) -> str:
-    """Gap of an optimum: the rounding error of its sums."""
+    """The gap as text; for an optimum, it is only the rounding error of its sums."""
     return f"{result.gap or 0.0:.2%}" if result.optimal else share_of(result.gap)
 
 
 def label_of(result: Result[Any, Any], what: str) -> str:
-    """Short form of the certificate: proved, or solver-reported."""
+    """Short form of the certificate: proved, solver-reported, not proved, or nothing found. `what` is the noun for an answer."""
     told = result.unverified
     if result.value is None:
         return f"{'told' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
@@ -427,7 +427,7 @@ def names(head: str, words: Iterable[str]) -> Column:
 
 
 def figures(head: str, words: Sequence[str]) -> Column:
-    """A column of formatted figures with their exact values."""
+    """A column of figures that are formatted already, with their units; spreadsheets get the same texts."""
     return Column(head, tuple(words), tuple(words))
 
 
@@ -437,7 +437,7 @@ def counts(head: str, numbers: Sequence[int]) -> Column:
 
 
 def times(name: str, amounts: Sequence[float], unit: str = "s") -> Column:
-    """A column of times in milliseconds."""
+    """A column of times, shown in milliseconds; amounts and exact values are in `unit`, which is s or ms."""
     scale = {"s": 1e3, "ms": 1.0}[unit]
     return Column(f"{name} ms", tuple(f"{amount * scale:.5g}" for amount in amounts), tuple(amounts), f"{name} in {unit}")
 

@@ -65,7 +65,9 @@ def runs_like(instance: Instance) -> Measured | None:
 
 
 def mean_error(instance: Instance) -> float | None:
-    """Mean step-time error on similar public runs, or on the runs used to fit the device's constants; None otherwise."""
+    """Mean step-time error on similar public runs, or else on the runs used to fit the device's constants. None for other
+    objectives than step times, and without such runs.
+    """
     if instance.objective not in ("step_time", "time_per_sample"):
         return None
     found = runs_like(instance)
@@ -73,8 +75,10 @@ def mean_error(instance: Instance) -> float | None:
 
 
 def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:
-    """Signed errors on runs of the same network on the device, or else of its family, with their description. The network is told by its
-    shapes, whatever it is called."""
+    """Signed errors on runs of the same network on the device, or else of its family, with their description. For networks with
+    experts, the last resort is runs of the family on any device. Networks are identified by their shapes, whatever their
+    name.
+    """
     model, device = instance.workload, device_of(instance)
     if not isinstance(model, Transformer) or (model.experts == 1 and stack_of(instance) != USUAL):
         return "", ()
@@ -100,7 +104,7 @@ def outside(instance: Instance) -> int | None:
 
 
 def plans_like(instance: Instance, plan: Plan | KernelPlan) -> str:
-    """Properties of a plan by which runs of dense networks are matched; None for other networks."""
+    """Properties of a plan by which runs of dense networks are matched; empty for other networks."""
     dense = isinstance(instance.workload, Transformer) and instance.workload.experts == 1
     return features(instance.workload, plan) if dense else ""  # type: ignore[arg-type]
 

@@ -239,7 +239,9 @@ def _microbatches(model: Transformer, plans: Plans) -> Whole:
 
 
 def _left_over(model: Transformer, plans: Plans) -> Whole:
-    """Number of layers beyond those of equal chunks."""
+    """Number of layers beyond those of equal chunks. If the end stages have layer counts of their own, the stages between set
+    the size of chunks. Then only the first and the last chunk may have fewer layers.
+    """
     even, equal = (plans.first_stage_layers == 0) & (plans.last_stage_layers == 0), model.stack % (plans.pipeline * plans.interleave)
     if even.all():
         return equal
