@@ -61,7 +61,7 @@ class Evaluation:
 
     step_time: float
     likely: tuple[float, float]
-    """Least and greatest step time over the device's sets of constants; twice the step time if there is one set."""
+    """Least and greatest step time over the device's sets of constants; both are the step time if there is one set."""
     breakdown: tuple[tuple[str, float], ...]
     """Seconds by use; they add up to the step time."""
     memory: tuple[tuple[str, float], ...]

@@ -400,7 +400,7 @@ class Lstm:
     vocabulary: Annotated[Positive, Doc("words")]
     sequence: Annotated[Positive, Doc("steps per sample")]
     global_batch: Annotated[int, Later(1)]
-    gates: Annotated[Positive, Doc("width of a cell")] = 4
+    gates: Annotated[Positive, Doc("gates of a cell")] = 4
     precision: Annotated[Precision, Key(None)] = "fp16"
     gradient_bytes: Annotated[float, Key(None), Bounds(1.0), Doc("bytes of one gradient value")] = 2.0
     optimizer_bytes: Annotated[float, Key(None), Bounds(0.0), Doc("bytes of optimizer state and master weight per weight")] = 0.0

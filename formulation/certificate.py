@@ -79,7 +79,7 @@ class Whole:
     constant: int
     lows: tuple[int, ...]
     highs: tuple[int, ...]
-    """Costs of the variables."""
+    """Upper limits of the variables."""
     rows: tuple[Entries, ...]
     least: tuple[int | None, ...]
     most: tuple[int | None, ...]

@@ -125,7 +125,9 @@ def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
 
 
 def _sustained(entry: Any, figures: Mapping[str, float], faults: list[Fault]) -> Any:  # noqa: ANN401 - a technology
-    """The technology with parts busier or less busy in its kernels by this factor."""
+    """The technology with the kernel activity of each part multiplied by its factor.
+    It is unchanged if a share becomes invalid, which `faults` then states.
+    """
     shares = ((slot.key, share * figures.get(slot.key, 1.0)) for busy in entry.sustained.values() for slot, share in figures_of(busy))
     fault = next((words for name, share in shares if (words := _share_fault(name, share))), None)
     if fault is not None:
@@ -161,7 +163,7 @@ def multiplied(record: T, figures: Mapping[str, float], path: str, faults: list[
 
 
 def constants_with(efficiency: Efficiency, factors: Factors, faults: list[Fault]) -> Efficiency:
-    """The model's constants multiplied, each clipped to its valid range."""
+    """The model's constants multiplied by their factors. Values outside the valid range are added to `faults`, not clipped."""
     found = multiplied(efficiency, factors.get(MODEL, {}), f"factors.{MODEL}", faults)
     values = ((name, getattr(found, name)) for name in factors.get(MODEL, {}) if name in CONSTANTS)
     faults += [(f"factors.{MODEL}.{name}", fault) for name, value in values if (fault := constant_fault(name, value))]
@@ -208,7 +210,9 @@ def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Fa
 def ranges_of(
     entry: DeviceEntry | TechnologyEntry, efficiency: Efficiency, variants: tuple[Efficiency, ...], dies: bool = False
 ) -> tuple[Range, ...]:
-    """The examined constants of a device or a technology, and of the model, each with its range."""
+    """The examined constants of a device or a technology, and of the model, each with its range.
+    Constants of links between dies are included only with `dies`.
+    """
     usual = (*_OF_TECHNOLOGY, *(_OF_SEVERAL_DIES if dies else ())) if isinstance(entry, TechnologyEntry) else _OF_DEVICE
     parts = _parts(entry)
     stated = (name for name in entry.ranges if dies or name.partition(".")[0] != "die_links")

@@ -215,7 +215,7 @@ def _batch(section: WorkloadSection, report: Report) -> int | None:
 
 
 def _refuse(section: WorkloadSection, keys: tuple[str, ...], what: str, report: Report) -> list[str]:
-    """Report keys that are given but have no effect for this kind of workload."""
+    """The keys that are given but have no effect for this kind of workload, each reported."""
     needless = [key for key in keys if getattr(section, key) != getattr(_NOTHING_SAID, key)]
     for key in needless:
         report(key, f"{what} has no {key} (remove it)")
@@ -235,7 +235,9 @@ _FLOPS = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
 
 
 def model_text(workload: Workload) -> tuple[str, ...]:
-    """Two parts of a line for a transformer: size and shape, and FLOPs per token with their breakdown; else None."""
+    """Lines about a transformer: size and shape, and FLOPs per token with their breakdown; no lines for other networks.
+    A third line remarks on a registry entry of the same name or shapes, if there is one.
+    """
     if not isinstance(workload, Transformer):
         return ()
     weights, active = parameters(workload), active_parameters(workload)
@@ -249,7 +251,7 @@ def model_text(workload: Workload) -> tuple[str, ...]:
 
 
 def work_of(workload: Workload) -> dict[str, float]:
-    """The size of a transformer and the FLOPs per token, as numbers; None for other networks."""
+    """The size of a transformer and the FLOPs per token, as numbers; empty for other networks."""
     if not isinstance(workload, Transformer):
         return {}
     return {
@@ -270,7 +272,7 @@ def repeated_share(workload: Workload, plan: Plan | KernelPlan) -> float:
 
 
 def _work(model: Transformer) -> str:
-    """FLOPs per token: six for each active weight, forward and backward, and those of attention scores."""
+    """FLOPs per token in words: those of weights that multiply it, forward and backward, and those of attention scores."""
     whole, scores = step_flops(model) / model.tokens, score_flops(model) / model.tokens
     factor, unit = next(((factor, unit) for factor, unit in _FLOPS if whole >= factor), (1.0, "FLOP"))
     windows = f" in windows of {model.window:,}" if 0 < model.window < model.sequence else ""

@@ -73,7 +73,7 @@ class Corners:
 
 
 def grid(instance: Instance) -> Grid:
-    """The hardware choices; None if the hardware is fixed."""
+    """The hardware choices; empty if the hardware is fixed."""
     options = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
     values = [np.array(values, np.float64) for _, values in options]
     order = tuple(np.argsort(column, kind="stable") for column in values)

@@ -139,7 +139,10 @@ def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
-    """The device of an architecture with the links of each network level, on the least area and the most dies of two splits."""
+    """The device of an architecture with the links of each network level, on the least area and the most dies of two splits.
+    Its memory has no capacity if fewer stacks than chosen find a place, with as many beside every die.
+    The same holds if stacks and wires together exceed the edge.
+    """
     device = device_from(free.technology, built, 2.0, free.efficiency)
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     levels = zip(free.levels, free.overrides, free.joins, strict=True)
@@ -166,7 +169,9 @@ def joined(link: Link, join: Join) -> Link:
 
 
 def drawn_of(free: FreeHardware, chosen: Mapping[str, float]) -> dict[str, float]:
-    """Upper bound of the watts drawn by the parts of one chip whose power is chosen."""
+    """Upper bound of the watts drawn by the parts of one chip whose power is chosen, by choice.
+    It is below the chosen power where the highest clock, the wires or the ports take no more.
+    """
     powers = {f"{name}_power": part for name, part in PART_OF.items() if f"{name}_power" in chosen}
     if not powers:
         return {}

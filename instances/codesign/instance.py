@@ -420,7 +420,7 @@ class MultiScaleQuestion:
 
     @property
     def by_devices(self) -> bool:
-        """Whether parts differ in their number of devices."""
+        """Whether labels of parts state the number of devices: several are asked for, or nothing else distinguishes parts."""
         return len(self.asked_for) > 1 or not (self.batches or self.networks)
 
     @property

@@ -22,7 +22,9 @@ MOST_DIMENSIONS = 8
 
 
 def networks_of(section: ClusterSection, number: int, most: int) -> tuple[Dimensions | None, ...]:
-    """The networks left open for this many devices, at most `most`, each as if written alone."""
+    """The networks left open for this many devices, at most `most`, each as if written alone.
+    If nothing is open or no network is possible, the only element is the network as written, None if there is none.
+    """
     listed = section.network
     if listed is None or len(listed) > MOST_DIMENSIONS or not is_open(listed):
         return (listed,)
@@ -162,7 +164,9 @@ Levels = tuple[Level, ...]
 
 
 def levels_of(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
-    """The levels that join more devices than the inner one, innermost first; None after a fault."""
+    """The levels that join more devices than the inner one, innermost first, and the cluster.
+    After a fault there are no levels, and the cluster may be None.
+    """
     return _levels(section, usual_node, report) if section.network is None else _dimensions(section, usual_node, report)
 
 
@@ -234,13 +238,13 @@ def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, 
 
 
 def _faults_of_shares(listed: Dimensions) -> Iterator[tuple[str, str]]:
-    """Faults of networks that stay open after all other choices."""
+    """The fault of a network that is still open although it has no other fault: no shares fit."""
     if is_open(listed):
         yield "cluster.network", "no shares of those listed leave something for each dimension (list smaller ones)"
 
 
 def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
-    """Faults of all dimensions together."""
+    """Faults of all dimensions together. A list that is still open here allows no network."""
     if not 1 <= len(listed) <= MOST_DIMENSIONS:
         yield "cluster.network", f"{len(listed)} dimensions are listed, 1 to {MOST_DIMENSIONS} are needed"
         return
@@ -261,7 +265,9 @@ def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tupl
 
 
 def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Levels:
-    """The levels with their shares of the hardware's links; levels on the same links divide them."""
+    """The levels with their shares of the hardware's links; empty after a fault.
+    Levels that take their bandwidth from the same links divide them, except switches without any stated share.
+    """
     taken = [None if level.given.bandwidth is not None else level.links for level in levels]
     with_own = {links for level, links in zip(levels, taken, strict=True) if links is not None and level.shape != "switch"}
     with_own |= {links for links, share in zip(taken, asked, strict=True) if links is not None and share is not None}
@@ -308,7 +314,7 @@ def whole_link_of(level: Level, report: Report) -> Link | None:
 
 
 def link_bandwidths(section: ClusterSection) -> list[tuple[str, float | None]]:
-    """Every stated bandwidth of a link (the least of several), with its path."""
+    """Bandwidths of links with their paths: the least of several, None if not stated; and the limit on their sum."""
     levels = [("node", section.node.bandwidth), ("pod", section.pod.bandwidth), ("cluster", section.cluster.bandwidth)]
     listed = [(f"network[{place}]", min(one.bandwidth)) for place, one in enumerate(section.network or ()) if one.bandwidth]
     limit = [("cluster.network_bandwidth", section.network_bandwidth)]

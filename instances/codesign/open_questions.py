@@ -59,7 +59,9 @@ def batches_of(file: CodesignFile) -> tuple[int, ...]:
 
 
 def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile, tuple[str, ...]]]:
-    """A question per number of devices, network and batch, each as if written alone, with the settings that select it."""
+    """A question per number of devices, network and batch, each as if written alone, with the settings that select it.
+    There are at most `most` networks for each number of devices.
+    """
     counts, several, listed = file.cluster.devices, batches_of(file), file.cluster.network
     objective = "step_time" if file.objective == FEWEST else file.objective
     for count in counts:
@@ -171,7 +173,9 @@ def _choice_faults(number: int, own: frozenset[str]) -> list[tuple[str, str]]:
 
 
 def opened(file: CodesignFile, named: frozenset[str]) -> CodesignFile:
-    """The question with unnamed plan settings opened as its choices say, restricted to what its stack launches."""
+    """The question with unnamed plan settings opened: all if its choices say so, otherwise those that its stack determines.
+    With a stack, only options that it launches are opened.
+    """
     choices, section = file.choices, file.workload
     if section is None or (choices.rest != "all" and file.stack is None):
         return file
@@ -205,7 +209,7 @@ def _opened_for(name: str, every: dict[str, Any], *, all_of_it: bool) -> dict[st
 
 
 def choices_named(root: Node) -> frozenset[str]:
-    """The choices in a mapping of the file; `all` in their place stands for the rest."""
+    """The names of the choices in a mapping of the file; only `rest` if a word such as `all` stands in their place."""
     choices = root.value["choices"].node.value if isinstance(root.value, dict) and "choices" in root.value else {}
     names = {field.name for field in fields(ChoicesSection)}
     return frozenset(key for key in choices if key in names) if isinstance(choices, dict) else frozenset({"rest"})

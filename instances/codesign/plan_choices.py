@@ -70,7 +70,10 @@ def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, .
 
 
 def _modes(words: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[str, ...]:
-    """Recompute modes by canonical name, without modules that this network lacks. A ValueError where none is left."""
+    """Recompute modes by canonical name, without modules that this network lacks.
+    With `strictly`, modes with such modules are left out instead. Of modes that mean the same for the network, the first is kept.
+    A ValueError if none is left.
+    """
     meant = dict[int, str]()
     for word in words:
         number, own = number_of(word), word_for(model, word)

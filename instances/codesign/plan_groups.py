@@ -161,7 +161,7 @@ def left_out(instance: Instance) -> LeftOut | None:
 
 
 def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
-    """The counts, where the stack rule violated by all is about settings with a single option."""
+    """The counts; a stack rule that all combinations violate is followed by its settings' options, if each has a single one."""
     if instance.stack is None:
         return out
     about = {f"{instance.stack.name}: {row.sentence}": row.settings for row in instance.stack.rows}
@@ -178,7 +178,9 @@ def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
 
 
 def why_no_plan(instance: Instance) -> str | None:
-    """Explanation why no plan exists on these devices under any limits: the rules violated by most combinations; None if one exists."""
+    """Explanation why no plan exists on these devices under any limits: the rules violated by most combinations.
+    None if one exists, if the counts are estimates, or if the workload is no transformer.
+    """
     out = left_out(instance)
     if out is None or out.plans or not out.exact:
         return None
@@ -203,7 +205,9 @@ def why_no_chip(instance: Instance) -> str | None:
 
 
 def _needed(instance: Instance, words: str) -> str:
-    """Bandwidth or capacity that cores need of a memory, and the limit by the stacks."""
+    """What a part that every chip lacks would need, in words with a remedy; empty if nothing is asked of it.
+    For memories this is what the cores need of them, for stacks and links their room and power.
+    """
     [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
     if words == _STACKS and technology and technology.dram.stack_edge:

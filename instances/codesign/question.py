@@ -80,7 +80,7 @@ def asked_in(document: Mapping[str, Any]) -> Instance | Portfolio:
 
 
 def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
-    """The question in a file; an InstanceError with every fault."""
+    """The question as written, in a file, a text or a saved result; an InstanceError with every fault."""
     written = written.at(with_own_files(written.root, written.files))
     faults: list[Fault] = []
     file = read_as(CodesignFile, written.root, faults)
@@ -267,7 +267,9 @@ def several_text(asked: MultiScaleQuestion) -> str:
 
 
 def narrowing(asked: MultiScaleQuestion, place: int | None = None) -> str:
-    """Command-line settings that select one number of devices and one batch: this part, or the first that has a plan."""
+    """Command-line settings that select one part: its number of devices, network and batch.
+    The default is the last part that has a plan, or the last part if none has one.
+    """
     place = last_with_plan(asked) if place is None else place
     said = [f"cluster.devices={asked.counts[place]}"] if asked.by_devices else []
     said += [one for one in asked.parts[place].document["settings"] if one.startswith("cluster.network.")] if asked.networks else []

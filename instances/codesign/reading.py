@@ -124,7 +124,9 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
 
 
 def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
-    """Description of the calibration set and stack version; empty for a technology described in full."""
+    """Description of the constants that apply: calibration set, constants stated in the question, and stack version.
+    The text says so if the constants are fitted to no run.
+    """
     if file.hardware is not None:
         words = set_of_device(file.hardware, file.launcher)
     else:
@@ -206,7 +208,7 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
 
 
 def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str, str]]:
-    """Report numbers too large for the model, or for finding their divisors."""
+    """Faults of numbers too large for the model, or for a search for their divisors."""
     faults = []
     if file.cluster.number > _LARGEST_CLUSTER:
         faults.append(("cluster.devices", f"{file.cluster.number} devices are more than the {_LARGEST_CLUSTER} that a question may have"))
@@ -218,7 +220,7 @@ def _too_large(file: CodesignFile, workload: Workload | None) -> list[tuple[str,
 
 
 def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
-    """Report zero figures that the model divides by or needs."""
+    """Figures that must be above zero because the model divides by them or needs them, with their paths; None if not stated."""
     figures = link_bandwidths(file.cluster)
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.goal is not None:

@@ -156,7 +156,9 @@ def blocks_with_shares(instance: Instance) -> Iterator[tuple[AnyPlans, float]]:
 
 
 def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozenset[str]) -> Iterator[Plans]:
-    """Partial plans extended by every option of one more setting; equivalent and invalid ones are dropped."""
+    """Partial plans extended by every option of one more setting, in the order of the choices.
+    Equivalent options are dropped, and plans that break a rule whatever the settings are that are not known yet.
+    """
     for plans in _batches(blocks, max(1, _COMBINATIONS // len(codes_of(instance, name)))):
         if not len(plans):
             yield plans
