@@ -233,6 +233,7 @@ def shape_text(shapes: tuple[Shape, ...], sizes: tuple[int, ...]) -> tuple[str, 
 # None of it is worth anything for sure: what a little more of each would buy, `explain` finds by asking again.
 
 FULL: Final = 0.995
+"""Share of a limit of the chip from which more of it could not be had; sheets call a limit full from 0.95 on."""
 _SLOW: Final = 0.95
 """Of their rate: stacks above it are as good as at it."""
 _LARGEST: Final = 1.0e6

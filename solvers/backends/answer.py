@@ -18,22 +18,22 @@ LEAST, EACH, MOST = 60.0, 0.1, 21_600.0
 
 
 def patience(rows: int, entries: int) -> float:
-    """Seconds for a model of so many rows, with so many entries in all of them."""
+    """Time limit in seconds for a solver on a model with so many rows, and entries in all of them."""
     return min(LEAST + EACH * (rows + entries), MOST)
 
 
 def patience_for(model: Model) -> float:
-    """The same for a model."""
+    """Time limit in seconds for a solver on this model, by its rows and entries; used where the user gives none."""
     return patience(len(model.constraints), sum(_entries(row) for row in model.constraints))
 
 
 def allowed(seconds: float, model: Model) -> float:
-    """The seconds that were given, or where these are endless, as many as are right for the model."""
+    """The given time limit, or if it is infinite, the usual one for a model of this size."""
     return patience_for(model) if isinf(seconds) else seconds
 
 
 def late_text(solver: str, seconds: float) -> str:
-    """What is to be said where the patience is over."""
+    """The message of a solver that did not end within its time limit."""
     return f"{solver} did not end within {_in_text(seconds)}; --time-limit allows more"
 
 

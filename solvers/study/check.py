@@ -44,7 +44,7 @@ _CHOSEN = ("exhaustive", "boxes")
 
 def check(study: Study) -> Report:
     """Everything that the runs say, as far as it can be said again without their engines."""
-    refused = _form(study)
+    refused = _form_faults(study)
     if refused:
         return Report((), tuple(refused))
     told, instances = False, list[Instance]()
@@ -84,8 +84,8 @@ def were(number: int, what: str, several: str = "were", one: str = "was") -> str
     return f"{number:,} {what} {one}" if number == 1 else f"{number:,} {what}s {several}"
 
 
-def _form(study: Study) -> list[str]:
-    """Whether the parts belong together."""
+def _form_faults(study: Study) -> list[str]:
+    """Faults in how the parts of a saved study refer to each other: engines, texts, axes and runs."""
     plan, faults = study.plan, list[str]()
     if unknown := sorted(set(plan.engines) - FAMILY.engines.keys()):
         faults.append(f"plan.engines: there is no engine {unknown[0]!r}")

@@ -89,7 +89,7 @@ class Supervisor:
             self._look_after()
 
     def dismiss(self) -> None:
-        """End all processes, the idle ones by telling them."""
+        """End all worker processes: idle ones are asked to exit and have a second to do so, all others are killed."""
         for worker in self.crew:
             if worker.job is None:
                 worker.process.close()

@@ -33,7 +33,7 @@ class Context:
 
     @property
     def best_step(self) -> float | None:
-        """Seconds of the step of an answer with a bound, beside which other plans may be looked for."""
+        """Step time in seconds of an answer that has a proof; None otherwise, where no other plan is searched for comparison."""
         return self.evaluation.step_time if self.result is not None and self.result.proof is not None else None
 
 
@@ -66,7 +66,7 @@ def at_range_end(context: Context) -> Note | None:
 
 
 def at_most(context: Context) -> Note | None:
-    """What the chip has as much of as it may."""
+    """Limits and parts of which the chip uses all that the question allows."""
     held = held_text(context.question, context.design, context.evaluation.binding)
     return _note("at the most", f"{held} (`explain` says what binds)" if held else "")
 

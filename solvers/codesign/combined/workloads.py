@@ -481,7 +481,10 @@ def _sorted(bounds: Array, kept: Mask) -> Rows:
 
 
 def _promising(asked: Joint, every: Sequence[Array], bound: float) -> tuple[int, ...]:
-    """With how many plans of each workload the figure may be below the bound. Those of groups that cannot may be missing."""
+    """Number of plans of each workload that may bring the objective below the bound, the other workloads at their least.
+
+    `every` holds the lower bounds of the plans; plans of groups that cannot get below the bound may be absent.
+    """
     minima = [float(bounds.min(initial=np.inf)) for bounds in every]
     return tuple(int(np.count_nonzero(in_place(asked, minima, place, bounds) < bound)) for place, bounds in enumerate(every))
 

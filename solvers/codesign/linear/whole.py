@@ -198,6 +198,7 @@ def left_by(rest: Rest, bounds: Array, masks: dict[str, Mask]) -> Rest:
 
 
 def _table(rows: Sequence[Sequence[float]]) -> Array:
+    """Rows of one length as an array: multipliers, or shares, of the tangents of each plan; a ValueError if lengths differ."""
     if len({len(row) for row in rows}) > 1:
         raise ValueError("plans with as many tangents need as many prices and shares")
     return np.array(rows, np.float64).reshape(len(rows), -1)
