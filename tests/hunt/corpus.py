@@ -60,7 +60,7 @@ SOLVED: dict[str, tuple[str, tuple[str, ...]]] = {
 """Results of joint designs: the question, and the options."""
 
 
-LONG = {"gpt3-175b-pathfinding-large"}
+LONG = {"gpt3-175b-pathfinding-large", "joint-vs-single-layer", "chiplets-and-yield"}
 """Results whose own check takes five seconds, as their search does, which is all that a command may take with a hit file."""
 
 

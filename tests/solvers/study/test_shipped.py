@@ -6,13 +6,14 @@ from functools import cache
 import pytest
 
 from crossopt.instances.catalogue.registry import shipped
+from crossopt.instances.files.saved import kind_of, read_as
 from crossopt.instances.kinds import kind_asked
 from crossopt.instances.studies.study import Claims, read_study
 from crossopt.reports.sheets.study import share_of
 from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.study.check import check
 from crossopt.solvers.study.figures import best_of, cell, courses, flips_along, gains_along, level_from, overall, values_along
-from crossopt.solvers.study.records import Study
+from crossopt.solvers.study.records import Study, from_json
 from crossopt.solvers.study.running import Asking, ask_by_study, ask_points, run_all
 from tests.benchmarks.studies import GALLERY, STUDIES, TOLD, kept, text_beside, with_table
 from tests.paths import INSTANCES
@@ -233,3 +234,9 @@ def test_a_whole_study_comes_out_the_same(name: str) -> None:
     for run, said in zip(study.runs, before.runs, strict=True):
         assert (run.question, run.engine, run.status) == (said.question, said.engine, said.status)
         assert run.value == pytest.approx(said.value, rel=1e-9)
+
+
+def test_every_saved_study_is_read_by_this_version() -> None:
+    studies = [path for path in GALLERY.glob("*.json") if kind_of(path) == "study"]
+    assert len(studies) >= 7
+    assert all(read_as(path, from_json).runs for path in studies)
