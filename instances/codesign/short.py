@@ -8,6 +8,7 @@ setting that the training stack launches.
 
 import re
 from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 from typing import Final
 
@@ -171,11 +172,10 @@ def question_text(run: Run, group: Group) -> str:
 
 
 def _usual_batch(context: int, devices: int) -> int:
-    """Samples of about USUAL_BATCH tokens; a multiple of the odd factor of the devices, so that replicas get equal parts."""
-    odd = devices
-    while odd % 2 == 0:
-        odd //= 2
-    return max(round(USUAL_BATCH / context / odd), 1) * odd
+    """Samples of about USUAL_BATCH tokens, within a third, that share the largest divisor with the devices: replicas get equal parts."""
+    usual = max(USUAL_BATCH // context, 1)
+    near = range(max(usual - usual // 3, 1), usual + usual // 3 + 1)
+    return max(near, key=lambda batch: (gcd(batch, devices), -abs(batch - usual)))
 
 
 def seconds_of_deadline(text: str) -> float:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from crossopt.instances.codesign.instance import Goal, Instance
 from crossopt.instances.codesign.short import Group, Run, context_of, count_of, groups_in, question_text, samples_in, seconds_of_deadline
+from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.question import read_given
@@ -31,6 +32,18 @@ from crossopt.solvers.proofs import Conflict
 
 _USUAL_LIMIT = 60.0
 """Seconds for each number of devices."""
+_OPTIONS = {
+    "workload.config": "MODEL",
+    "workload.sequence": "--context",
+    "workload.global_batch": "--batch",
+    "workload.precision": "--precision",
+    "stack.name": "--stack",
+    "stack": "--stack",
+    "goal.deadline": "--deadline",
+    "goal.rent": "--rent",
+    "goal.tokens": "--tokens",
+}
+"""Options by the keys of the question that they write."""
 _FEWEST = 8
 """Devices from which on fewer are tried: a node."""
 
@@ -75,6 +88,8 @@ def plan(options: Namespace) -> int:
             best, text = best_plan(options, watch)
     except ValueError as error:
         usage(str(error))
+    except InstanceError as error:
+        usage("; ".join(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults))
     if options.save is not None:
         write_whole(options.save, best.text)
     if options.out is not None:

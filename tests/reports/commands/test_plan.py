@@ -71,7 +71,8 @@ def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
         (["--tokens", "1T", "--deadline", "soon"], "--deadline: 'soon'"),
         (["--tokens", "1T", "--rent", "cheap"], "--rent: 'cheap"),
         (["--batch", "x"], "--batch: 'x' is no count"),
-        (["--precision", "fp3"], "fp3"),
+        (["--precision", "fp3"], "crossopt: --precision: 'fp3' is unknown (did you mean 'fp32'?)"),
+        (["--stack", "nemo"], "crossopt: --stack: 'nemo' is unknown"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_option(arguments: list[str], message: str, capsys: Captured) -> None:
