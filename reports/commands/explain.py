@@ -25,7 +25,7 @@ from crossopt.reports.sheets.codesign.explain import Why, answer_text, clash_tex
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.explain.conflict import clash
+from crossopt.solvers.codesign.explain.conflict import UndecidedError, clash
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
 from crossopt.solvers.codesign.explain.relief import range_ends, relief, unopened, with_stops, worth_easing
 from crossopt.solvers.codesign.family import FAMILY
@@ -102,7 +102,7 @@ def explained(
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
         if result.value is None:
-            return result, clash_text(instance.name, clash(instance, watch), why_no_chip(instance)) if result.proved else text
+            return result, _clash_text(instance, limits, watch) if result.proved else text
         text = _why_text(instance, result, limits, watch, told)
         if gap is not None:
             text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
@@ -110,6 +110,17 @@ def explained(
     except KeyboardInterrupt:  # what is known by then is worth telling
         text += ENDED
     return result, text
+
+
+_UNDECIDED = "which limits clash was not decided in time (--time-limit)"
+
+
+def _clash_text(instance: Instance, limits: Limits, watch: Watch) -> str:
+    """Which limits and choices leave no design, as far as time allows."""
+    try:
+        return clash_text(instance.name, clash(instance, watch, monotonic() + limits.seconds), why_no_chip(instance))
+    except UndecidedError:
+        return f"{instance.name}: no design keeps every limit; {_UNDECIDED}\n"
 
 
 def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: Watch, told: ShowExplained) -> str:
@@ -152,7 +163,12 @@ def _answer(result: DesignResult) -> str:
 def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:
     """What the best design of the question with forced choices costs beside the answer."""
     best = solve(FAMILY, other, "boxes", limits, watch)
-    return forced_text(forced, result, best, None if best.value is not None else clash(other, watch))
+    if best.value is not None:
+        return forced_text(forced, result, best, None)
+    try:
+        return forced_text(forced, result, best, clash(other, watch, monotonic() + limits.seconds))
+    except UndecidedError:
+        return f"\n  with {', '.join(forced)} there is no design; {_UNDECIDED}\n"
 
 
 def _explain_relaxation(options: Namespace) -> Status:

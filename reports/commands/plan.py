@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf, isfinite
 from pathlib import Path
+from time import monotonic
 from typing import TypeVar
 
 from crossopt.instances.codesign.instance import Goal, Instance
@@ -26,7 +27,7 @@ from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, to_text, unwatched
 from crossopt.solvers.checking import solve_and_hold
 from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.explain.conflict import clash
+from crossopt.solvers.codesign.explain.conflict import UndecidedError, clash
 from crossopt.solvers.family import family_of
 from crossopt.solvers.proofs import Conflict
 
@@ -186,7 +187,10 @@ def _reasons(best: Tried) -> tuple[str, ...]:
     rules = tuple(_conflict_text(conflict) for conflict in getattr(best.result.proof, "conflicts", ()))
     if rules or not best.result.proved:
         return rules
-    return tuple(member_text(member) for member in clash(best.question, unwatched) or ())
+    try:
+        return tuple(member_text(member) for member in clash(best.question, unwatched, monotonic() + _USUAL_LIMIT) or ())
+    except UndecidedError:
+        return ("which limits clash was not decided within a minute: `crossopt explain` takes longer",)
 
 
 def _conflict_text(conflict: Conflict) -> str:

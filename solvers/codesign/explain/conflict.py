@@ -47,17 +47,25 @@ class Member:
     """What a design needs at least of a limit, with the other members as they are; None for choices."""
 
 
-def clash(instance: Instance, watch: Watch) -> tuple[Member, ...] | None:
-    """A smallest set of limits and choices that leaves no design; None where even without any limit and choice there is none."""
+class UndecidedError(Exception):
+    """Time is up before it is known which limits and choices clash; a smaller set than the true one would be wrong."""
+
+
+def clash(instance: Instance, watch: Watch, deadline: float = inf) -> tuple[Member, ...] | None:
+    """A smallest set of limits and choices that leaves no design; None where even without any limit and choice there is none.
+
+    An UndecidedError where the deadline, of the monotonic clock, comes first.
+    """
+    spend = Spend(deadline, gap=_ANY)
     members = [name for name in (*_limits(instance), *_choices(instance)) if lift(instance, (name,)) != instance]
-    if not _feasible(lift(instance, tuple(members)), watch):
+    if not _feasible(lift(instance, tuple(members)), watch, spend):
         return None
     lifted: tuple[str, ...] = ()
     for name in members:
-        if not _feasible(lift(instance, (*lifted, name)), watch):
+        if not _feasible(lift(instance, (*lifted, name)), watch, spend):
             lifted = (*lifted, name)
     left = lift(instance, lifted)
-    return tuple(_member(left, name, watch) for name in members if name not in lifted)
+    return tuple(_member(left, name, watch, Spend(deadline)) for name in members if name not in lifted)
 
 
 def lift(instance: Instance, names: tuple[str, ...]) -> Instance:
@@ -111,17 +119,21 @@ def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[o
     return divisors(whole_of[name][0]) if name in whole_of and isinstance(instance.workload, Transformer) else values
 
 
-def _feasible(instance: Instance, watch: Watch) -> bool:
-    found: Found = search(instance, watch, Spend(gap=_ANY))
+def _feasible(instance: Instance, watch: Watch, spend: Spend) -> bool:
+    if monotonic() > spend.deadline:
+        raise UndecidedError
+    found: Found = search(instance, watch, spend)
+    if found.value is None and found.stopped != "complete":
+        raise UndecidedError
     return found.value is not None
 
 
-def _member(instance: Instance, name: str, watch: Watch) -> Member:
+def _member(instance: Instance, name: str, watch: Watch, spend: Spend) -> Member:
     """A member of a clash, with the least need where it is a limit."""
     if name == MEMORY:
         return Member(name, (_capacity(instance),), _least_memory(instance))
     if name in BUDGETS or name in dict(instance.ceilings):
-        least = _least_use(instance, name) if name in BUDGETS and name != "step_time" else _least_of(instance, name, watch)
+        least = _least_use(instance, name) if name in BUDGETS and name != "step_time" else _least_of(instance, name, watch, spend)
         return Member(name, (limit_of(instance, name),), least)
     return Member(name, dict(instance.plan_options)[name])
 
@@ -139,9 +151,12 @@ def _capacity(instance: Instance) -> float:
     return float(np.max(corners(instance, space, tightened(instance, space, full_box(space))).hardware.dram.capacity))
 
 
-def _least_of(instance: Instance, name: str, watch: Watch) -> float | None:
+def _least_of(instance: Instance, name: str, watch: Watch, spend: Spend) -> float | None:
     """What the best design has of a figure that is limited: seconds of the fastest one."""
-    return search(replace(lift(instance, (name,)), objective=name), watch, Spend()).value
+    found = search(replace(lift(instance, (name,)), objective=name), watch, spend)
+    if found.stopped != "complete":
+        raise UndecidedError
+    return found.value
 
 
 def _least_use(instance: Instance, name: str) -> float:

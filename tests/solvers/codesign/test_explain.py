@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from crossopt.solvers.codesign.boxes.search import search
 from crossopt.solvers.codesign.exhaustive import Found
 from crossopt.solvers.codesign.exhaustive import search as exhaustive_search
 from crossopt.solvers.codesign.explain import near_optimal as module
-from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, clash, lift
+from crossopt.solvers.codesign.explain.conflict import BUDGETS, MEMORY, Member, UndecidedError, clash, lift
 from crossopt.solvers.codesign.explain.deciding import Deciding, asked_by, deciding, moved_by, opened_in, value_of
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near, near_optimum
 from crossopt.solvers.codesign.explain.relief import Relief, Unopened, range_ends, relief, unopened, with_stops
@@ -446,3 +447,14 @@ def test_a_gap_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         main(["explain", str(INSTANCES / "tiny.yaml"), "--near", "wide"])
     assert stopped.value.code == 2
     assert "'wide' is no gap (write for example 0.1% or 0.001)" in capsys.readouterr().err
+
+
+def test_a_clash_that_is_not_decided_in_time_names_no_limit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A search that was cut off has no design either: to count it would keep limits lifted that clash."""
+    question = read_instance(INSTANCES / "tiny.yaml", ("workload.model=gpt3-175b",))
+    with pytest.raises(UndecidedError):
+        clash(question, unwatched, deadline=0.0)
+    assert clash(question, unwatched) == clash(question, unwatched, deadline=monotonic() + 600.0)
+    monkeypatch.setattr("crossopt.solvers.codesign.explain.conflict.monotonic", lambda: float("inf"))
+    assert main(["explain", TINY, "--set", "workload.model=gpt3-175b", "--time-limit", "9 s"]) == 20
+    assert "no design keeps every limit; which limits clash was not decided in time" in " ".join(capsys.readouterr().out.split())
