@@ -60,7 +60,7 @@ def read(path: str) -> Json:
     return json.loads(data, parse_float=lambda text: Fraction(float(text)), parse_constant=Fraction)
 
 
-def whole_numbers(figures: Json) -> list[int]:
+def integers(figures: Json) -> list[int]:
     need(type(figures) is list and all(type(figure) is int for figure in figures), "what should be a list of whole numbers is none")
     return list(figures)
 
@@ -70,21 +70,18 @@ def hold_to_form(problem: Json) -> None:
     (spans, costs, usages), edges = (problem["nodes"][key] for key in ("intervals", "costs", "usages")), problem["edges"]
     need(len(costs) == len(usages) == len(spans) and len(edges["nodes"]) == len(edges["costs"]), "the problem's lists differ in length")
     for v, row in enumerate(costs):
-        need(
-            len(whole_numbers(row)) == len(whole_numbers(usages[v])) > 0 and len(whole_numbers(spans[v])) == 2,
-            f"the rows of node {v} differ in length",
-        )
+        need(len(integers(row)) == len(integers(usages[v])) > 0 and len(integers(spans[v])) == 2, f"the rows of node {v} differ in length")
         need(min(usages[v]) >= 0, f"node {v} takes less than no memory")
     for e, pair in enumerate(edges["nodes"]):
-        need(len(whole_numbers(pair)) == 2 and all(0 <= v < len(costs) for v in pair), f"edge {e} has a node that there is not")
-        need(len(whole_numbers(edges["costs"][e])) == len(costs[pair[0]]) * len(costs[pair[1]]), f"edge {e} has no cost for every pair")
+        need(len(integers(pair)) == 2 and all(0 <= v < len(costs) for v in pair), f"edge {e} has a node that there is not")
+        need(len(integers(edges["costs"][e])) == len(costs[pair[0]]) * len(costs[pair[1]]), f"edge {e} has no cost for every pair")
     need((limit := problem.get("usage_limit")) is None or (type(limit) is int and limit >= 0), "the limit is no whole number from 0 on")
 
 
 def price(problem: Json, answer: Json) -> tuple[int, int]:
     """What the answer costs and takes at its peak, straight from the problem."""
     nodes, edges, limit = problem["nodes"], problem["edges"], problem.get("usage_limit")
-    need(len(whole_numbers(answer)) == len(nodes["costs"]), "the answer has not one strategy for each node")
+    need(len(integers(answer)) == len(nodes["costs"]), "the answer has not one strategy for each node")
     need(all(0 <= s < len(row) for s, row in zip(answer, nodes["costs"], strict=True)), "the answer takes a strategy that there is not")
     parts = [row[s] for s, row in zip(answer, nodes["costs"], strict=True)]
     parts += [row[answer[u] * len(nodes["costs"][v]) + answer[v]] for (u, v), row in zip(edges["nodes"], edges["costs"], strict=True)]
@@ -240,7 +237,7 @@ class Core:
         """For any prices of memory from 0 on, and any messages that strategies pay and their edges get, no choice costs less than the least
         of each node, with messages and paid memory, and of each edge, without messages, less what the limit is worth: messages cancel, and
         memory in use is at most the limit. A choice pays besides what its strategies and pairs are above these leasts."""
-        order, each = whole_numbers([time for time, _ in prices]), whole_numbers([one for _, one in prices])
+        order, each = integers([time for time, _ in prices]), integers([one for _, one in prices])
         need(type(scale) is int and scale >= 1 and min(each, default=0) >= 0, "a scale is below 1, or a price below 0")
         need(order == sorted(set(order)) and set(order) <= set(self.times), "a price is at a time that does not count")
         paid = [0, *accumulate(each)]  # for a byte up to each of these times
@@ -260,7 +257,7 @@ class Core:
                 continue
             rows, twos = self.near[u][v], list(zip(self.live[v], to_v, strict=True))
             gaps[u, v] = [[scale * rows[s][t] - one - two for t, two in twos] for s, one in zip(self.live[u], to_u, strict=True)]
-            for node, own in ((u, whole_numbers(to_u)), (v, whole_numbers(to_v))):
+            for node, own in ((u, integers(to_u)), (v, integers(to_v))):
                 for s, message in zip(self.live[node], own, strict=True):
                     nodes[node][s] += message
         leasts = {v: min(own.values()) for v, own in nodes.items()}
@@ -342,10 +339,10 @@ def boxes(tree: Json, box: list[Any], bound: Fraction) -> list[tuple[list[Any], 
         need(tree is None or tree >= bound, "a box may hold a design below the bound")
         return [(box, tree)]
     (choice, *parts), found = tree, []
-    (first, end), before = box[choice], box[: whole_numbers([choice])[0]]
+    (first, end), before = box[choice], box[: integers([choice])[0]]
     need(choice >= 0 and parts[-1][0] == end, "a cut leaves designs out")
     for last, part in parts:
-        need(first <= whole_numbers([last])[0] <= end, "the parts of a cut overlap")
+        need(first <= integers([last])[0] <= end, "the parts of a cut overlap")
         found += boxes(part, [*before, (first, last), *box[choice + 1 :]], bound)
         first = last + 1
     return found
@@ -365,7 +362,7 @@ def evaluated(certificate: Json, places: list[int], command: list[str]) -> Json:
 
 def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
     """What is known of joint designs without a price of one's own."""
-    choices, bound, answer, priced = certificate["choices"], certificate["bound"], whole_numbers(certificate["answer"]), 0
+    choices, bound, answer, priced = certificate["choices"], certificate["bound"], integers(certificate["answer"]), 0
     every = boxes(certificate["tree"], [(0, len(options) - 1) for _, options in choices], bound)
     drawn = [[random.randrange(len(options)) for _, options in choices] for _ in range(sum(draws))]
     for places in [answer, *drawn]:
