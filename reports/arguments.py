@@ -255,7 +255,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=model)
     devices = "on what: COUNTxDEVICE such as 256xh100, or several of them to compare, with commas between"
     parser.add_argument("--gpus", required=True, metavar="DEVICES", help=devices)
-    parser.add_argument("--tokens", metavar="N", help="tokens to train on in all, such as 15T; then days are told")
+    parser.add_argument("--tokens", metavar="N", help="tokens to train on in all, such as 15T; then days are shown")
     parser.add_argument("--context", metavar="N", help="tokens of a sample, such as 8k for 8,192 (default: the model's)")
     batch = "samples of a step such as 512, or its tokens such as 4M (default: about four million tokens)"
     parser.add_argument("--batch", metavar="N", help=batch)
@@ -264,7 +264,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stack", metavar="NAME", help="training stack: megatron-core (default on NVIDIA), torchtitan, deepspeed or fsdp")
     parser.add_argument("--deadline", metavar="TIME", help="how long the run may take, such as 90d")
-    parser.add_argument("--rent", metavar="MONEY", help="what a device costs an hour, such as 2.5 for 2.5 USD; then money is told")
+    parser.add_argument("--rent", metavar="MONEY", help="what a device costs an hour, such as 2.5 for 2.5 USD; then the cost is shown")
     mode = parser.add_mutually_exclusive_group()
     told = {
         "fastest": "all devices, in the shortest time (default)",

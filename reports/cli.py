@@ -210,7 +210,7 @@ def _check(options: argparse.Namespace) -> int:
         sys.stdout.write(fitted(f"  {line}\n"))
     if report.accepted:
         sys.stdout.write(fitted(f"  {_UNCHECKED_MODEL if options.file.suffix == VIPR else _UNCHECKED}\n"))
-    accepted = "accepted, but for the bound, which is told and not proved anew" if report.unverified else "accepted"
+    accepted = "accepted, except the bound, which is solver-reported and was not proved again" if report.unverified else "accepted"
     sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED
 

@@ -159,10 +159,10 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
         (f"bound {bound!r} is above the value {value!r}", value is None or bound is None or bound <= value),
         (f"there is no bound without {what}", value is not None or bound is None),
         (
-            "an answer is proved if its bound is as near as was asked and nobody's word, and only then",
+            "an answer is proved if its bound is within the requested gap and not solver-reported, and only then",
             value is None or saved.proved == near,
         ),
-        ("that there is none is proved by nobody's word", value is not None or not (saved.proved and saved.unverified)),
+        ("infeasibility that is solver-reported is not proved", value is not None or not (saved.proved and saved.unverified)),
         ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
         (f"proof: nothing is proved by {short(saved.proved_by)}", _is_proof_label(family, saved)),
         (f"reasons are told where there is {what}", value is None or not saved.reasons),
@@ -238,7 +238,7 @@ def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | N
     """Verification of a bound by enumeration if answers are few; otherwise it is unverified."""
     least = least_of_all()
     if least is None:
-        return Proved((f"the bound is the word of {saved.proved_by}, not proved anew",), unverified=True)
+        return Proved((f"the bound is reported by {saved.proved_by}, not proved again",), unverified=True)
     true = saved.bound <= least if saved.bound is not None else least == float("inf")
     fault = f"bound: an answer takes {least!r} {unit}, the result says that none is below {saved.bound!r}"
     return Proved(("every answer was looked at anew",), () if true else (fault,))

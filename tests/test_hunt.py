@@ -128,7 +128,7 @@ def claim(**more: object) -> bytes:
         (claim(value=4.0), "accepted", "the value 4.0, and none is below 5.0"),
         (claim(value=7.0, bound=6.0), "accepted", "the bound 6.0, and 5.0 is reached"),
         (claim(value=None, bound=None), "accepted", "there is no answer, and 5.0 is reached"),
-        (claim(value=7.0, bound=6.0, proved=False), "accepted, but for the bound, which is told and not proved anew", ""),
+        (claim(value=7.0, bound=6.0, proved=False), "accepted, except the bound, which is solver-reported and was not proved again", ""),
         (claim(value=4.0, question={"text": "y"}), "accepted", ""),
     ],
 )

@@ -594,7 +594,7 @@ def _settings(settings: Mapping[str, str], root: Node, path: str) -> Iterator[Se
 def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
     """What no single value shows."""
     rules = [("instances", bool(file.instances), "a study asks something (name at least one instance)")]
-    rules += [("engines", bool(file.engines), "nobody is asked (name engines, such as [auto, expert])")]
+    rules += [("engines", bool(file.engines), "no engine is named (name engines, such as [auto, expert])")]
     for number, axis in enumerate(file.sweep):
         rules.append((f"sweep[{number}].values", bool(axis.values), "an axis has values (give at least one, or remove it)"))
         rules.append((f"sweep[{number}].values", len(set(axis.values)) == len(axis.values), "a value is given twice (keep one)"))

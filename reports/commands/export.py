@@ -168,7 +168,7 @@ def _of_strategies(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise RefusedError(f"{path}: its certificate does not hold: {error} (`crossopt check` tells whether the result does)") from error
     if certificate["bound"] != result.bound and result.value is not None:
-        sys.stderr.write(f"the bound {result.bound:,} of the result is the word of {result.proved_by}, and not in the certificate\n")
+        sys.stderr.write(f"the bound {result.bound:,} of the result is reported by {result.proved_by}, and not in the certificate\n")
     return certificate
 
 

@@ -344,7 +344,7 @@ def check(options: Namespace, folder: Path) -> int:
     points = [replace(one, document=asked.get(place)) for place, one in enumerate(listed.points)]
     refused += [f"{STUDY}: {fault}" for fault in name_faults(listed.axes, points)]
     refused += [f"{STUDY}: {fault}" for fault in listed_faults(listed)]
-    beside = f", {told:,} of them but for a bound that is told and not proved anew" if told else ""
+    beside = f", {told:,} of them except a solver-reported bound, which was not proved again" if told else ""
     lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *faults, *(f"  REFUSED  {fault}" for fault in refused)]
     sys.stdout.write(fitted("\n".join([*lines, f"{folder}: {'refused' if refused else 'accepted'}"]) + "\n"))
     return REFUSED if refused else ANSWERED

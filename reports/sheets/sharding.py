@@ -52,7 +52,7 @@ def _prover(result: Answer) -> str:
     sure = result.proof.certificate.bound if isinstance(result.proof, Steps) and result.proof.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
     floats = ", in floating point and lowered by a millionth at least" if result.proved_by.startswith(IN_FLOATS) else ""
-    return f"{'' if result.proved_by in EXACT_PROOFS else 'the word of '}{result.proved_by}{floats}{own}" if result.proved_by else ""
+    return f"{'' if result.proved_by in EXACT_PROOFS else 'the report of '}{result.proved_by}{floats}{own}" if result.proved_by else ""
 
 
 def _memory(result: Answer, said: Meaning) -> Section:

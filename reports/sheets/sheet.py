@@ -403,11 +403,11 @@ def label_of(result: Result[Any, Any], what: str) -> str:
     """Short form of the certificate: proved, solver-reported, not proved, or nothing found. `what` is the noun for an answer."""
     told = result.unverified
     if result.value is None:
-        return f"{'told' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
+        return f"{'reported' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
     if not result.settled:
         return "not proved"
     near = "optimal" if result.optimal else f"within {share_of(result.gap_asked)}"
-    return f"{near}, as told" if told else f"proved {near}"
+    return f"{near}, solver-reported" if told else f"proved {near}"
 
 
 def with_sections(sheet: Sheet, *sections: Section) -> Sheet:

@@ -47,7 +47,7 @@ _FEW, _FEW_ONE_BY_ONE = 1 << 20, 1 << 14
 """Combinations of choices up to which plans are counted: together, and where they are made one by one."""
 COUNTED_AGAIN = 10**10
 """Designs that a check enumerates anew, in some quarter of an hour; that more were enumerated is only told."""
-UNREPEATED = UnverifiedBound("an enumeration of every design, which nobody carries out again")
+UNREPEATED = UnverifiedBound("an enumeration of every design, which is not repeated")
 
 
 def too_many(parts: Sequence[Instance]) -> int:

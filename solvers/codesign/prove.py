@@ -128,8 +128,10 @@ def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Pr
 def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
     """What a solver said is only told; that there is no design is looked at for a while by the engine boxes."""
     if result.value is not None:
-        return Proved((f"the bound is told, not proved anew: {result.proved_by} (--cross-check asks boxes)",), unverified=True)
-    told = f"that there is no design is told, not proved anew: {result.proved_by} (--cross-check asks boxes)"
+        return Proved(
+            (f"the bound is solver-reported and was not proved again: {result.proved_by} (--cross-check asks boxes)",), unverified=True
+        )
+    told = f"that there is no design is solver-reported and was not proved again: {result.proved_by} (--cross-check asks boxes)"
     try:
         found = search(instance, watch, Spend(monotonic() + _LOOK, _ANY))
     except RefusedError:

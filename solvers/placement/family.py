@@ -42,7 +42,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     refused = _better_stages(question, saved, best)
     match saved.proof:
         case UnverifiedBound():
-            return Proved((f"{what} is the word of {saved.proved_by}, not proved anew",), refused, unverified=True)
+            return Proved((f"{what} is reported by {saved.proved_by}, not proved again",), refused, unverified=True)
         case MultiplierBound() | Surrounded() | Swept() | OnPath() | Branched():
             most = "nothing" if shown is None else f"that none is below {shown!r} ms"
             return Proved((), (*refused, f"proof: {_proof_text(saved.proof)} show{'s' * isinstance(saved.proof, Swept)} {most}"))

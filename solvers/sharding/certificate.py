@@ -29,7 +29,7 @@ FORMAT = 1
 
 
 def certificate_of(question: ShardingQuestion, saved: Answer) -> dict[str, Any]:
-    """What proves the bound of a result, or a lower one where the result's own is the word of a solver; refused where nothing does."""
+    """What proves the bound of a result, or a lower one where the result's own is reported by a solver; refused where nothing does."""
     none = saved.value is None
     if saved.bound is None and not (none and saved.proved):
         raise RefusedError("this result has no bound that a certificate could show (solve it again with more time)")

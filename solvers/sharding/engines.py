@@ -297,7 +297,7 @@ def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch
     run.bound_proved(no_dual(run.core))
     stopped, notes = _carried_out(name, ENGINES[name], run)
     if run.dual is not None:
-        run.bound_proved(run.dual)  # an interrupt may come between a dual and the word of its bound
+        run.bound_proved(run.dual)  # an interrupt may come between a dual and the report of its bound
     if _to_be_proved(run):
         close(run)
     chosen = None if run.chosen is None else reduction.back(run.chosen)

@@ -203,7 +203,7 @@ def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:
     if sure is not None:
         checked.append(f"{_PROVED} {sure:,} was proved anew, by prices and messages in whole numbers")
     if told:
-        checked.append(f"the bound {bound:,} is told ({proof.by}) and not proved anew: the result holds no proof of it")
+        checked.append(f"the bound {bound:,} is told ({proof.by}) and not proved again: the result holds no proof of it")
     elif sure != bound:
         checked.append(f"{_PROVED} {bound:,} was proved anew, by {BY_EVERY}")
     return Proved(tuple(checked), unverified=told)
@@ -229,7 +229,7 @@ def _none(question: ShardingQuestion, saved: Answer, proof: Steps | None) -> Pro
         return Proved(("that there is no choice was proved anew",), tuple(faults))
     if saved.proved_by in (BY_LEAST, BY_PAIRS, BY_ARCS, BY_EVERY):
         return Proved(refused=(*faults, f"proved_by: {saved.proved_by} does not show that there is no choice"))
-    return Proved((f"that there is no choice is the word of {saved.proved_by}, not proved anew",), tuple(faults), unverified=True)
+    return Proved((f"that there is no choice is reported by {saved.proved_by}, not proved again",), tuple(faults), unverified=True)
 
 
 def _none_faults(found: "Reduction | None", certificate: Certificate) -> list[str]:

@@ -273,7 +273,7 @@ def passed(text: bytes, said: str, truths: Mapping[str, Truth]) -> list[str]:
     data = json.loads(text)
     if not isinstance(data, dict) or "question" not in data or _key(data) not in truths:
         return []
-    truth, value, bound, told = truths[_key(data)], data.get("value"), data.get("bound"), "told" in said.splitlines()[-1]
+    truth, value, bound, told = truths[_key(data)], data.get("value"), data.get("bound"), "solver-reported" in said.splitlines()[-1]
     if truth.points is not None:
         false = data["proved"] and not told and _points(data) != truth.points
         return [f"check accepts another front than {truth.points}"] if false else []

@@ -64,7 +64,7 @@ def lines_of(*parts: Part) -> list[str]:
 
 def test_figures_stand_first_and_the_certificate_last() -> None:
     lines = terminal(sheet("A sentence.")).splitlines()
-    assert lines[0] == "a question   optimal, as told, in 1 s by hand"
+    assert lines[0] == "a question   optimal, solver-reported, in 1 s by hand"
     assert lines[2:5] == ["  value               2 s", "  lower bound         2 s", "  gap                 0.00%"]
     assert lines[-1] == "  certificate: no answer is below 2 s, by somebody."
 

@@ -471,7 +471,7 @@ def _designs(number: int) -> str:
 def prover_text(result: Result[Any, Any]) -> str:
     """Who proved the bound, or whose word it is."""
     solver = isinstance(result.proof, Relaxed) and result.proof.relaxation.solver
-    return f"the word of {result.proved_by}" if solver else result.proved_by
+    return f"the report of {result.proved_by}" if solver else result.proved_by
 
 
 def without_design(question: Instance, result: DesignResult) -> tuple[Section, ...]:

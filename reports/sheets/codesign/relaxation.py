@@ -40,7 +40,7 @@ def relaxation_sheet(found: Relaxed) -> Sheet:
     size = f"{several(found.variables, 'variable')}, {several(found.rows, 'row')}, {several(found.plans, 'plan')}"
     solved = found.root is not None
     no_time = "" if solved else "; there was no time to solve its relaxation (give a longer --time-limit)"
-    verdict = f"No design is below {_seconds(found.bound)}, by the word of {found.solver}; {ending(found)}." if solved else ""
+    verdict = f"No design is below {_seconds(found.bound)}, by the report of {found.solver}; {ending(found)}." if solved else ""
     told = (
         ("best design known before the tree", _seconds(found.start)),
         ("root of the relaxation", _seconds(found.root)),

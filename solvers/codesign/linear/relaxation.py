@@ -34,7 +34,7 @@ from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, 
 #     where all choices are whole, solve the rest of the model as it stands
 #
 # until no bound is below the best solution. Bounds are those of linear programs in floating point, of which a millionth is given away
-# before they are rounded up to integers: the word of HiGHS. Solutions are whole, and held against every row of the model.
+# before they are rounded up to integers: the report of HiGHS. Solutions are whole, and held against every row of the model.
 
 NodeStatus = Literal["branched", "no solution", "not better", "solved", "open"]
 Fixed = Mapping[Variable, int]
@@ -219,7 +219,7 @@ class Relaxed:
     root: float | None
     """The optimum of the relaxation, in floating point; None where there was no time for it."""
     bound: float
-    """No design is below this, by the word of HiGHS."""
+    """No design is below this, by the report of HiGHS."""
     optimum: float | None
     """The best solution of the model that the tree found."""
     design: str

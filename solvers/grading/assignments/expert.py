@@ -374,7 +374,7 @@ def _certified(result: DesignResult, instance: Instance, value: float) -> Verdic
         return wrong(f"the engine {result.engine} gives no bound (boxes and exhaustive do)")
     gap = by_gap(result.gap, _GAP_NEARLY, f"a gap of {result.gap:.2%} is left", "the search was stopped before the bound met the value")
     if report.unverified and gap.share:
-        return nearly("the bound is the word of a solver, which nobody can check (--engine boxes proves it)", gap.why)
+        return nearly("the bound is reported by a solver, which nobody can check (--engine boxes proves it)", gap.why)
     return gap
 
 

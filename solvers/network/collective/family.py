@@ -110,7 +110,7 @@ def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watc
     """The bound counted anew."""
     proof, options = saved.proof, question.options
     if isinstance(proof, UnverifiedBound):
-        return Proved((f"the bound is the word of {proof.by}, not proved anew",), unverified=True)
+        return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
     if not isinstance(proof, Weighed) or len(proof.weights) != len(options):
         return Proved((), ("proof: bounds on chunks are shown by weights of dimensions for each number of chunks",))
     try:

@@ -78,7 +78,7 @@ def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
 def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> Proved:
     """The bound of cuts, or whose word a greater one is."""
     if isinstance(saved.proof, UnverifiedBound):
-        return Proved((f"the bound is the word of {saved.proof.by}, not proved anew",), unverified=True)
+        return Proved((f"the bound is reported by {saved.proof.by}, not proved again",), unverified=True)
     if not isinstance(saved.proof, RecomputableBound) or saved.proof.by != "cuts":
         return Proved((), ("proof: bounds on sends are shown by cuts",))
     shown, deadline = least_steps(question), question.file.deadline

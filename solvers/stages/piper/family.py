@@ -279,7 +279,7 @@ def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], watch: 
         return Proved(("the bound was proved anew: by the work of all layers",), by=BY_SIZES if saved.bound is None else BY_WORK)
     found = none_below(question, bound, lambda words: watch(Progress(words, saved.value, saved.bound)))
     if found is None:
-        return Proved((f"the bound is told, not proved anew: {saved.proved_by}",), unverified=True)
+        return Proved((f"the bound is solver-reported and was not proved again: {saved.proved_by}",), unverified=True)
     if found:
         return Proved(("the bound was proved anew: a second dynamic program, layer by layer, finds no quicker stages",), by=BY_CUTS)
     return Proved(

@@ -111,7 +111,7 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
             shown, count = least_of_all(question)[::2]
             by, done = f"{count:,} choices looked at", f"{count:,} choices were looked at again"
         elif isinstance(proof, UnverifiedBound):
-            return Proved((f"that there is none is the word of {proof.by}, not proved anew",), _contradicted(saved), unverified=True)
+            return Proved((f"that there is none is reported by {proof.by}, not proved again",), _contradicted(saved), unverified=True)
         else:
             return Proved((), ("proof: bounds on benchmarks are shown by a tree or by looking at all",))
     except (ValueError, OverflowError) as error:
@@ -123,7 +123,7 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
 
 def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:
     """A word says that there is no benchmark, and nothing of those that are there."""
-    return () if saved.value is None else ("proof: bounds of benchmarks are nobody's word",)
+    return () if saved.value is None else ("proof: bounds of benchmarks are never solver-reported",)
 
 
 def _of_tree(question: BenchmarkQuestion, proof: Integers) -> float:

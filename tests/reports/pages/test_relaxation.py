@@ -62,7 +62,7 @@ def test_the_page_shows_fractions_gap_and_tree(saved: Path, page: str) -> None:
     assert "How branching closes the gap" in page
     assert len(looked_at(page).pictures) == 2
     assert page == page_of(saved)
-    assert "by the word of highs" in page
+    assert "by the report of highs" in page
 
 
 def test_the_tables_have_the_shares(saved: Path) -> None:

@@ -287,7 +287,7 @@ def test_a_word_of_a_solver_stays_one_where_its_page_is_checked(tmp_path: Path) 
     target = tmp_path / "told.json"
     assert main(["solve", "quickstart", "--engine", "milp", "--form", "log", "--out", str(target)]) == 0
     page = page_of(target, check=True)
-    assert re.search('<div class="proof open"><p><span class="badge warn">[^<]*, as told</span>', page)
+    assert re.search('<div class="proof open"><p><span class="badge warn">[^<]*, solver-reported</span>', page)
     assert "The proof was not carried out here" in page
 
 

@@ -348,11 +348,11 @@ def test_that_there_is_no_design_is_proved_anew_or_told(
     report = checked(claim)
     assert (report.refused, report.unverified) == ((), True)
     assert main(["check", str(file_of(tmp_path, claim))]) == 0
-    assert capsys.readouterr().out.endswith("accepted, but for the bound, which is told and not proved anew\n")
+    assert capsys.readouterr().out.endswith("accepted, except the bound, which is solver-reported and was not proved again\n")
     assert main(["report", str(file_of(tmp_path, claim)), "--out", "-"]) == 0
     page = capsys.readouterr().out
-    assert "told: no design" in page
-    assert "by the word of" in page
+    assert "reported: no design" in page
+    assert "by the report of" in page
     assert "proved: no design" not in page
 
 
@@ -361,7 +361,7 @@ def test_what_a_solver_tells_is_not_called_proved_on_a_page(tmp_path: Path, caps
     assert (result.proved, result.settled, result.unverified, result.status) == (False, True, True, "FEASIBLE")
     assert main(["report", str(file_of(tmp_path, result)), "--out", "-"]) == 0
     page = capsys.readouterr().out
-    assert "as told" in page
+    assert "solver-reported" in page
     assert "proved optimal" not in page
     assert "proved within" not in page
 
@@ -440,14 +440,14 @@ def test_plans_are_counted_only_where_they_are_few(monkeypatch: pytest.MonkeyPat
 def test_answers_for_several_numbers_of_devices_say_what_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question, target = tmp_path / "question.yaml", tmp_path / "answer.json"
     question.write_text(FIXED, encoding="utf-8")
-    told = "accepted, but for the bound, which is told and not proved anew"
+    told = "accepted, except the bound, which is solver-reported and was not proved again"
     for words, last in (("milp --form log", told), ("milp", "accepted"), ("boxes", "accepted")):
         assert main(["solve", str(question), "--engine", *words.split(), "--out", str(target)]) == 0
         capsys.readouterr()
         assert main(["check", str(target)]) == 0
         assert capsys.readouterr().out.endswith(f"{target}: {last}\n")
         assert main(["report", str(target), "--out", "-"]) == 0
-        assert ("as told" in capsys.readouterr().out) == (last == told)
+        assert ("solver-reported" in capsys.readouterr().out) == (last == told)
 
 
 def test_a_forged_answer_for_one_number_of_devices_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -667,7 +667,7 @@ def test_the_same_of_several_workloads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (told.status, told.proved, told.settled) == ("FEASIBLE", False, True)
     report = checked(again(told))
     assert (report.refused, report.unverified) == ((), True)
-    assert "as told" in " ".join(answer(told).split())
+    assert "solver-reported" in " ".join(answer(told).split())
 
 
 def test_a_check_says_how_far_down_the_tree_it_is() -> None:

@@ -188,7 +188,7 @@ def test_a_check_tells_a_solvers_word_from_a_proof_and_cross_checks_it(engine: s
     result = answered(ask(TINY_FREE, *WIDE), engine, TOLD)
     seen = checked(result)
     assert seen.unverified
-    assert "told, not proved anew" in seen.checked[-1]
+    assert "solver-reported and was not proved again" in seen.checked[-1]
     crossed = checked(result, cross_check=True)
     assert crossed.accepted
     assert crossed.checked[-1].startswith("the engine boxes was asked as well")
@@ -396,7 +396,7 @@ def test_the_command_prints_fractions_and_tree_and_draws_it(tmp_path: Path, caps
     assert best is not None
     hold(data, best)
     told = capsys.readouterr().out
-    for words in ("by the word of highs", "by the full model", "What the relaxation takes at the root", "closed after"):
+    for words in ("by the report of highs", "by the full model", "What the relaxation takes at the root", "closed after"):
         assert words in told
     root = ElementTree.fromstring((tmp_path / "tree.svg").read_text(encoding="utf-8"))
     texts = [element.text or "" for element in root.iter()]
@@ -761,7 +761,7 @@ def test_where_no_tree_is_found_the_bound_is_told_in_the_same_words(monkeypatch:
     assert isinstance(told.proof, Relaxed)
     assert isinstance(proved.proof, Exact)
     assert told.proof.relaxation == proved.proof.relaxation
-    assert "told, not proved anew" in checked(told).checked[-1]
+    assert "solver-reported and was not proved again" in checked(told).checked[-1]
     assert checked(told, cross_check=True).accepted
 
 

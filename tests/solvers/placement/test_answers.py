@@ -50,7 +50,7 @@ PUBLISHED = {
 
 
 TOLD = ("gnmt", "inception")
-"""Graphs with too many ideals, whose bound is the word of CP-SAT."""
+"""Graphs with too many ideals, whose bound is reported by CP-SAT."""
 LARGE = [name for name in PUBLISHED if "bert_l-6" in name or name == "operator/bert_l-3_training"]
 
 
@@ -125,7 +125,7 @@ def test_the_command_writes_what_check_accepts(tmp_path: Path, capsys: pytest.Ca
     assert main(["check", str(target)]) == 0
     said = capsys.readouterr().out
     assert "the bound was proved anew by dynamic programming over 5 ideals" in said
-    assert "not proved anew" not in said
+    assert "not proved again" not in said
     target.write_text(target.read_text().replace("over 5 ideals", "over 9,999 ideals"))
     assert main(["check", str(target)]) == 30
     assert (

@@ -301,7 +301,7 @@ def test_a_claim_that_there_is_none_is_told_and_never_plainly_accepted(tmp_path:
     forged = replace(found, status="INFEASIBLE", value=None, bound=None, gap=None, answer=None, details=None, trace=(), reasons=("no",))
     told = replace(forged, status="UNKNOWN", proved=False, baselines=(), proof=UnverifiedBound("somebody"))
     assert any("bound: a placement takes" in line for line in checked(told).refused)
-    assert "that there is none is proved by nobody's word" in checked(replace(told, status="INFEASIBLE", proved=True)).refused
+    assert "infeasibility that is solver-reported is not proved" in checked(replace(told, status="INFEASIBLE", proved=True)).refused
     counted = found_in(tmp_path, nodes=[node(1, size=99.0), node(2), node(3)], maxCPUs=0)
     assert (checked(counted).accepted, checked(counted).unverified) == (True, False)
     assert not checked(replace(counted, reasons=("another",))).accepted

@@ -586,7 +586,7 @@ def forged(path: Path, change: dict[str, object]) -> None:
         ("exhaustive", {**NOTHING, "by": BY_EVERY}, "reasons: there is a choice, which costs"),
         ("exhaustive", {**NOTHING, "by": BY_ARCS}, "reasons: there is a choice, which costs"),
         ("cpsat", {**NOTHING, **FORGERIES_TOLD, "by": "cpsat 9.14", "unverified": True}, "reasons: there is a choice, which costs"),
-        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "unverified": True}, "that there is none is proved by nobody's word"),
+        ("cpsat", {**NOTHING, "by": "cpsat 9.14", "unverified": True}, "infeasibility that is solver-reported is not proved"),
         ("milp", {**NOTHING, "by": "highs 1.12.0"}, "highs 1.12.0 counts in floating point and does not prove"),
         ("milp", {**NOTHING, "by": "cpsat 9.14"}, "the engine milp does not ask cpsat 9.14"),
         ("milp", {**NOTHING, "by": BY_TREE}, "reasons: there is a choice, which costs"),

@@ -278,7 +278,7 @@ def test_value_and_bound_are_the_optimum(reduce_first: bool) -> None:
         _solved(run)
         assert run.cost == best
         true = FORBIDDEN if best is None else best
-        if run.bound != true:  # the word of HiGHS is no proof, but a reason to look for one
+        if run.bound != true:  # the report of HiGHS is no proof, but a reason to look for one
             assert run.said_by.startswith("highs ")
             close(run)
         assert run.bound == true
