@@ -107,7 +107,7 @@ def test_all_faults_of_a_study_are_told_at_once_where_it_names_them(tmp_path: Pa
         ("[8, 16]", "[]", (8, "sweep[0].values"), "an axis has values"),
         ("[8, 16]", "[8, 8]", (8, "sweep[0].values"), "a value is given twice"),
         ("name: devices", "name: hardware", (8, "sweep"), "two axes have one name"),
-        ("[exhaustive, megatron]", "[]", (10, "engines"), "nobody is asked"),
+        ("[exhaustive, megatron]", "[]", (10, "engines"), "no engine is named"),
         ("[8, 16]", f"[{', '.join(map(str, range(1, 252)))}]", (8, "sweep"), "1,004 questions are more than the 1,000"),
         ("seeds: 2", "seeds: 0", (12, "seeds"), "'0' is too small (at least 1)"),
         ("time_limit: 2 s", "time_limit: soon", (11, "time_limit"), "'soon' does not begin with a number, a time is needed"),
