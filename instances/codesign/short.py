@@ -6,6 +6,7 @@ What is not said is taken as most runs have it, and the written question says so
 setting that the training stack launches.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from math import gcd
@@ -17,7 +18,7 @@ from crossopt.instances.catalogue.registry import device, model, names
 from crossopt.instances.files.units import nearest, parse_quantity, quoted
 
 USUAL_BATCH: Final = 4 * 2**20
-"""Tokens of a step: Llama 3 405B began with 4 Mi, Qwen and DeepSeek report 4 to 16 million."""
+"""Tokens of a step, an assumption: Llama 3 405B began with about as many and went to 16 million (arXiv:2407.21783)."""
 STACK: Final = "megatron-core"
 _GROUP: Final = re.compile(r"(?P<count>[0-9][0-9,]*)\s*[xX*]\s*(?P<name>\S+)|(?P<other>\S+?)\s*[:*]\s*(?P<number>[0-9][0-9,]*)")
 _COUNT: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<power>[kKmMbBgGtT]?)")
@@ -157,7 +158,7 @@ def question_text(run: Run, group: Group) -> str:
         "kind: codesign",
         f"name: {Path(name).parent.name or Path(name).stem if key == 'config' else name}-{group.name}",
         "workload:",
-        f"  {key}: {name}",
+        f"  {key}: {json.dumps(name) if key == 'config' else name}",
         f"  sequence: {context}",
         f"  global_batch: {batch}{said}",
         f"  precision: {precision}",

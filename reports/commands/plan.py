@@ -115,7 +115,7 @@ def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
 def _run_of(options: Namespace) -> Run:
     """What the command line says of the run; a ValueError in a sentence."""
     tokens = _read("--tokens", count_of, options.tokens)
-    context = _read("--context", lambda text: int(count_of(text, 1024)), options.context)
+    context = _read("--context", lambda text: max(round(count_of(text, 1024)), 1), options.context)
     deadline, rent = options.deadline, options.rent
     if rent is not None:
         _read("--rent", lambda text: parse_quantity(_dollars(text), "money"), rent)

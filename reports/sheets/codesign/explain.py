@@ -153,6 +153,9 @@ def _little(worth: float) -> str:
     return f"little ({worth:.2%})" if worth > 0.0 else "nothing"
 
 
+_LEFT_OUT, _UNPROVED = "the question itself leaves it out", "the answer above is not proved"
+
+
 def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResult, members: tuple[Member, ...] | None) -> str:
     """What a forced choice costs, or why there is no design with it."""
     words, unit = ", ".join(forced), result.question["unit"]
@@ -161,7 +164,13 @@ def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResu
     if result.value is None:
         return f"\n  with {words}: {_value(other.value, unit)}\n"
     change = other.value / result.value - 1.0
-    more = "the same" if not change else f"{change:.2%} more" if change > 0.0 else f"{-change:.2%} less: the question itself leaves it out"
+    more = (
+        "the same"
+        if not change
+        else f"{change:.2%} more"
+        if change > 0.0
+        else f"{-change:.2%} less: {_LEFT_OUT if result.settled else _UNPROVED}"
+    )
     return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {other.answer.design.plan_label if other.answer else ''}\n"
 
 

@@ -101,3 +101,7 @@ def test_a_device_is_known_by_the_beginning_of_its_name() -> None:
     assert device_named("H100") == "h100-sxm"
     assert device_named("gb200") == "gb200-nvl72"
     assert device_named("b20") == "b200"
+
+
+def test_a_path_is_quoted_so_that_it_stays_one_value() -> None:
+    assert 'config: "a: b/config.json"' in question_text(Run("a: b/config.json", context=64), Group(8, "h100-sxm"))

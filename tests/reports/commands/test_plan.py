@@ -70,6 +70,7 @@ def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
         (["--cheapest"], "--cheapest: the price of a device and an hour is needed"),
         (["--tokens", "1T", "--deadline", "soon"], "--deadline: 'soon'"),
         (["--tokens", "1T", "--rent", "cheap"], "--rent: 'cheap"),
+        (["--context", "0"], "--context: '0' is no count (write for example 8k)"),
         (["--batch", "x"], "--batch: 'x' is no count"),
         (["--precision", "fp3"], "crossopt: --precision: 'fp3' is unknown (did you mean 'fp32'?)"),
         (["--stack", "nemo"], "crossopt: --stack: 'nemo' is unknown"),
