@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass
 from math import gcd
+from os.path import relpath
 from pathlib import Path
 from typing import Final
 
@@ -145,9 +146,10 @@ def context_of(run: Run) -> int:
     return shape.sequence
 
 
-def question_text(run: Run, group: Group) -> str:
-    """The question in YAML."""
+def question_text(run: Run, group: Group, folder: Path = Path()) -> str:
+    """The question in YAML, to be read in this folder, from which it names a configuration."""
     key, name = model_named(run.model)
+    written = json.dumps(relpath(name, folder)) if key == "config" else name
     context, entry = context_of(run), device(group.device)
     precision = run.precision or ("bf16" if "bf16" in entry.peak else "fp16")
     stack = run.stack or (STACK if group.device.startswith(("a100", "h100", "h200", "b200", "b300", "gb200", "v100")) else "")
@@ -158,7 +160,7 @@ def question_text(run: Run, group: Group) -> str:
         "kind: codesign",
         f"name: {Path(name).parent.name or Path(name).stem if key == 'config' else name}-{group.name}",
         "workload:",
-        f"  {key}: {json.dumps(name) if key == 'config' else name}",
+        f"  {key}: {written}",
         f"  sequence: {context}",
         f"  global_batch: {batch}{said}",
         f"  precision: {precision}",

@@ -53,8 +53,8 @@ _FEWEST = 8
 class Tried:
     """A number of devices with what it can do."""
 
+    run: Run
     group: Group
-    text: str
     question: Instance
     result: DesignResult
 
@@ -92,7 +92,7 @@ def plan(options: Namespace) -> int:
     except InstanceError as error:
         usage("; ".join(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults))
     if options.save is not None:
-        write_whole(options.save, best.text)
+        write_whole(options.save, question_text(best.run, best.group, options.save.parent))
     if options.out is not None:
         write_whole(options.out, to_text(best.result))
     sys.stdout.write(fitted(text))
@@ -159,10 +159,9 @@ def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Wa
 
 def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
     """The fastest plan, whatever the deadline, which is compared with it then."""
-    text = question_text(run, group)
     asked: Instance = read_given(question_text(replace(run, deadline=None), group), "codesign")
-    whole: Instance = read_given(text, "codesign")
-    return Tried(group, text, whole, solve_and_hold(family_of("codesign"), asked, "auto", limits, watch))
+    whole: Instance = read_given(question_text(run, group), "codesign")
+    return Tried(run, group, whole, solve_and_hold(family_of("codesign"), asked, "auto", limits, watch))
 
 
 def _rank(one: Tried, options: Namespace) -> tuple[float, ...]:

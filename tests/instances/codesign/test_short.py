@@ -1,6 +1,7 @@
 """Questions that a command line writes: models, devices, counts and what is usual where nothing is said."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -104,4 +105,6 @@ def test_a_device_is_known_by_the_beginning_of_its_name() -> None:
 
 
 def test_a_path_is_quoted_so_that_it_stays_one_value() -> None:
-    assert 'config: "a: b/config.json"' in question_text(Run("a: b/config.json", context=64), Group(8, "h100-sxm"))
+    run, group = Run("a: b/config.json", context=64), Group(8, "h100-sxm")
+    assert 'config: "a: b/config.json"' in question_text(run, group)
+    assert 'config: "../../a: b/config.json"' in question_text(run, group, Path("kept/here")), "of a question that is saved elsewhere"
