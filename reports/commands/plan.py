@@ -46,7 +46,7 @@ _OPTIONS = {
 }
 """Options by the keys of the question that they write."""
 _FEWEST = 8
-"""Devices from which on fewer are tried: a node."""
+"""Devices of a node: only whole ones are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ def _run_of(options: Namespace) -> Run:
     deadline, rent = options.deadline, options.rent
     if rent is not None:
         _read("--rent", lambda text: parse_quantity(_dollars(text), "money"), rent)
+    if deadline is not None and deadline.strip().isdecimal():
+        raise ValueError(f"--deadline: {deadline} has no unit (write {deadline.strip()}d for days)")
     _read("--deadline", seconds_of_deadline, deadline)
     if tokens is None and (deadline or rent):
         raise ValueError(
@@ -149,7 +151,7 @@ def _dollars(rent: str) -> str:
 def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Watch) -> Iterator[Tried]:
     """The devices, and where fewer may do fewer of them, the fewest first."""
     counts = [group.count]
-    while options.mode != "fastest" and counts[-1] % 2 == 0 and counts[-1] > _FEWEST:
+    while options.mode != "fastest" and counts[-1] % (2 * _FEWEST) == 0:  # half of them are whole nodes
         counts.append(counts[-1] // 2)
     for count in reversed(counts) if options.mode == "fewest" else counts:
         yield (one := _solved(run, replace(group, count=count), limits, watch))

@@ -797,7 +797,8 @@ def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
     if low < high:
         least, most = goal.money(low), goal.money(high)
         paid = f" and {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
-        words.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}{paid}")
+        late = ", which may miss the deadline" if goal.seconds(step_time) <= goal.deadline < goal.seconds(high) else ""
+        words.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}{paid}{late}")
     return " · ".join([*words, f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"])
 
 

@@ -66,6 +66,7 @@ def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
     ("arguments", "message"),
     [
         (["--deadline", "9d"], "--deadline: the length of the run is needed with it"),
+        (["--tokens", "1T", "--deadline", "30"], "--deadline: 30 has no unit (write 30d for days)"),
         (["--tokens", "many"], "--tokens: 'many' is no count"),
         (["--cheapest"], "--cheapest: the price of a device and an hour is needed"),
         (["--tokens", "1T", "--deadline", "soon"], "--deadline: 'soon'"),
@@ -106,3 +107,13 @@ def test_a_data_frame_needs_a_package_that_makes_them(monkeypatch: pytest.Monkey
     monkeypatch.setattr("crossopt.reports.api.find_spec", lambda name: None)
     with pytest.raises(RefusedError, match="needs pandas or polars"):
         answer.to_frame()
+
+
+def test_only_whole_nodes_are_tried_and_a_likely_delay_is_said(capsys: Captured) -> None:
+    """24 devices are three nodes: half of them would be one and a half."""
+    assert main(["plan", "gpt3-125m", "--gpus", "24xa100-80g", "--batch", "48", "--tokens", "1B", "--fewest", "--deadline", "9d"]) == 0
+    assert "on 24 a100-80g" in capsys.readouterr().out.splitlines()[0]
+    answer = crossopt.plan("gpt3-125m", "8xa100-80g", tokens="10B")
+    days = answer.value * -(-10e9 // (2048 * 2048)) / 86400.0
+    assert main([*SMALL, "--tokens", "10B", "--deadline", f"{days * 1.001:.9f} d"]) == 0
+    assert "which may miss the deadline" in " ".join(capsys.readouterr().out.split())
