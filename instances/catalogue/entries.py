@@ -6,6 +6,7 @@ Constants of kernels alone, which are told by the names of their kinds, stand be
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, field, fields, is_dataclass, replace
 from math import inf, log
+from re import fullmatch
 from typing import Annotated, Any, Final, TypeAlias
 
 from crossopt.crossflow.cost import Prices
@@ -222,6 +223,19 @@ class RangeEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class RentEntry:
+    """A public list price of a rented device."""
+
+    price: Annotated[Money, NonZero(), Bounds(0.0), Doc("of one device per hour")]
+    month: Annotated[str, Doc("when it was listed, such as 2026-09")]
+    source: Annotated[str, Prose(), Doc("the provider, and whether on demand or reserved")]
+
+    def __post_init__(self) -> None:
+        if not fullmatch(r"20[0-9]{2}-(0[1-9]|1[0-2])", self.month):
+            raise ValueError(f"month: {quoted(self.month)} is no month (write year and month, such as 2026-09)")
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceEntry:
     """A device on the market. Omitted figures are derived from the nearest class of devices and reported."""
 
@@ -242,6 +256,7 @@ class DeviceEntry:
     reserved_memory: Annotated[Bytes, Derived(), Doc("reserved by framework, runtime and fragmentation")]
     devices_per_node: Annotated[Positive, Derived(), Doc("devices per node as usually sold")]
     name: Annotated[str | None, Doc("name in results; default: the file's name")] = None
+    rent: Annotated[RentEntry | None, Doc("list price, for runs whose question gives none; it changes no answer but in money")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("source of each figure")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("model constants that differ from the defaults or the class's")] = field(default_factory=dict)
     optimistic: Annotated[Figures, Doc("optimistic constants, as differences: 1 run in 20 is faster")] = field(default_factory=dict)
@@ -456,8 +471,14 @@ def set_text(name: str, entry: DeviceEntry, stack: str | None) -> str:
     if (found := entry.stacks.get(stack or USUAL)) is not None:
         unnamed = "" if stack else ", as no stack is named"
         return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_text(found)}"
-    own = f"{_WITH}{stack}, which has no set of its own there: the device's constants" if stack else ""
+    own = f"{_WITH}{stack}, for which it has no calibration set: the device's constants" if stack else ""
     return f"{name}{own}{_versions(entry.versions)}; {own_text(entry)}"
+
+
+def is_calibrated(entry: DeviceEntry, stack: str | None) -> bool:
+    """Whether the constants for runs of that device and stack were fitted to measured runs there."""
+    found = entry.stacks.get(stack or USUAL)
+    return entry.calibration is not None and not entry.taken_over if found is None else bool(found.rows)
 
 
 def stack_text(entry: StackEntry, *, named: bool = False) -> str:

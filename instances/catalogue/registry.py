@@ -42,7 +42,7 @@ _Sets = tuple[Efficiency, tuple[Efficiency, ...]]
 _SHIPPED: Final = Path(__file__).parents[1]
 _FOLDER: Final = _SHIPPED / "registry"
 _ONE_OF: Final = {"hardware": "device", "technologies": "technology", "workloads": "workload", "instances": "instance"}
-_FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels", "ranges")
+_FITTED: Final = ("efficiency", "optimistic", "pessimistic", "calibration", "versions", "taken_over", "stacks", "kernels", "ranges", "rent")
 """Sections of a device's file that come from measurements, not from a data sheet."""
 
 
@@ -127,8 +127,8 @@ def _plain_name(name: str) -> str:
 
 
 def _figures(entry: object) -> object:
-    """The figures of an entry, without its name and sources."""
-    apart = {"name", "sources", "derived", "like"}
+    """The figures of an entry, without its name, its sources and what it rents for."""
+    apart = {"name", "sources", "derived", "like", "rent"}
     kept = {field.name for field in fields(entry)} & apart if is_dataclass(entry) and not isinstance(entry, type) else set()
     return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
 
@@ -302,7 +302,9 @@ def _device_line(entry: DeviceEntry) -> str:
     capacity, bandwidth = format_quantity(float(entry.dram.capacity), "bytes"), format_quantity(float(entry.dram.bandwidth), "bandwidth")
     derived = f"; derived: {', '.join(words.split()[0] for words in entry.derived)}" if entry.derived else ""
     power = format_quantity(entry.power, "power")
-    return f"{peaks}; {capacity} at {bandwidth}; {power}; nodes of {entry.devices_per_node}; constants: {_where_from(entry)}{derived}"
+    rent = f"; {entry.rent.price:.4g} USD/h ({entry.rent.month})" if entry.rent else ""
+    nodes = f"nodes of {entry.devices_per_node}{rent}"
+    return f"{peaks}; {capacity} at {bandwidth}; {power}; {nodes}; constants: {_where_from(entry)}{derived}"
 
 
 def _where_from(entry: DeviceEntry) -> str:

@@ -1,6 +1,7 @@
 """A question with all names resolved and all figures in SI, its goals and prices, and what was worked out for it a moment ago."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import field, fields, replace
 from functools import wraps
 from math import ceil, inf
@@ -11,6 +12,7 @@ from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Workload
+from crossopt.instances.catalogue.registry import device_given
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 from crossopt.instances.codesign.stacks.table import Machine, Stack
@@ -93,11 +95,13 @@ class Goal:
     budget: float = inf
     """Money for the whole run."""
     rent: float | None = None
-    """Money for a device and an hour."""
+    """Money for a device and an hour: as the question says, else the device's list price in the registry."""
     purchase: Purchase | None = None
     """In place of a rent."""
     lasting: float = 1.0
     """The share of the time that is work which lasts."""
+    rent_source: str = field(default="", compare=False)
+    """Month and provider of a list price; empty where the question gives the rent."""
 
     @property
     def steps(self) -> int:
@@ -147,7 +151,7 @@ def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
     goal, faults = file.goal, []
     if goal is None:
         return []
-    if goal.budget is not None and goal.rent is None and goal.purchase is None:
+    if goal.budget is not None and goal.purchase is None and _rent_of(file)[0] is None:
         remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
         faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
     if goal.by == "slowest" and goal.deadline is None and goal.budget is None:
@@ -225,7 +229,19 @@ def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_n
         )
     failures = failures_of(file.cluster)
     lasting = 1.0 if failures is None else goodput(failures, devices).share
-    return Goal(given.tokens, tokens, devices, given.deadline or inf, given.budget or inf, given.rent, purchase, lasting)
+    rent, source = _rent_of(file)
+    return Goal(given.tokens, tokens, devices, given.deadline or inf, given.budget or inf, rent, purchase, lasting, source)
+
+
+def _rent_of(file: CodesignFile) -> tuple[float | None, str]:
+    """The rent of a device and an hour that the question gives, else its list price with month and provider; none for purchases."""
+    goal, listed = file.goal, None
+    if goal is not None and goal.rent is None and goal.purchase is None and file.hardware is not None:
+        with suppress(ValueError):  # an unknown device is reported where it is read
+            listed = device_given(file.hardware)[0].rent
+    if listed is not None:
+        return listed.price, f"list price of {listed.month}: {listed.source}"
+    return (None if goal is None else goal.rent), ""
 
 
 def failures_of(cluster: ClusterSection) -> Failures | None:
@@ -326,6 +342,8 @@ class Instance:
     """Derived figures of the device and their source."""
     priced_by: str = field(default="", compare=False)
     """Description of the calibration set: stack, versions and provenance."""
+    calibrated: bool = field(default=True, compare=False)
+    """Whether measured runs of the stack on the device, where that is bought, fitted the constants."""
     reserve_given: bool = False
     """Whether the question states the reserved memory of each device."""
     goal: Goal | None = None

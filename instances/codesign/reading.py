@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.hardware import Budget, Efficiency, Hardware, Memory
 from crossopt.crossflow.workload import Precision, Transformer, Workload
-from crossopt.instances.catalogue.entries import CONSTANTS, constant_fault, derived_text
+from crossopt.instances.catalogue.entries import CONSTANTS, constant_fault, derived_text, is_calibrated
 from crossopt.instances.catalogue.known_runs import is_inside
 from crossopt.instances.catalogue.registry import (
     build_device,
@@ -110,6 +110,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         ceilings=ceilings_of(file, goal),
         derived=derived_text(device_given(file.hardware)[0]) if file.hardware is not None else "",
         priced_by=_priced_by(file, stack),
+        calibrated=file.hardware is None or is_calibrated(device_given(file.hardware)[0], file.launcher),
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
         others=_others(file, levels, ranges, report),

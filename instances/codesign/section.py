@@ -231,8 +231,8 @@ class GoalSection:
 
     tokens: Annotated[float, Bounds(1.0), Doc("total number of training tokens, such as 15e12")]
     deadline: Annotated[Duration | None, Doc("longest duration of the run")] = None
-    budget: Annotated[Money | None, Doc("highest cost of the run; needs `rent` or `purchase`")] = None
-    rent: Annotated[Money | None, Doc("of one device per hour")] = None
+    budget: Annotated[Money | None, Doc("highest cost of the run; needs a rent or `purchase`")] = None
+    rent: Annotated[Money | None, Doc("of one device per hour; default: its list price, where the registry has one")] = None
     purchase: Annotated[PurchaseSection | None, Doc("instead of `rent`: purchased devices and electricity")] = None
     by: Annotated[
         Literal["central", "slowest"],

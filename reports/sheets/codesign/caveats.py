@@ -18,6 +18,7 @@ from crossopt.reports.sheets.amounts import count_of
 from crossopt.reports.sheets.sheet import Column, Section, Table
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, DesignResult, candidate_in, space_in
 
+PRICED_BY: Final = "priced by"
 _OF_TENSOR_RANKS, _OF_REPLICAS = ("sequence_parallel", "tensor_exchange"), ("zero", "overlap")
 """Settings that recipes of every stack have on, and that are off where a question does not name them."""
 
@@ -119,7 +120,7 @@ def shared_links(context: Context) -> Note | None:
 
 def priced_by(context: Context) -> Note | None:
     """Which constants priced the design."""
-    return _note("priced by", context.question.priced_by)
+    return _note(PRICED_BY, context.question.priced_by)
 
 
 def above_published(context: Context) -> Note | None:

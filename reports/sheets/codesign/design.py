@@ -34,7 +34,7 @@ from crossopt.reports.facts.repriced import doubt_text, likely_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import above, count_of, digits, digits_below, seconds_of, shown, time_of
-from crossopt.reports.sheets.codesign.caveats import BRIEF, Context, Note, caveats_section, context_of, unnamed_text
+from crossopt.reports.sheets.codesign.caveats import BRIEF, PRICED_BY, Context, Note, caveats_section, context_of, priced_by, unnamed_text
 from crossopt.reports.sheets.sheet import (
     FULL,
     Bar,
@@ -109,6 +109,13 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
 def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     """The same of an answer; nothing where no run is asked about."""
     return "" if instance.goal is None else goal_text(instance.goal, evaluation.step_time, evaluation.likely)
+
+
+def rent_text(goal: Goal | None) -> str:
+    """What a device rents for, and by whose list; nothing where nothing is rented."""
+    if goal is None or goal.rent is None or goal.purchase is not None:
+        return ""
+    return f"{goal.rent:,.4g} USD per device and hour, {goal.rent_source or 'as given'}"
 
 
 def days_of(seconds: float) -> str:
@@ -430,6 +437,7 @@ def estimates(context: Context) -> Pairs:
     said = (
         ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
         ("whole run", run_text(question, context.evaluation)),
+        ("rent", rent_text(question.goal)),
         ("with failures", lasting_text(question, context.evaluation)),
         ("price", bill_text(bill) if bill else ""),
     )
@@ -762,6 +770,7 @@ def brief_of(context: Context) -> Pairs:
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
         ("speed", _speed(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
+        ("rent", rent_text(question.goal)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
         ("limits", _full(context) if free else ""),
@@ -850,14 +859,16 @@ def _designs_proved(result: DesignResult) -> int:
 
 
 def _doubts(context: Context) -> list[Note]:
-    """The caveats that matter most, of those that apply."""
+    """The caveats that matter most, of those that apply; always that no measured run fitted the constants."""
     found: list[Note] = []
     for caveat in BRIEF:
         note = caveat(context) if len(found) < _DOUBTS else None
         found += [note] if note is not None else []
-    return found
+    last = None if context.question.calibrated else priced_by(context)
+    return [*found, last] if last is not None and last not in found else found
 
 
 def first_clause(note: Note) -> str:
-    """A caveat up to its first semicolon; the whole of it is on the long sheet."""
-    return note.text.partition("; ")[0]
+    """A caveat up to its first semicolon, of constants with their origin; the whole of it is on the long sheet."""
+    clauses = note.text.split("; ")
+    return "; ".join(clauses[: 1 + (note.label == PRICED_BY)])

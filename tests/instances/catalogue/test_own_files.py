@@ -59,6 +59,16 @@ def test_a_figure_of_the_file_counts(folder: Path) -> None:
     assert (value_of(instance) or 0.0) < (value_of(read_instance(ladder()["tiny"])) or 0.0)
 
 
+def test_a_rent_of_the_file_counts_and_is_no_figure_of_the_device(folder: Path) -> None:
+    path, goal = folder / "chips" / "mine.yaml", ("goal={tokens: 1e9}",)
+    path.write_text(f"name: a100-80g\n{DEVICE}".replace("price: 2.79 USD", "price: 0.5 USD"), encoding="utf-8")
+    instance = read_instance(folder / "fixed.yaml", goal)
+    assert (instance.hardware.name, instance.goal and instance.goal.rent) == ("a100-80g", 0.5)  # type: ignore[union-attr]
+    path.write_text(DEVICE.replace("month: 2026-09", "month: September"), encoding="utf-8")
+    with pytest.raises(InstanceError, match="'September' is no month"):
+        read_instance(folder / "fixed.yaml", goal)
+
+
 @pytest.mark.parametrize(
     ("name", "changed", "called"),
     [

@@ -77,8 +77,8 @@ def test_names_are_sorted_and_every_entry_has_a_description() -> None:
 def test_descriptions_say_what_an_entry_is() -> None:
     assert dict(descriptions("workloads"))["llama2-7b"] == "6.738e9 weights: 32 layers of 4096, sequence 4096"
     assert dict(descriptions("workloads"))["gemm-4096"] == "matrix product: 4096 x 4096 by 4096 x 4096"
-    line = "fp32 15.7 TFLOP/s, fp16 125 TFLOP/s; 32 GiB at 900 GB/s; 300 W; nodes of 8; constants: taken over from a100-80g"
-    assert dict(descriptions("hardware"))["v100-32g"] == line
+    line = "fp32 15.7 TFLOP/s, fp16 125 TFLOP/s; 32 GiB at 900 GB/s; 300 W; nodes of 8; 3.9 USD/h (2024-06); "
+    assert dict(descriptions("hardware"))["v100-32g"] == line + "constants: taken over from a100-80g"
 
 
 def test_the_ladder_lists_the_instances_beside_the_package() -> None:
@@ -139,6 +139,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
             "calibration",
             "derived",
             "like",
+            "rent",
             "versions",
             "taken_over",
         }

@@ -6,6 +6,7 @@ from math import inf
 import pytest
 
 from crossopt.crossflow.goodput import Failures, goodput
+from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.codesign.instance import Goal, Purchase
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
@@ -222,12 +223,13 @@ def test_the_smallest_cluster_that_is_done_in_time_is_found() -> None:
         ("{tokens: 1e9, rent: 2 USD, purchase: {device: 9e3 USD}}", "goal.purchase: devices are rented or bought, here they are both"),
         ("{tokens: 1e9, purchase: {node: 9e3 USD}}", "goal.purchase.device: this key is missing"),
         ("{tokens: 1e9, budget: 5 USD}", "goal.budget: what a run costs needs the rent"),
+        ("{tokens: 1e9, rent: 0 USD}", "goal.rent: zero is no figure to work with"),
         ("{tokens: 1e9, deadline: 0 d}", "goal.deadline: zero is no figure to work with"),
     ],
 )
 def test_a_goal_without_sense_is_refused(goal: str, message: str) -> None:
     with pytest.raises(InstanceError) as refused:
-        read_question(asked(goal))
+        read_question(asked(goal, "hardware=trainium2"))  # of which no rent is known
     assert message in str(refused.value)
 
 
@@ -235,3 +237,35 @@ def test_several_workloads_have_no_goal() -> None:
     with pytest.raises(InstanceError) as refused:
         read_again({"text": TWO + "\ngoal: {tokens: 1e9}\n", "source": "question.yaml", "settings": []}, "codesign")
     assert "goal: a whole run is one workload's" in str(refused.value)
+
+
+def test_a_run_takes_the_list_price_of_its_device_where_the_question_gives_no_rent() -> None:
+    listed = device("a100-80g").rent
+    assert listed is not None
+    plain = read_question(asked("{tokens: 1e9}")).goal
+    assert plain is not None
+    assert (plain.rent, plain.rent_source) == (listed.price, f"list price of {listed.month}: {listed.source}")
+    assert plain.money(2.0) == pytest.approx(8 * listed.price * plain.seconds(2.0) / 3600.0, rel=1e-15)
+    given = read_question(asked("{tokens: 1e9, rent: 2 USD}")).goal
+    bought = read_question(asked("{tokens: 1e9, purchase: {device: 9e3 USD}}")).goal
+    none = read_question(asked("{tokens: 1e9}", "hardware=trainium2")).goal
+    assert [(goal.rent, goal.rent_source) for goal in (given, bought, none) if goal] == [(2.0, ""), (None, ""), (None, "")]
+    limited = read_question(asked("{tokens: 1e9, budget: 100 USD}"))
+    assert limited.budget.step_time == Goal(1e9, 64 * 2048, 8, budget=100.0, rent=listed.price).step_time
+
+
+def test_an_answer_says_which_rent_it_counts_and_of_when() -> None:
+    listed = device("a100-80g").rent
+    assert listed is not None
+    for goal, words in (("{tokens: 1e9}", f"list price of {listed.month}: {listed.source}"), ("{tokens: 1e9, rent: 2 USD}", "as given")):
+        question = read_question(asked(goal))
+        result = answered(question, "exhaustive")
+        for verbose in (False, True):
+            assert words in " ".join(text_of("codesign", question, result, verbose=verbose).split())
+
+
+@pytest.mark.parametrize("name", names("hardware"))
+def test_a_registered_rent_has_a_provider_and_a_month(name: str) -> None:
+    listed = device(name).rent
+    assert (listed is None) == (name == "trainium2")
+    assert listed is None or (0.5 < listed.price < 20.0 and "2023-01" <= listed.month <= "2026-11" and listed.source)

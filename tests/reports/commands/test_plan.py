@@ -21,7 +21,7 @@ def test_a_verdict_has_a_plan_a_proof_doubts_and_what_to_do_next(capsys: Capture
     assert main([*SMALL, *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split()[0] for line in lines if line.startswith("  ") and line[2:3].strip()]
-    assert rows[:5] == ["plan", "step", "speed", "run", "memory"]
+    assert rows[:6] == ["plan", "step", "speed", "run", "rent", "memory"]
     assert rows[-1] == "next"
     assert "proof" in rows
     assert len(lines) <= 26
