@@ -8,6 +8,7 @@ monotone as well. The one exception is `bundles` at fixed throughput: matrix til
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -67,8 +68,12 @@ class Product:
         return 2.0 * self.count * self.rows * self.depth * self.columns
 
 
-def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Cost:
-    """Cost of a (batched) matrix product with operands in DRAM.
+Distinct: TypeAlias = tuple[Real, Real, Real]
+"""Shares of the entries of A, B and C that are different values in DRAM: below 1 where the windows of a convolution overlap."""
+
+
+def product_cost(product: Product, value_bytes: float, hardware: Hardware, distinct: Distinct | None = None) -> Cost:
+    """Cost of a (batched) matrix product with operands in DRAM, all of whose entries are different values unless `distinct` says so.
 
     Tiles of the L1 are no larger than those whose sums the registers keep. Where the kernel's own traffic through L1 is known, L1 and
     registers must feed the arithmetic while it runs: their rate counts for as much as the peak does, `efficiency.matrix`.
@@ -76,7 +81,7 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware) -> Co
     efficiency = hardware.efficiency
     elements = value_bytes * product.count
     share = efficiency.resident / value_bytes
-    dram = elements * reloads(product, share * hardware.l2.capacity)
+    dram = elements * _dram_reloads(product, share * hardware.l2.capacity, distinct)
     l2 = elements * reloads(product, np.minimum(share * hardware.l1.capacity / hardware.bundles, hardware.tile))
     if hardware.l1_traffic:
         l1, fed = product.flops * hardware.l1_traffic, efficiency.matrix
@@ -244,6 +249,22 @@ def _reloads(product: Product, room: Real) -> Real:
     weight_stays = _tile_reloads(work, 2.0 * work, columns, depth, room) + (depth - rows) * columns
     input_stays = _tile_reloads(work, 2.0 * work, rows, depth, room) + (depth - columns) * rows
     return np.minimum(np.minimum(output_stays, weight_stays), input_stays)
+
+
+def _dram_reloads(product: Product, room: Real, distinct: Distinct | None) -> Real:
+    """As `reloads`, with entries that are equal values read and written once by each tile; the same bits where all differ."""
+    plain = reloads(product, room)
+    if distinct is None:
+        return plain
+    first, second, result = distinct
+    rows, depth, columns = product.rows, product.depth, product.columns
+    work = rows * depth * columns
+    a, b, c = first * (rows * depth), second * (depth * columns), result * (rows * columns)
+    output_stays = _tile_reloads(first * work, second * work, columns, rows, room) + c
+    weight_stays = _tile_reloads(first * work, 2.0 * result * work, columns, depth, room) + (b - c)
+    input_stays = _tile_reloads(second * work, 2.0 * result * work, rows, depth, room) + (a - c)
+    least = np.minimum(np.minimum(output_stays, weight_stays), input_stays)
+    return np.where(np.equal(first, 1.0) & np.equal(second, 1.0) & np.equal(result, 1.0), plain, least)
 
 
 def _tile_reloads(first: Real, second: Real, width: Real, height: Real, room: Real) -> Real:
