@@ -6,44 +6,33 @@
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from crossopt.crossflow.hardware import Efficiency
 from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, ModelEntry, TechnologyEntry, range_of
-from crossopt.instances.codesign.section import CodesignFile
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.json_schema import json_schema, reference, table, units
-from crossopt.instances.network.collective import CollectiveFile
-from crossopt.instances.network.question import NetworkFile
-from crossopt.instances.network.synthesis import SynthesisFile
-from crossopt.instances.placement.question import PlacementFile
-from crossopt.instances.sharding.question import ShardingFile
-from crossopt.instances.stages.chain import ChainFile
-from crossopt.instances.stages.pipedream import PipedreamFile
-from crossopt.instances.stages.piper import PiperFile
-from crossopt.instances.studies.study import StudyFile
-from crossopt.instances.traces.benchmark import BenchmarkFile
-from crossopt.instances.traces.whatif import WhatIfFile
+from crossopt.instances.kinds import KINDS
 
-FORMS: Final[Mapping[str, type[Any]]] = {
-    "codesign": CodesignFile,
-    "placement": PlacementFile,
-    "sharding": ShardingFile,
-    "network": NetworkFile,
-    "collective": CollectiveFile,
-    "synthesis": SynthesisFile,
-    "what-if": WhatIfFile,
-    "benchmark": BenchmarkFile,
-    "chain": ChainFile,
-    "pipedream": PipedreamFile,
-    "piper": PiperFile,
-    "study": StudyFile,
-    "device": DeviceEntry,
-    "technology": TechnologyEntry,
-    "model": ModelEntry,
-}
+
+def _of_questions() -> dict[str, type[Any]]:
+    """The form of each problem type: the dataclass in the module of its question whose `kind` can only be its name."""
+    found = dict[str, type[Any]]()
+    for kind, row in KINDS.items():
+        declared = vars(import_module(row.file or row.question)).values()
+        (found[kind],) = {form for form in declared if isinstance(form, type) and is_dataclass(form) and _kind_of(form) == Literal[kind]}
+    return found
+
+
+def _kind_of(form: type[Any]) -> object:
+    """The declared values of `kind`, without its marks; None of a form without it."""
+    return next((get_args(field.type)[0] for field in fields(form) if field.name == "kind" and get_args(field.type)), None)
+
+
+FORMS: Final[Mapping[str, type[Any]]] = {**_of_questions(), "device": DeviceEntry, "technology": TechnologyEntry, "model": ModelEntry}
 """Forms of YAML files: a question of each kind, or an entry of a registry."""
 
 

@@ -21,6 +21,8 @@ class Kind:
     """What the question is about, in words."""
     question: str
     """The module whose `read` turns a `Written` into a question, and whose `size_of` describes its size."""
+    file: str = ""
+    """The module with the form of the file, a dataclass with `kind`, where it is another one."""
     author: tuple[str, ...] = ()
     """The key of a YAML question that names another tool's file; that file alone is a short form of such a question."""
     digest: bool = False
@@ -47,6 +49,7 @@ KINDS = {
     "codesign": Kind(
         "joint designs",
         "crossopt.instances.codesign.question",
+        "crossopt.instances.codesign.section",
         family="crossopt.solvers.codesign.family",
         shown=f"{_SHEETS}.codesign.several",
         commands=f"{_COMMANDS}.codesign",
@@ -58,7 +61,7 @@ KINDS = {
     "piper": Kind(
         "stages with replicas and splits",
         "crossopt.instances.stages.piper",
-        ("file",),
+        author=("file",),
         family="crossopt.solvers.stages.piper.family",
         shown=f"{_SHEETS}.stages:piper_sheet",
         options=_same("bandwidth", "devices", "memory", "microbatches", "time_unit", "without"),
@@ -66,7 +69,7 @@ KINDS = {
     "pipedream": Kind(
         "stages of a profile",
         "crossopt.instances.stages.pipedream",
-        ("file",),
+        author=("file",),
         family="crossopt.solvers.stages.pipedream.family",
         shown=f"{_SHEETS}.stages:pipedream_sheet",
         options=_same("bandwidth", "compatible", "compression", "devices", "memory", "straight"),
@@ -74,7 +77,7 @@ KINDS = {
     "placement": Kind(
         "operators of a graph on devices",
         "crossopt.instances.placement.question",
-        ("graph", "file"),
+        author=("graph", "file"),
         family="crossopt.solvers.placement.family",
         shown=f"{_SHEETS}.placement",
         commands="crossopt.reports.commands.placement",
@@ -113,14 +116,14 @@ KINDS = {
     "sharding": Kind(
         "strategies of operators",
         "crossopt.instances.sharding.question",
-        ("file",),
+        author=("file",),
         digest=True,
         family="crossopt.solvers.sharding.family",
         shown=f"{_SHEETS}.sharding",
         commands="crossopt.reports.commands.sharding",
         options={"memory": "limit"},
     ),
-    "study": Kind("studies", "", commands=f"{_COMMANDS}.compare"),
+    "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }
 """Problem types by the value of `kind`; a file without it is a joint-design question."""
 STANDARD_INPUT = Path("-")
