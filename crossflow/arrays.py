@@ -50,6 +50,6 @@ def _codes(column: Whole) -> tuple[Whole, Whole]:
     present = np.zeros(top + 1, bool)
     present[column] = True
     values = np.flatnonzero(present)
-    place = np.zeros(top + 1, np.int64)
-    place[values] = np.arange(len(values))
-    return values, place[column]
+    index_of = np.zeros(top + 1, np.int64)
+    index_of[values] = np.arange(len(values))
+    return values, index_of[column]

@@ -53,17 +53,17 @@ def anywhere(spread: Spread) -> Spread:
 
 def each(change: Callable[..., Real], *spreads: Spread) -> Spread:
     """The spread whose ranks, reaches and gaps are `change` of the corresponding entries of the given spreads."""
-    return Spread(*(map(change, *parts) for parts in zip(*((one, one.reaches, one.gaps) for one in spreads), strict=True)))
+    return Spread(*(map(change, *parts) for parts in zip(*((spread, spread.reaches, spread.gaps) for spread in spreads), strict=True)))
 
 
-def together(one: Spread, other: Spread) -> Spread:
+def together(inner: Spread, outer: Spread) -> Spread:
     """The product of two spreads: the one that spans more is laid around the other."""
-    counts = (here * there for here, there in zip(one, other, strict=True))
-    return Spread(counts, map(np.maximum, one.reaches, other.reaches), map(np.maximum, one.gaps, other.gaps))
+    counts = (here * there for here, there in zip(inner, outer, strict=True))
+    return Spread(counts, map(np.maximum, inner.reaches, outer.reaches), map(np.maximum, inner.gaps, outer.gaps))
 
 
-def either(choice: Mask, one: Spread, other: Spread) -> Spread:
-    return each(lambda here, there: np.asarray(np.where(choice, here, there), np.float64), one, other)
+def either(choice: Mask, chosen: Spread, otherwise: Spread) -> Spread:
+    return each(lambda here, there: np.asarray(np.where(choice, here, there), np.float64), chosen, otherwise)
 
 
 # Collectives over several axes of a torus at once: the data are cut into parts, and each part visits the axes in another order.
@@ -91,10 +91,10 @@ def fastest(levels: Sequence[Axis], linked: Sequence[bool], evenly: Real) -> Rea
         in_turn = in_turn + (waits + sends)
     least = in_turn
     for run in _runs(linked):
-        others = [place for place in range(len(levels)) if place not in run]
+        others = [level for level in range(len(levels)) if level not in run]
         beside: Real = 0.0
-        for place in others:
-            beside = beside + (levels[place][0] + levels[place][1])
+        for level in others:
+            beside = beside + (levels[level][0] + levels[level][1])
         for count in range(2, len(run) + 1):
             for first in combinations(run, count):
                 least = np.minimum(least, beside + _at_once(levels, run, first))
@@ -104,9 +104,9 @@ def fastest(levels: Sequence[Axis], linked: Sequence[bool], evenly: Real) -> Rea
 def _runs(linked: Sequence[bool]) -> Iterator[list[int]]:
     """Consecutive levels joined by links, where there are several."""
     run = list[int]()
-    for place, one in enumerate((*linked, False)):
-        if one:
-            run.append(place)
+    for level, is_linked in enumerate((*linked, False)):
+        if is_linked:
+            run.append(level)
         else:
             if len(run) > 1:
                 yield run
@@ -117,8 +117,8 @@ def _at_once(levels: Sequence[Axis], run: Sequence[int], first: Sequence[int]) -
     """Some axes of a run at once, then the others in sequence."""
     passed: dict[int, Real] = {}
     ranks: Real = 1.0
-    for place in run:
-        passed[place], ranks = ranks, ranks * levels[place][2]
+    for level in run:
+        passed[level], ranks = ranks, ranks * levels[level][2]
     time: Real = 0.0
     for stage in range(len(first)):
         longest: Real = 0.0
@@ -126,17 +126,17 @@ def _at_once(levels: Sequence[Axis], run: Sequence[int], first: Sequence[int]) -
             order = [first[(part + step) % len(first)] for step in range(stage + 1)]
             waits, sends, _ = levels[order[-1]]
             share = passed[order[-1]] / len(first)
-            for place in order[:-1]:
-                share = share / levels[place][2]
+            for level in order[:-1]:
+                share = share / levels[level][2]
             longest = np.maximum(longest, waits + sends * share)
         time = time + longest
     done: Real = 1.0
-    for place in first:
-        done = done * levels[place][2]
-    for place in run:
-        if place not in first:
-            waits, sends, count = levels[place]
-            time, done = time + (waits + sends * (passed[place] / done)), done * count
+    for level in first:
+        done = done * levels[level][2]
+    for level in run:
+        if level not in first:
+            waits, sends, count = levels[level]
+            time, done = time + (waits + sends * (passed[level] / done)), done * count
     return time
 
 
@@ -361,7 +361,7 @@ def all_to_all(size: Real, members: Members) -> Exchange:
     return tuple(traffic)
 
 
-def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) -> Exchange:
+def all_to_all_once(size: Real, members: Members, remaining: Callable[[Real], Real]) -> Exchange:
     """All-to-all that sends copies for one unit of the innermost level once and distributes them inside (DeepEP, DeepSeek-AI 2025).
 
     Inside, the copies for one rank travel as one, too. `kept(n)` is the share of the bytes that remains if a token's copies for each
@@ -371,9 +371,9 @@ def all_to_all_once(size: Real, members: Members, kept: Callable[[Real], Real]) 
     for count in members:
         total = total * count
     inside, reaches = members[0], reaches_of(members)
-    handed = (inside - 1.0) / inside * size * kept(total)
+    handed = (inside - 1.0) / inside * size * remaining(total)
     traffic = [Traffic(np.minimum(inside - 1.0, 1.0), inside - 1.0, handed, inside, "handed", reaches[0])]
-    left = size * kept(total / members[0])
+    left = size * remaining(total / members[0])
     for count, reach in zip(members[1:], reaches[1:], strict=True):
         up_to = inside * count
         traffic.append(Traffic(np.minimum(count - 1.0, 1.0), up_to - inside, (up_to - inside) / total * left, count, "exchange", reach))

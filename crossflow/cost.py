@@ -97,12 +97,12 @@ def enough_of(needed: Real, spare: Real, works: Real) -> Real:
 def good_share(prices: Prices, made: Made) -> Real:
     """Share of good dies with equal shares of all areas; bounded from below so that prices stay finite."""
     density, clustering, dies = prices.defect_density, prices.clustering, made.dies
-    whole = die_yield(made.die_area / dies, density, clustering)
+    flawless = die_yield(made.die_area / dies, density, clustering)
     if not np.any(made.needed):
-        return whole
+        return flawless
     works = die_yield(made.bundle, density, clustering)
     spared = die_yield(made.rest / dies, density, clustering) * enough_of(made.needed / dies, np.floor(made.spare / dies), works)
-    return np.where(np.greater(made.needed, 0.0), np.maximum(spared, _LEAST), whole)[()]
+    return np.where(np.greater(made.needed, 0.0), np.maximum(spared, _LEAST), flawless)[()]
 
 
 def device_price(prices: Prices, made: Made) -> Real:

@@ -58,13 +58,13 @@ class Row:
 
     def longer(self) -> Real:
         """Longer side of one die in metres, at the largest aspect ratio."""
-        one = self.die_area / self.dies
-        return np.maximum(np.sqrt(one), np.minimum(LONGEST, np.sqrt(SLENDER * one)))
+        area = self.die_area / self.dies
+        return np.maximum(np.sqrt(area), np.minimum(LONGEST, np.sqrt(SLENDER * area)))
 
     def shorter(self) -> Real:
         """Shorter side of one die in metres. Neither side shrinks as computed when the die grows."""
-        one = self.die_area / self.dies
-        return np.minimum(np.sqrt(one), np.maximum(one / LONGEST, np.sqrt(one / SLENDER)))
+        area = self.die_area / self.dies
+        return np.minimum(np.sqrt(area), np.maximum(area / LONGEST, np.sqrt(area / SLENDER)))
 
 
 def count(budget: Real, unit: Real) -> Real:
@@ -138,10 +138,10 @@ def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
         middle = np.minimum(np.floor((low + high) / 2.0) + 1.0, high)
         holds = fits(2.0 * middle)
         low, high = np.where(holds, middle, low), np.where(holds, high, middle - 1.0)
-    held = np.where(low > 0.0, 2.0 * low, np.where(fits(1.0), 1.0, 0.0))
+    stacks = np.where(low > 0.0, 2.0 * low, np.where(fits(1.0), 1.0, 0.0))
     open_dies = np.not_equal(small.dies, large.dies) & np.isfinite(package_area)
     unknown = np.where(np.less(small.dies, large.dies), 0.0, np.inf)
-    return np.where(open_dies, unknown, held * small.dies)[()]
+    return np.where(open_dies, unknown, stacks * small.dies)[()]
 
 
 def _box(stack: Stack, stacks: Real, row: Row) -> Real:

@@ -69,13 +69,13 @@ def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     A cap is one kernel more in each direction, of two and of three passes over the single-precision logits.
     """
     tokens = ranks.tokens(model)
-    words = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
-    product = Product(tokens, float(model.hidden), words)
+    vocabulary = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
+    product = Product(tokens, float(model.hidden), vocabulary)
     [backward] = trained_costs((product,), model, model.activation_bytes, hardware)
     cost = product_cost(product, model.activation_bytes, hardware) + backward
-    cost = cost + _loss(tokens * words, model, hardware)
+    cost = cost + _loss(tokens * vocabulary, model, hardware)
     if model.logit_cap:
-        cost = cost + stream_cost(4.0 * 5.0 * tokens * words, 8.0 * tokens * words, hardware, 2.0)
+        cost = cost + stream_cost(4.0 * 5.0 * tokens * vocabulary, 8.0 * tokens * vocabulary, hardware, 2.0)
     return cost + Cost(_one_head_exchange(model, ranks, hardware), 0.0, 0.0)
 
 

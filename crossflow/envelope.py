@@ -195,10 +195,10 @@ def _at_most(technology: Technology, best: Architecture, level: str, voltage: Re
 def _most_drawn(busy: Activity, most: Split, upmost: Architecture, links: Real) -> Real:
     """Upper bound of the watts of all parts together: of each its share of its power, or the most that its bytes take."""
     moving = [name for name in MEMORIES if busy.paced and not (name == "dram" and busy.streams)]
-    drawn: Real = 0.0 if busy.paced else busy.l2 * links
+    watts: Real = 0.0 if busy.paced else busy.l2 * links
     for name in PARTS:
-        drawn = drawn + (upmost.moved(name, busy) if name in moving else getattr(busy, name) * getattr(most.powers, name))
-    return drawn
+        watts = watts + (upmost.moved(name, busy) if name in moving else getattr(busy, name) * getattr(most.powers, name))
+    return watts
 
 
 def _equal(least: Split, most: Split) -> Mask:
@@ -209,7 +209,7 @@ def _equal(least: Split, most: Split) -> Mask:
         for record, kind in (("areas", Parts), ("powers", Parts), ("edges", Edges))
         for field in fields(kind)
     ]
-    return np.asarray(reduce(np.logical_and, (np.equal(one, other) for one, other in pairs)))
+    return np.asarray(reduce(np.logical_and, (np.equal(figure, counterpart) for figure, counterpart in pairs)))
 
 
 def core_counts(core: CoreTechnology, least: Split, most: Split) -> tuple[Real, Real]:
@@ -252,8 +252,8 @@ def _sram(technology: Technology, least: Split, most: Split, level: str, cores: 
     alive = sram_static_power(sram, least_banks)
     best = sram_of(sram, most_banks, cores.fewest, getattr(most.powers, level), alive, cores.fastest, taken)
     same = (least_banks == most_banks) & np.equal(cores.fewest, cores.bundles)
-    drawn = sram_most_power(sram, np.maximum(least_banks, 1.0), alive, cores.slowest, taken)
-    power = np.minimum(np.minimum(getattr(least.powers, level), drawn), best.power)
+    peak = sram_most_power(sram, np.maximum(least_banks, 1.0), alive, cores.slowest, taken)
+    power = np.minimum(np.minimum(getattr(least.powers, level), peak), best.power)
     return replace(best, area=best.area * np.where(same, 1.0, 0.0), power=power)
 
 

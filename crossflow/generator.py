@@ -350,13 +350,13 @@ def paced(technology: Technology, stacks: Dram, l2_bandwidth: Real) -> Dram:
     slowed, frequency = bandwidth < stacks.bandwidth, 8.0 * bandwidth / np.maximum(stacks.links, 1.0)
     voltage = np.minimum(voltage_at(dram, frequency), stacks.voltage)
     supply = voltage / dram.nominal_voltage
-    drawn = stacks.static + dram.energy_per_bit * (supply * supply) * (stacks.links * frequency)
+    watts = stacks.static + dram.energy_per_bit * (supply * supply) * (stacks.links * frequency)
     return replace(
         stacks,
         bandwidth=bandwidth,
         frequency=np.where(slowed, frequency, stacks.frequency)[()],
         voltage=np.where(slowed, voltage, stacks.voltage)[()],
-        power=np.where(slowed, np.minimum(stacks.power, drawn), stacks.power)[()],
+        power=np.where(slowed, np.minimum(stacks.power, watts), stacks.power)[()],
     )
 
 

@@ -204,9 +204,9 @@ def _again(forward: Pass, modules: int) -> Pass:
     latents = forward.latents if modules & UP_PROJECTIONS else NOTHING
     turn = forward.turn if modules & (DENSE_PART | SHARED_EXPERTS | EXPERTS) else NOTHING
     routed, waits = (forward.routed, forward.open) if modules & EXPERTS else (NOTHING, 0.0)
-    whole, energy = forward.redone or forward, latents.energy + turn.energy + routed.energy + around.energy
-    gathered = np.minimum(latents.time + turn.time, whole.tensor)
-    return Pass(work, core, gathered, around, routed.time, np.minimum(energy, whole.energy), open=waits)
+    redone, energy = forward.redone or forward, latents.energy + turn.energy + routed.energy + around.energy
+    gathered = np.minimum(latents.time + turn.time, redone.tensor)
+    return Pass(work, core, gathered, around, routed.time, np.minimum(energy, redone.energy), open=waits)
 
 
 def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
@@ -225,7 +225,7 @@ def _without_the_last(forward: Pass, named: Sequence[tuple[str, Cost]], model: T
     """The recomputed pass without its last product, of which the backward pass needs only the input. There checkpoints of PyTorch stop
     (`set_checkpoint_early_stop` of torch/utils/checkpoint.py, since 2.1; those by reentrant autograd, as Megatron's and DeepSpeed's own, go
     on to the end)."""
-    work = products_time([one for one in named if one[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
+    work = products_time([product for product in named if product[0] != FEED_FORWARD_PRODUCTS[1]], model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False)
     work = work + replace(beside, residuals=beside.residuals.times(0.5)).total()
     return _without_the_last_sum(forward, work, model, ranks)
@@ -243,12 +243,12 @@ def _without_the_last_sum(forward: Pass, work: Cost, model: Transformer, ranks: 
 def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Sequence[int]) -> list[tuple[Real, Real, Real]]:
     """Seconds of all communication of a layer and microbatch under these recompute modes: tensor, context and expert ranks, hidden or
     not."""
-    whole = replace(hardware, efficiency=replace(hardware.efficiency, tensor_overlap=0.0))
-    forward, backward = (_with_exchanges(NOTHING, NOTHING, model, ranks, whole, backward=way) for way in (False, True))
+    unhidden = replace(hardware, efficiency=replace(hardware.efficiency, tensor_overlap=0.0))
+    forward, backward = (_with_exchanges(NOTHING, NOTHING, model, ranks, unhidden, backward=way) for way in (False, True))
     second = ((SECOND_PRODUCTS, _gathered_again(forward, model, ranks)),) if model.experts == 1 and not model.latent else ()
-    forward = replace(forward, modules=second, latents=_gathered_latents(model, ranks, whole))
+    forward = replace(forward, modules=second, latents=_gathered_latents(model, ranks, unhidden))
     forward = _without_the_last_sum(forward, NOTHING, model, ranks) if model.spares_last else forward
-    backward = replace(backward, rest=Cost(gathered_for_weights(model, ranks, whole), 0.0, 0.0))
+    backward = replace(backward, rest=Cost(gathered_for_weights(model, ranks, unhidden), 0.0, 0.0))
     return [_exchanged(forward, backward, _again(forward, mode), mode, model.trained_share) for mode in modes]
 
 
@@ -258,7 +258,7 @@ def _exchanged(forward: Pass, backward: Pass, more: Pass, mode: int, trained: fl
     supply these inputs already.
     """
     backward = backward if mode & SECOND_PRODUCTS and not mode & LAYER else replace(backward, work=backward.rest)
-    sides = tuple((one.tensor + one.work.time, one.context.hidden + one.context.exposed, one.expert) for one in (forward, backward, more))
+    sides = tuple((way.tensor + way.work.time, way.context.hidden + way.context.exposed, way.expert) for way in (forward, backward, more))
     tensor, context, expert = (ahead + trained * (back + again) for ahead, back, again in zip(*sides, strict=True))
     return tensor, context, expert
 
@@ -270,7 +270,7 @@ def _modules(
     and products of whole parts. Products include the casts before them, but not what adapters add.
     """
     own = zip(costs, named_projections(model, ranks), strict=False)  # adapters come after them
-    costs = [(name, cost + cast(name, one, model, ranks, hardware, backward=False)) for (name, cost), (_, one) in own]
+    costs = [(name, cost + cast(name, product, model, ranks, hardware, backward=False)) for (name, cost), (_, product) in own]
     norm = wide_norms(model, ranks, hardware, False, 1.0)
     dense, experts = activations(model, ranks, hardware, False)
     up = _of(costs, UP_PRODUCTS) + narrow_norms(model, ranks, hardware, False)
@@ -307,7 +307,7 @@ def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> C
     width = float((model.query_rank or model.hidden) + model.kv_rank + model.rope_size)
     sent = all_gather(ranks.tokens(model) * width * model.activation_bytes, ranks.tensor_members)
     split = np.greater(ranks.sequence_parallel, 0.5)
-    seconds, energy = (np.where(split, one(sent, hardware.links), 0.0) for one in (exchange_time, exchange_energy))
+    seconds, energy = (np.where(split, measure(sent, hardware.links), 0.0) for measure in (exchange_time, exchange_energy))
     return Cost(seconds, energy, 0.0)
 
 
@@ -316,8 +316,8 @@ def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
     own: _CostOf[_Gradients] = partial(_own_gradients, model)
     both = _costs_by_name(own, named_projections(model, ranks), model, hardware)
     both += _costs_by_name(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
-    whole, inputs = [(name, one + other) for name, (one, other) in both], [(name, one) for name, (one, _) in both]
-    work, rest = (products_time(costs, model, ranks, hardware) for costs in (whole, inputs))
+    sums, inputs = [(name, first + second) for name, (first, second) in both], [(name, first) for name, (first, _) in both]
+    work, rest = (products_time(costs, model, ranks, hardware) for costs in (sums, inputs))
     weights = reduce(add, (late for _, (_, late) in both), NOTHING)
     beside = element_wise(model, ranks, hardware, backward=True).total()
     core = attention_core_backward(model, ranks, hardware)
@@ -333,17 +333,17 @@ def _gathered_again(forward: Pass, model: Transformer, ranks: Ranks) -> Cost:
 
 def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
     """Products of adapters, which have no name."""
-    return tuple(("", one) for one in adapters(model, ranks))
+    return tuple(("", product) for product in adapters(model, ranks))
 
 
 def _costs_by_name(
     price: _CostOf[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware
 ) -> list[tuple[str, _Of]]:
     """Costs of products by name, in the precision of the run except for those that stay at 16 bits in 8-bit and 4-bit runs."""
-    costs = price([one for _, one in named], model.value_bytes, hardware)
-    wide = [place for place, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
-    for place, cost in zip(wide, price([named[place][1] for place in wide], model.activation_bytes, hardware) if wide else (), strict=True):
-        costs[place] = cost
+    costs = price([product for _, product in named], model.value_bytes, hardware)
+    wide = [index for index, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
+    for index, cost in zip(wide, price([named[index][1] for index in wide], model.activation_bytes, hardware) if wide else (), strict=True):
+        costs[index] = cost
     return [(name, cost) for (name, _), cost in zip(named, costs, strict=True)]
 
 

@@ -85,8 +85,8 @@ def _folded(plans: Plans, stride: Whole, sizes: tuple[int, ...]) -> tuple[Spread
     shares = np.maximum(plans.expert_tensor, 1)
     replicas = np.maximum(plans.tensor * plans.context * plans.data // (shares * plans.expert), 1)
     strides = (stride, stride * shares, stride * shares * plans.expert)
-    one, all_of_them, copies = _spreads(*zip((shares, plans.expert, replicas), strides, strict=True), sizes=sizes)
-    return one, all_of_them, copies
+    expert_shares, all_of_them, copies = _spreads(*zip((shares, plans.expert, replicas), strides, strict=True), sizes=sizes)
+    return expert_shares, all_of_them, copies
 
 
 def _spreads(*groups: tuple[Whole, Whole], sizes: tuple[int, ...]) -> Iterator[Spread]:

@@ -116,8 +116,8 @@ def adapter_parameters(model: Transformer) -> int:
 def _adapted(model: Transformer, experts: int) -> int:
     """Adapter parameters of attention, of shared experts and of this many further experts."""
     fixed = (attention_ends(model), feed_forward_ends(model, model.shared_experts))
-    one = feed_forward_ends(model, 1)
-    return model.lora_rank * (sum(ends.replicated + ends.split for ends in fixed) + experts * (one.replicated + one.split))
+    expert = feed_forward_ends(model, 1)
+    return model.lora_rank * (sum(ends.replicated + ends.split for ends in fixed) + experts * (expert.replicated + expert.split))
 
 
 def trained_parameters(model: Transformer) -> int:

@@ -171,9 +171,9 @@ class Plan:
                 raise ValueError(f"{name} is {getattr(self, name)}, at least 0 is needed (0 is the default)")
         if self.zero not in range(4):
             raise ValueError(f"zero is {self.zero}, a ZeRO stage from 0 to 3 is needed")
-        for name, words in NAMED_OPTIONS.items():
-            if getattr(self, name) not in words:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(words)} is needed")
+        for name, options in NAMED_OPTIONS.items():
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(options)} is needed")
         if (word := word_of(number_of(self.recompute))) != self.recompute:
             raise ValueError(f"recompute is {self.recompute!r}, {word!r} is needed, which means the same")
 
@@ -373,7 +373,7 @@ def local_groups(model: Transformer, ranks: Ranks) -> Real:
 
 # Validity rules of plans, each with a column that is true where it holds.
 
-_TOGETHER = [place for place, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
+_TOGETHER = [index for index, name in enumerate(PLACEMENTS) if name.startswith("pipeline") or name.endswith("pipeline")]
 """Orders in which tensor, context and data ranks are neighbours."""
 
 Rule = tuple[str, Mask]
@@ -469,14 +469,14 @@ def _expert_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:
 
 def _schedule_rules(plans: Plans, count: Whole, concessions: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """Rules for split backward passes, as far as they are modelled: inputs of the second part are kept until then."""
-    whole = plans.schedule == 0
+    unsplit = plans.schedule == 0
     return (
-        ("split backward passes (zero-bubble, dualpipe) need a pipeline", whole | (plans.pipeline > 1)),
-        ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", whole | (plans.zero < 2)),
+        ("split backward passes (zero-bubble, dualpipe) need a pipeline", unsplit | (plans.pipeline > 1)),
+        ("split backward passes keep weights and gradients whole through the step (ZeRO-0, ZeRO-1)", unsplit | (plans.zero < 2)),
         *concessions,
         (
             "split backward passes need an even distribution of layers",
-            whole | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)),
+            unsplit | ((plans.first_stage_layers == 0) & (plans.last_stage_layers == 0)),
         ),
         ("zero-bubble-v has two chunks a stage (interleave 2)", (plans.schedule != V) | (plans.interleave == 2)),
         ("zero-bubble-v has at least 2 x pipeline - 1 microbatches", (plans.schedule != V) | (count >= 2 * plans.pipeline - 1)),
@@ -521,11 +521,11 @@ def _leave_chunks(model: Transformer, plans: Plans) -> Mask:
 
 def _group_rules(plans: Plans) -> tuple[Rule, ...]:
     """Rules for sharding groups: they contain whole groups of context ranks and of experts."""
-    whole, replicas = plans.shard == 0, plans.shard // plans.context
+    ungrouped, replicas = plans.shard == 0, plans.shard // plans.context
     return (
-        ("groups of ranks that share (shard) need ZeRO", whole | (plans.zero > 0)),
-        ("context divides the ranks that share (shard), which divide data x context", whole | _divide(plans, replicas)),
-        ("expert divides the replicas that share (shard)", whole | (replicas % plans.expert == 0)),
+        ("groups of ranks that share (shard) need ZeRO", ungrouped | (plans.zero > 0)),
+        ("context divides the ranks that share (shard), which divide data x context", ungrouped | _divide(plans, replicas)),
+        ("expert divides the replicas that share (shard)", ungrouped | (replicas % plans.expert == 0)),
     )
 
 

@@ -160,11 +160,11 @@ def mean_again(full: Real, none: Real, recomputed: Recomputed) -> Real:
     return np.where(redone < layers, (redone * full + (layers - redone) * none) / layers, full)
 
 
-def select(place: Whole, modes: Sequence[Real]) -> Real:
+def select(mode: Whole, modes: Sequence[Real]) -> Real:
     """For each plan, the figure under its own mode, by the mode's index."""
     found, *rest = modes
-    for number, one in enumerate(rest, 1):
-        found = np.where(place == number, one, found)
+    for number, figure in enumerate(rest, 1):
+        found = np.where(mode == number, figure, found)
     return found
 
 

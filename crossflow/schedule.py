@@ -48,13 +48,13 @@ def passes_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sch
     if kind == "zero-bubble-v":
         return _in_v(stage, stages, microbatches)
     if kind == "dualpipe":
-        return [one for block in _both_ways(stage, stages, microbatches) for one in block]
+        return [run for block in _both_ways(stage, stages, microbatches) for run in block]
     count = microbatches * chunks
     hops = (stages - stage - 1) * (1 if chunks == 1 or kind == "zero-bubble" else 2)
     ahead = min(hops + (chunks - 1) * stages, count)
     forward: list[Pass] = [(*_microbatch_and_chunk(number, stages, chunks), FORWARD) for number in range(count)]
     backward: list[Pass] = [(microbatch, chunks - 1 - chunk, BACKWARD) for microbatch, chunk, _ in forward]
-    steady = [one for pair in zip(forward[ahead:], backward, strict=False) for one in pair]
+    steady = [run for pair in zip(forward[ahead:], backward, strict=False) for run in pair]
     order = [*forward[:ahead], *steady, *backward[count - ahead :]]
     return order if kind == "1f1b" else _put_off(order, stage)
 
@@ -88,7 +88,7 @@ def _in_v(stage: int, stages: int, microbatches: int) -> list[Pass]:
         do(0, BACKWARD, WEIGHTS)
     for chunk in (1, 0):
         do(chunk, *[WEIGHTS] * (done[chunk][BACKWARD] - done[chunk][WEIGHTS]))
-    return [one for one in order if one[0] < microbatches]
+    return [run for run in order if run[0] < microbatches]
 
 
 def _both_ways(stage: int, stages: int, microbatches: int) -> list[Block]:
@@ -176,12 +176,12 @@ def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Sched
             while at[stage] < len(order):
                 block = order[at[stage]]
                 passes = [(microbatch, place_of(stage, chunk, count, kind), way) for microbatch, chunk, way in block]
-                ready = [_ready(ended, one, last) for one in passes if not (len(block) > 1 and one[2] == WEIGHTS)]
+                ready = [_ready(ended, run, last) for run in passes if not (len(block) > 1 and run[2] == WEIGHTS)]
                 if None in ready:
                     break
-                end = max(clock[stage], *(one for one in ready if one is not None))
-                for (microbatch, chunk, way), (_, place, _) in zip(block, passes, strict=True):
-                    start, work = end, stages[place if kind == "dualpipe" else stage]
+                end = max(clock[stage], *(time for time in ready if time is not None))
+                for (microbatch, chunk, way), (_, chunk_index, _) in zip(block, passes, strict=True):
+                    start, work = end, stages[chunk_index if kind == "dualpipe" else stage]
                     end = start + _seconds(work, chunk, way, chunks) * (work.together if len(block) == _PAIR else 1.0)
                     runs[stage].append(Run(stage, microbatch, chunk, way != FORWARD, start, end, way == WEIGHTS))
                 clock[stage] = end
@@ -200,7 +200,7 @@ def _seconds(work: Work, chunk: int, way: int, chunks: int) -> float:
 def _blocks_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Schedule) -> list[Block]:
     if kind == "dualpipe":
         return _both_ways(stage, stages, microbatches)
-    return [(one,) for one in passes_of(stage, stages, microbatches, chunks, kind)]
+    return [(run,) for run in passes_of(stage, stages, microbatches, chunks, kind)]
 
 
 def place_of(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
@@ -214,9 +214,9 @@ def place_of(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
 
 def _ready(ended: dict[tuple[int, int, int], float], which: tuple[int, int, int], last: int) -> float | None:
     """Time at which a pass has its inputs; None while unknown."""
-    microbatch, place, way = which
+    microbatch, position, way = which
     if way == FORWARD:
-        return 0.0 if place == 0 else ended.get((microbatch, place - 1, FORWARD))
+        return 0.0 if position == 0 else ended.get((microbatch, position - 1, FORWARD))
     if way == WEIGHTS:
-        return ended.get((microbatch, place, BACKWARD))
-    return ended.get((microbatch, place, FORWARD) if place == last - 1 else (microbatch, place + 1, BACKWARD))
+        return ended.get((microbatch, position, BACKWARD))
+    return ended.get((microbatch, position, FORWARD) if position == last - 1 else (microbatch, position + 1, BACKWARD))

@@ -112,13 +112,13 @@ def mixed(kinds: Sequence[Weights], dense: Real) -> Weights:
     first, *rest = ((kind.shared, kind.routed) for kind in kinds)
     if not rest:
         return kinds[0]
-    return Weights(*(dense * one + (1.0 - dense) * other for one, other in zip(first, rest[0], strict=True)))
+    return Weights(*(dense * first_part + (1.0 - dense) * second_part for first_part, second_part in zip(first, rest[0], strict=True)))
 
 
-def owned(one: Weights, layers: Real, beside: Real | None = None) -> Weights:
+def owned(layer: Weights, layers: Real, beside: Real | None = None) -> Weights:
     """Parameters of this many layers and of the parts outside the layers."""
-    shared = layers * one.shared
-    return Weights(shared if beside is None else shared + beside, layers * one.routed)
+    shared = layers * layer.shared
+    return Weights(shared if beside is None else shared + beside, layers * layer.routed)
 
 
 def share_out(sharding: Sharding, owned: Weights, zero: int) -> Real:

@@ -407,7 +407,7 @@ def _scaled_sram(sram: SramTechnology, node: Node) -> SramTechnology:
 
 def _check(part: CoreTechnology | SramTechnology | DramTechnology | LinkTechnology, may_be_zero: tuple[str, ...] = ()) -> None:
     """Refuse figures with which no circuit can be built or clocked."""
-    figures = ((one.name, getattr(part, one.name)) for one in fields(part) if one.name != "rates")
+    figures = ((item.name, getattr(part, item.name)) for item in fields(part) if item.name != "rates")
     for name, value in figures:
         if not isfinite(value) or value < 0 or (value == 0 and name not in may_be_zero):
             raise ValueError(f"{name} is {value}, a finite positive number is needed")

@@ -65,7 +65,7 @@ def graph_of(
     """The graph from operations (name, kind, thread or stream, nanoseconds) and edges (before, after, reason)."""
     count = len(operations)
     resources = tuple(dict.fromkeys(operation[2] for operation in operations))
-    place_of = {name: place for place, name in enumerate(resources)}
+    place_of = {name: index for index, name in enumerate(resources)}
     return Graph(
         tuple(operation[0] for operation in operations),
         _integers(KINDS.index(operation[1]) for operation in operations),
@@ -137,12 +137,12 @@ def order_along_streams(graph: Graph) -> list[int]:
         operation = following if following >= 0 else (threads or devices).popleft()
         along, following = following >= 0 or works[operation], -1
         order.append(operation)
-        for one in followers[operation]:
-            waits[one] -= 1
-            if waits[one] == 0 and along and following < 0 and places[one] == places[operation]:
-                following = one
-            elif waits[one] == 0:
-                (devices if works[one] else threads).append(one)
+        for follower in followers[operation]:
+            waits[follower] -= 1
+            if waits[follower] == 0 and along and following < 0 and places[follower] == places[operation]:
+                following = follower
+            elif waits[follower] == 0:
+                (devices if works[follower] else threads).append(follower)
     if len(order) < len(graph):
         raise ValueError("operations depend on each other in a cycle")
     return order
@@ -207,31 +207,31 @@ def are_apart(graph: Graph) -> bool:
 def turns_of(graph: Graph, numbers: Sequence[int], beside: Collection[int] = ()) -> Iterator[tuple[int, int]]:
     """Indices of each operation and of the next on the same resource, by start time; those in `beside` run without occupying one."""
     lanes, last = graph.places.tolist(), dict[int, int]()
-    for number, place in enumerate(beside, len(graph.resources)):
-        lanes[place] = number
-    for place in _begun(graph, lanes, numbers):
-        if lanes[place] in last:
-            yield last[lanes[place]], place
-        last[lanes[place]] = place
+    for number, operation in enumerate(beside, len(graph.resources)):
+        lanes[operation] = number
+    for operation in _begun(graph, lanes, numbers):
+        if lanes[operation] in last:
+            yield last[lanes[operation]], operation
+        last[lanes[operation]] = operation
 
 
 def _begun(graph: Graph, lanes: Sequence[int], numbers: Sequence[int]) -> Iterator[int]:
     """All operations by start time, one at a time per lane; those on a cycle are left out."""
     durations, followers = graph.durations.tolist(), followers_of(graph)
     waits = np.bincount(graph.after, minlength=len(graph)).tolist()
-    ready = [place for place, count in enumerate(waits) if count == 0]
+    ready = [operation for operation, count in enumerate(waits) if count == 0]
     waiting, running = defaultdict[int, list[tuple[int, int]]](list), list[tuple[int, int]]()
     busy, changed, now = set[int](), set[int](), 0
     while True:
-        for place in ready:
-            heappush(waiting[lanes[place]], (numbers[place], place))
-            changed.add(lanes[place])
+        for operation in ready:
+            heappush(waiting[lanes[operation]], (numbers[operation], operation))
+            changed.add(lanes[operation])
         for lane in changed - busy:
             if waiting[lane]:
-                _, place = heappop(waiting[lane])
-                yield place
+                _, operation = heappop(waiting[lane])
+                yield operation
                 busy.add(lane)
-                heappush(running, (now + durations[place], place))
+                heappush(running, (now + durations[operation], operation))
         if not running:
             return
         ready, changed, now = [], set(), running[0][0]
@@ -255,35 +255,35 @@ def excerpt(graph: Graph, classes: Sequence[tuple[Sequence[int], int]]) -> Graph
     """The class graph: a graph of this many operations of each class."""
     took = dict[int, int]()
     for places, count in classes:
-        whole = sum(int(graph.durations[place]) for place in places)
-        ends = [whole * number // len(places) for number in range(count + 1)]
-        kept = [places[len(places) * number // count] for number in range(count)]
-        took |= {place: end - start for place, (start, end) in zip(kept, pairwise(ends), strict=True)}
+        total = sum(int(graph.durations[operation]) for operation in places)
+        ends = [total * number // len(places) for number in range(count + 1)]
+        chosen = [places[len(places) * number // count] for number in range(count)]
+        took |= {operation: end - start for operation, (start, end) in zip(chosen, pairwise(ends), strict=True)}
     order = order_of(graph)
-    places = [place for place in order if place in took]
-    number = {place: one for one, place in enumerate(places)}
-    operations = [(graph.names[one], KINDS[graph.kinds[one]], graph.resources[graph.places[one]], took[one]) for one in places]
-    moved, flops = ([int(column[place]) for place in places] for column in (graph.bytes, graph.flops))
-    return graph_of(operations, _waits(graph, order, number), moved, flops, [graph.groups[place] for place in places])
+    places = [operation for operation in order if operation in took]
+    number = {operation: index for index, operation in enumerate(places)}
+    operations = [(graph.names[index], KINDS[graph.kinds[index]], graph.resources[graph.places[index]], took[index]) for index in places]
+    moved, flops = ([int(column[operation]) for operation in places] for column in (graph.bytes, graph.flops))
+    return graph_of(operations, _waits(graph, order, number), moved, flops, [graph.groups[operation] for operation in places])
 
 
 def _waits(graph: Graph, order: Sequence[int], number: dict[int, int]) -> list[tuple[int, int, str]]:
     """Edges to each kept operation from the last kept operation of each thread or stream that it depended on."""
     before = dict[int, list[int]]()
-    for one, other in zip(graph.before.tolist(), graph.after.tolist(), strict=True):
-        before.setdefault(other, []).append(one)
+    for source, target in zip(graph.before.tolist(), graph.after.tolist(), strict=True):
+        before.setdefault(target, []).append(source)
     seen, edges, latest = dict[int, dict[int, int]](), list[tuple[int, int, str]](), dict[int, int]()
-    for place in order:
+    for operation in order:
         last = dict[int, int]()
-        for one in before.get(place, []):
-            for resource, kept in seen[one].items():
-                last[resource] = max(last.get(resource, -1), kept)
-        if place in number:
-            own = int(graph.places[place])
+        for source in before.get(operation, []):
+            for resource, origin in seen[source].items():
+                last[resource] = max(last.get(resource, -1), origin)
+        if operation in number:
+            own = int(graph.places[operation])
             last |= {own: latest[own]} if own in latest else {}
-            edges += [(kept, number[place], "stream" if resource == own else "data") for resource, kept in sorted(last.items())]
-            last[own] = latest[own] = number[place]
-        seen[place] = last
+            edges += [(origin, number[operation], "stream" if resource == own else "data") for resource, origin in sorted(last.items())]
+            last[own] = latest[own] = number[operation]
+        seen[operation] = last
     return edges
 
 
@@ -394,17 +394,17 @@ def changed(graph: Graph, effects: Sequence[Effect]) -> Graph:
         originals += effect.copies
         for places, rescale in effect.rescaled:
             touched = set(places)
-            for place, original in enumerate(originals):
+            for index, original in enumerate(originals):
                 if original in touched:
-                    durations[place] = rescale(durations[place])
-        added += [(_node_number(one, first), _node_number(other, first)) for one, other in effect.added]
+                    durations[index] = rescale(durations[index])
+        added += [(_node_number(source, first), _node_number(target, first)) for source, target in effect.added]
         dropped |= effect.dropped
     edges = zip(graph.before.tolist(), graph.after.tolist(), strict=True)
-    held = [*(edge for place, edge in enumerate(edges) if place not in dropped), *added]
+    present = [*(edge for index, edge in enumerate(edges) if index not in dropped), *added]
     for effect in effects:
         parts = ends_of_parts(effect)
-        more = [edge for one in held for edge in joined_ends(parts, one, len(graph))] if parts else []
-        held, added = held + more, added + more
+        more = [edge for joined in present for edge in joined_ends(parts, joined, len(graph))] if parts else []
+        present, added = present + more, added + more
     return _built(graph, durations, originals, added, dropped)
 
 
@@ -429,8 +429,8 @@ def _node_number(end: int, first: int) -> int:
 
 
 def _built(graph: Graph, durations: Sequence[int], originals: Sequence[int], added: Sequence[tuple[int, int]], dropped: set[int]) -> Graph:
-    kept = np.ones(len(graph.before), bool)
-    kept[list(dropped)] = False
+    remaining = np.ones(len(graph.before), bool)
+    remaining[list(dropped)] = False
     more = np.array(added, np.int64).reshape(-1, 2)
     return replace(
         graph,
@@ -441,9 +441,9 @@ def _built(graph: Graph, durations: Sequence[int], originals: Sequence[int], add
         places=graph.places[originals],
         bytes=graph.bytes[originals],
         flops=graph.flops[originals],
-        before=np.concatenate([graph.before[kept], more[:, 0]]),
-        after=np.concatenate([graph.after[kept], more[:, 1]]),
-        reasons=np.concatenate([graph.reasons[kept], np.full(len(more), EDGES.index("data"), np.int64)]),
+        before=np.concatenate([graph.before[remaining], more[:, 0]]),
+        after=np.concatenate([graph.after[remaining], more[:, 1]]),
+        reasons=np.concatenate([graph.reasons[remaining], np.full(len(more), EDGES.index("data"), np.int64)]),
     )
 
 
@@ -478,22 +478,22 @@ def _rows_of(graph: Graph, wanted: set[int]) -> list[tuple[int, ...]]:
     Between two of them in the order lie only gaps that precede the second alone.
     """
     ends = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
-    streamed = {(one, other) for one, other, reason in ends if reason == EDGES.index("stream")}
+    streamed = {(source, target) for source, target, reason in ends if reason == EDGES.index("stream")}
     gap_before, followers, rows, between = _gaps(graph), followers_of(graph), list[list[int]](), list[int]()
-    for place in order_along_streams(graph):
-        if place in wanted:
+    for kernel in order_along_streams(graph):
+        if kernel in wanted:
             is_next = (
                 rows
-                and (rows[-1][-1], place) in streamed
-                and all(gap_before.get(one) == place and set(followers[one]) == {place} for one in between)
+                and (rows[-1][-1], kernel) in streamed
+                and all(gap_before.get(source) == kernel and set(followers[source]) == {kernel} for source in between)
             )
             if is_next:
-                rows[-1] += [*between, place]
+                rows[-1] += [*between, kernel]
             else:
-                rows.append([place])
+                rows.append([kernel])
             between = []
         else:
-            between.append(place)
+            between.append(kernel)
     return [tuple(row) for row in rows if len(row) > 1]
 
 
@@ -512,8 +512,8 @@ def unwait(graph: Graph, places: Sequence[int]) -> Effect:
 
 def cpu(graph: Graph, factor: Fraction) -> Effect:
     """Faster host threads."""
-    threads = {int(graph.places[place]) for place in of_kinds(graph, ("host", "wait"))}
-    return scale([place for place in of_kinds(graph, ("host", "gap")) if int(graph.places[place]) in threads], factor)
+    threads = {int(graph.places[operation]) for operation in of_kinds(graph, ("host", "wait"))}
+    return scale([operation for operation in of_kinds(graph, ("host", "gap")) if int(graph.places[operation]) in threads], factor)
 
 
 def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_GAP) -> Effect:
@@ -522,31 +522,31 @@ def cuda_graph(graph: Graph, places: Sequence[int], longest_gap: int = LONGEST_G
     for launch in _launches(graph):
         launched.setdefault(launch.call, set()).add(launch.work)
     found, lines = list[int](), dict[int, list[int]]()
-    for place in order_along_streams(graph):
-        lines.setdefault(int(graph.places[place]), []).append(place)
+    for operation in order_along_streams(graph):
+        lines.setdefault(int(graph.places[operation]), []).append(operation)
     for line in lines.values():
         open_, since = False, list[int]()
-        for place, following in pairwise([*line, -1]):
-            if not launched.get(place, wanted) <= wanted or _breaks(graph, place, following, launched, longest_gap):
+        for operation, following in pairwise([*line, -1]):
+            if not launched.get(operation, wanted) <= wanted or _breaks(graph, operation, following, launched, longest_gap):
                 open_, since = False, []
-            elif place in launched:
-                found += [*since, place] if open_ else []
+            elif operation in launched:
+                found += [*since, operation] if open_ else []
                 open_, since = True, []
             else:
-                since.append(place)
+                since.append(operation)
     return Effect(((tuple(sorted(found)), NOTHING),) if found else ())
 
 
-def _breaks(graph: Graph, place: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
+def _breaks(graph: Graph, operation: int, following: int, launched: Mapping[int, set[int]], longest_gap: int) -> bool:
     """Whether a captured graph cannot contain this: a wait, taking or freeing memory, a long unexplained time, or a blocking copy.
 
     A copy blocks if the rest of its call follows it (the call sees it begin), or if its memory is not pinned.
     """
-    kind, name = KINDS[int(graph.kinds[place])], graph.names[place].casefold()
+    kind, name = KINDS[int(graph.kinds[operation])], graph.names[operation].casefold()
     if kind == "gap":
-        return name == "gap" and int(graph.durations[place]) > longest_gap
-    copies = [work for work in launched.get(place, ()) if KINDS[int(graph.kinds[work])] == "copy"]
-    rest = following >= 0 and following not in launched and graph.names[following] == graph.names[place]
+        return name == "gap" and int(graph.durations[operation]) > longest_gap
+    copies = [work for work in launched.get(operation, ()) if KINDS[int(graph.kinds[work])] == "copy"]
+    rest = following >= 0 and following not in launched and graph.names[following] == graph.names[operation]
     blocks = rest or any("pageable" in graph.names[work].casefold() for work in copies)
     return kind == "wait" or any(part in name for part in MEMORY) or (bool(copies) and blocks)
 
@@ -572,17 +572,17 @@ def overlap(graph: Graph, places: Sequence[int], gradients: Sequence[int]) -> Ef
     Only those that wait for some gradient as traced. Of k gradients a collective waits for the ceil(k times the share of bytes that is
     sent when it ends)-th, or for the last one before it in the order of the trace."""
     order = order_along_streams(graph)
-    rank = {place: number for number, place in enumerate(order)}
+    rank = {operation: number for number, operation in enumerate(order)}
     behind = _behind(graph, order, set(gradients))
-    sent, ready = [place for place in order if place in behind.intersection(places)], sorted(gradients, key=rank.__getitem__)
+    sent, ready = [operation for operation in order if operation in behind.intersection(places)], sorted(gradients, key=rank.__getitem__)
     sizes = graph.bytes[sent].tolist()
     sizes = sizes if all(sizes) else [1] * len(sent)
     dropped, added = _freed(graph, set(sent))
     so_far = 0
-    for place, size in zip(sent, sizes, strict=True):
+    for operation, size in zip(sent, sizes, strict=True):
         so_far += size
         part = ready[: -(-len(ready) * so_far // sum(sizes))]
-        added.append((next(gradient for gradient in reversed(part) if rank[gradient] < rank[place]), place))
+        added.append((next(gradient for gradient in reversed(part) if rank[gradient] < rank[operation]), operation))
     return Effect((), frozenset(dropped), (), tuple(added))
 
 
@@ -590,9 +590,9 @@ def _behind(graph: Graph, order: Sequence[int], first: set[int]) -> set[int]:
     """Operations that depend on these, directly or not, without the order of a thread."""
     waits = graph.reasons != EDGES.index("thread")
     followers, found = followers_of(replace(graph, before=graph.before[waits], after=graph.after[waits])), set[int]()
-    for place in order:
-        if place in found or place in first:
-            found.update(followers[place])
+    for operation in order:
+        if operation in found or operation in first:
+            found.update(followers[operation])
     return found
 
 
@@ -603,23 +603,23 @@ def _freed(graph: Graph, moved: set[int]) -> tuple[set[int], list[tuple[int, int
     arriving = {int(graph.after[edge]) for edge in launches} & _gaps(graph).keys()
     stream, edges = EDGES.index("stream"), list(zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True))
     streamed = dict[int, list[int]]()
-    for one, other, reason in edges:
+    for source, target, reason in edges:
         if reason == stream:
-            streamed.setdefault(other, []).append(one)
+            streamed.setdefault(target, []).append(source)
     dropped, added = set[int](), list[tuple[int, int]]()
-    for edge, (one, other, reason) in enumerate(edges):
-        kept = edge in launches or (reason == stream and (one in collectives or one in arriving))
-        if other in moved and not kept:
+    for edge, (source, target, reason) in enumerate(edges):
+        stays = edge in launches or (reason == stream and (source in collectives or source in arriving))
+        if target in moved and not stays:
             dropped.add(edge)
-    for place in sorted(moved):
-        seen, waiting = {place}, [one for one in streamed.get(place, []) if one not in collectives]
+    for collective in sorted(moved):
+        seen, waiting = {collective}, [source for source in streamed.get(collective, []) if source not in collectives]
         while waiting:
-            one = waiting.pop()
-            if one in collectives:
-                added.append((one, place))
-            elif one not in seen:
-                waiting += streamed.get(one, [])
-            seen.add(one)
+            source = waiting.pop()
+            if source in collectives:
+                added.append((source, collective))
+            elif source not in seen:
+                waiting += streamed.get(source, [])
+            seen.add(source)
     return dropped, list(dict.fromkeys(added))
 
 
@@ -627,18 +627,18 @@ def recompute(graph: Graph, places: Sequence[int], before: Sequence[int]) -> Eff
     """Kernels that run again, in order, before the next operation of their stream that is in `before`."""
     ends, again = set(before), set(places)
     lines = dict[int, list[int]]()
-    for place in order_along_streams(graph):
-        lines.setdefault(int(graph.places[place]), []).append(place)
+    for operation in order_along_streams(graph):
+        lines.setdefault(int(graph.places[operation]), []).append(operation)
     copies, added = list[int](), list[tuple[int, int]]()
     for line in lines.values():
         waiting = list[int]()
-        for last, place in pairwise([-1, *line]):
-            if place in ends and waiting:
-                chain = [last, *(-1 - len(copies) - number for number in range(len(waiting))), place]
+        for last, operation in pairwise([-1, *line]):
+            if operation in ends and waiting:
+                chain = [last, *(-1 - len(copies) - number for number in range(len(waiting))), operation]
                 added += pairwise(chain)
                 copies, waiting = [*copies, *waiting], []
-            if place in again:
-                waiting.append(place)
+            if operation in again:
+                waiting.append(operation)
     return Effect((), frozenset(), tuple(copies), tuple(added))
 
 

@@ -376,8 +376,8 @@ def kind_of_layer(model: Transformer, number: int) -> Transformer:
     """
     kinds = feed_forward_kinds(model)
     part = kinds[0 if number <= model.dense_layers else -1][1]
-    far, place = model.global_layers, min(number, model.layers)
-    last = place * far // model.layers > (place - 1) * far // model.layers
+    far, position = model.global_layers, min(number, model.layers)
+    last = position * far // model.layers > (position - 1) * far // model.layers
     return _attention_kinds(part)[0 if last or not far else -1][1]
 
 

@@ -189,9 +189,9 @@ def steps_of(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> tuple[St
             message,
             hops := hops_between(dimension, distance),
             message_time(dimension, message, hops),
-            endpoint.reduction(messages[place + 1]) if place < added else 0,
+            endpoint.reduction(messages[index + 1]) if index < added else 0,
         )
-        for place, (message, distance) in enumerate(zip(messages, distances_of(phase, size, algorithm), strict=True))
+        for index, (message, distance) in enumerate(zip(messages, distances_of(phase, size, algorithm), strict=True))
     )
 
 
@@ -506,19 +506,19 @@ def phases_of(chunk: Chunk, collective: Collective, dimensions: Sequence[Dimensi
     """The phases of a chunk in sequence; each starts with the bytes that the previous phase left."""
     order = chunk.order
     if collective != "all_reduce" or passing == "baseline":
-        way: list[tuple[int, Collective]] = [(place, collective) for place in order]
+        way: list[tuple[int, Collective]] = [(level, collective) for level in order]
     elif passing == "bandwidth_aware":
         inner = order[:-1]
-        way = [(place, "reduce_scatter") for place in inner]
+        way = [(level, "reduce_scatter") for level in inner]
         way += [(order[-1], "all_reduce")]
-        way += [(place, "all_gather") for place in reversed(inner)]
+        way += [(level, "all_gather") for level in reversed(inner)]
     else:
-        way = [(place, "reduce_scatter") for place in order]
-        way += [(place, "all_gather") for place in reversed(order)]
+        way = [(level, "reduce_scatter") for level in order]
+        way += [(level, "all_gather") for level in reversed(order)]
     phases, size = list[Phase](), chunk.bytes
-    for place, kind in way:
-        phases.append(Phase(place, kind, size))
-        size = phases[-1].after(dimensions[place].size)
+    for level, kind in way:
+        phases.append(Phase(level, kind, size))
+        size = phases[-1].after(dimensions[level].size)
     return phases
 
 
@@ -586,13 +586,13 @@ class _Shop:
     def join(self, chunk: int) -> None:
         """Queue an operation by the policy, which looks only at phases of chunks that scatter or gather."""
         waiting, policy = self.queue(chunk).waiting, self.policy
-        place = len(waiting)
+        position = len(waiting)
         if policy != "fifo" and self.now_at(chunk).phase.collective in ("reduce_scatter", "all_gather"):
             if policy == "fewest_phases_first":
-                place = _first([self.remaining(other) >= self.remaining(chunk) for other in waiting])
+                position = _first([self.remaining(other) >= self.remaining(chunk) for other in waiting])
             elif self.remaining(chunk) != 1:  # a chunk with one phase to go waits at the end, read as it is
-                place = _first([self.now_at(other).largest >= self.now_at(chunk).largest for other in waiting])
-        waiting.insert(place, chunk)
+                position = _first([self.now_at(other).largest >= self.now_at(chunk).largest for other in waiting])
+        waiting.insert(position, chunk)
 
     def start(self, queue: _Queue, now: int) -> None:
         while queue.waiting and queue.running < self.width:
@@ -674,15 +674,15 @@ def share_of_chunk(collective: Collective, shape: Shape, size: int, members: int
 def _exact(collective: Collective, size: float, members: Sequence[int]) -> list[Fraction]:
     left, found = Fraction(size), [Fraction(0)] * len(members)
     places = range(len(members))
-    for place in reversed(places) if collective == "all_gather" else places:
-        count = members[place]
+    for level in reversed(places) if collective == "all_gather" else places:
+        count = members[level]
         if collective == "all_gather":
-            found[place], left = left * (count - 1), left * count
+            found[level], left = left * (count - 1), left * count
         elif collective == "all_to_all":
-            found[place] = left * (count - 1) / count
+            found[level] = left * (count - 1) / count
         else:
             ways = 2 if collective == "all_reduce" else 1
-            found[place], left = ways * left * (count - 1) / count, left / count
+            found[level], left = ways * left * (count - 1) / count, left / count
     return found
 
 
@@ -789,12 +789,12 @@ class _Loads:
     load: list[float] = field(default_factory=list)
     order: list[int] = field(default_factory=list)
 
-    def ratio(self, place: int) -> float:
-        return self.bandwidths[place] / self.bandwidths[0]
+    def ratio(self, level: int) -> float:
+        return self.bandwidths[level] / self.bandwidths[0]
 
-    def share(self, place: int) -> float:
+    def share(self, level: int) -> float:
         """Bytes that a dimension moves for each byte that it is given."""
-        size = self.dimensions[place].size
+        size = self.dimensions[level].size
         return float(size - 1) if self.gathers else float(size - 1) / size
 
     def sort(self) -> None:
@@ -807,15 +807,15 @@ class _Loads:
         gap = abs(self.load[self.order[-1]] - self.load[self.order[0]])
         least = self.order[-1 if self.gathers else 0]
         size = int(gap * self.ratio(least) / self.share(least) * _MIB)
-        for place in self.order[:-1][::-1] if self.gathers else ():
-            size //= self.dimensions[place].size
+        for level in self.order[:-1][::-1] if self.gathers else ():
+            size //= self.dimensions[level].size
         return size
 
     def add(self, size: int) -> None:
         """Add the loads of a chunk that visits the dimensions in the current order."""
-        for place in self.order:
-            self.load[place] += size / _MIB * self.share(place) / self.ratio(place)
-            size = size * self.dimensions[place].size if self.gathers else size // self.dimensions[place].size
+        for level in self.order:
+            self.load[level] += size / _MIB * self.share(level) / self.ratio(level)
+            size = size * self.dimensions[level].size if self.gathers else size // self.dimensions[level].size
 
 
 def themis_chunks(
@@ -884,7 +884,7 @@ def npu_times(collective: Collective, size: int, chunks: int, network: Network, 
     if setting.scheduling == "natural":
         parts = equal_chunks(collective, size, chunks, len(dimensions))
     else:
-        links, flexible = [one.bandwidth for one in dimensions], setting.scheduling == "themis_flexible"
+        links, flexible = [dimension.bandwidth for dimension in dimensions], setting.scheduling == "themis_flexible"
         parts = themis_chunks(collective, size, chunks, dimensions, links, flexible=flexible)
     time = time_collective(parts, collective, network, setting.passing, setting.policy).time
     return time, time

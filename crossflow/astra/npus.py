@@ -180,9 +180,9 @@ class _Replay:
             return
         if key not in self.exchanges:
             self.exchanges[key] = self.exchange(members, task)
-        exchange, place = self.exchanges[key], members.index(number)
-        exchange.npus[place].done = lambda: self.finish(number, task.number, self.clock.now)
-        exchange.start(exchange.npus[place])
+        exchange, position = self.exchanges[key], members.index(number)
+        exchange.npus[position].done = lambda: self.finish(number, task.number, self.clock.now)
+        exchange.start(exchange.npus[position])
 
     def exchange(self, members: Sequence[int], task: Task) -> Exchange:
         """The dimension's algorithm for a collective of all NPUs; a ring for a group of some."""
@@ -192,9 +192,9 @@ class _Replay:
             if carried is not None:
                 carried(clock, members[source], members[to], message, arrive)
 
-        [whole] = self.ways.get(task.collective, self.network).dimensions
+        [of_all] = self.ways.get(task.collective, self.network).dimensions
         is_whole = len(members) == len(self.npus)
-        dimension = whole if is_whole else Dimension("ring", len(members), 1.0, 0.0, "ring")
+        dimension = of_all if is_whole else Dimension("ring", len(members), 1.0, 0.0, "ring")
         return exchange_of(phases, dimension, self.network.endpoint, carry, self.clock, self.network.width)
 
     def collective_time(self, task: Task) -> int:
@@ -213,13 +213,13 @@ def _lane(task: Task) -> str:
     return {"compute": "compute", "receive": "receive"}.get(task.kind, "network")
 
 
-def between(network: Network, one: int, other: int, message: int) -> int:
+def between(network: Network, source: int, target: int, message: int) -> int:
     """Time of a message between two NPUs, in ns: that of the first dimension in which they differ."""
     for dimension in network.dimensions:
-        a, b = one % dimension.size, other % dimension.size
+        a, b = source % dimension.size, target % dimension.size
         if a != b:
             return message_time(dimension, message, hops_between(dimension, b - a))
-        one, other = one // dimension.size, other // dimension.size
+        source, target = source // dimension.size, target // dimension.size
     return 0
 
 

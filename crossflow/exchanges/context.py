@@ -70,7 +70,7 @@ def _ring(core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, back
 def _turned(model: Transformer, ranks: Ranks, hardware: Hardware) -> Around:
     """Four all-to-alls per direction."""
     sent = [all_to_all(size, ranks.context_members) for size in around_bytes(model, ranks)]
-    seconds, energy = (sum((one(each, hardware.links) for each in sent), np.float64(0)) for one in (exchange_time, exchange_energy))
+    seconds, energy = (sum((measure(each, hardware.links) for each in sent), np.float64(0)) for measure in (exchange_time, exchange_energy))
     return Around(0.0, seconds, energy)
 
 

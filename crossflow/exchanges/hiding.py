@@ -73,10 +73,10 @@ def paired_share(stages: Real, microbatches: Real) -> Real:
 def tensor_exchange(size: Real, ranks: Ranks, hardware: Hardware, cast: float = 1.0) -> Real:
     """One all-reduce of activations; with sequence parallelism, a gather before and a scatter after the products. What is gathered may have
     been cast for these to a share of its bytes (`kernels.casts`); sums are scattered as they are."""
-    one = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
-    split = 2.0 * one if cast == 1.0 else one + exchange_time(all_gather(cast * size, ranks.tensor_members), hardware.links)
-    whole = all_reduce_time(size, ranks.tensor_members, hardware.links)
-    return np.where(ranks.sequence_parallel > 0.5, split, whole)
+    gather = exchange_time(all_gather(size, ranks.tensor_members), hardware.links)
+    split = 2.0 * gather if cast == 1.0 else gather + exchange_time(all_gather(cast * size, ranks.tensor_members), hardware.links)
+    reduction = all_reduce_time(size, ranks.tensor_members, hardware.links)
+    return np.where(ranks.sequence_parallel > 0.5, split, reduction)
 
 
 def gathered_for_weights(model: Transformer, ranks: Ranks, hardware: Hardware) -> Real:
@@ -136,7 +136,7 @@ def products_time(costs: Iterable[tuple[str, Cost]], model: Transformer, ranks: 
             others = others + cost
     if not np.any(ranks.hides):
         return work
-    one = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware, gathered_share(model))
-    behind = (hidden_share(ranks, hardware) * hiding_turns(model, ranks)) * one
+    exchange = tensor_exchange(ranks.tokens(model) * model.hidden * model.activation_bytes, ranks, hardware, gathered_share(model))
+    behind = (hidden_share(ranks, hardware) * hiding_turns(model, ranks)) * exchange
     together = np.maximum(hiding.time + hardware.efficiency.overlap_loss * behind, behind)
     return replace(work, time=np.where(np.greater(ranks.hides, 0.5), others.time + together, work.time))

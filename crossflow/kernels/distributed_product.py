@@ -147,8 +147,8 @@ def _along_columns(index: Whole, region: _Block) -> Whole:
 
 def _there_and_back(rank: Whole, length: int) -> tuple[Whole, Whole]:
     """Line and position of a step of a walk that alternates direction with each line."""
-    line, place = np.divmod(rank, length)
-    return line, np.where(line % 2, length - 1 - place, place)
+    line, position = np.divmod(rank, length)
+    return line, np.where(line % 2, length - 1 - position, position)
 
 
 def _flows(sites: Whole, axis: int, is_chain: bool) -> tuple[Whole, Whole]:
@@ -266,9 +266,9 @@ def shared_links(links: tuple[Link, ...], plan: KernelPlan, mesh: Mesh) -> tuple
     return tuple(replace(link, bandwidth=link.bandwidth / max(load, 1)) for link, load in zip(links, flows, strict=True))
 
 
-def forward(whole: Product, value_bytes: float, cut: Grid) -> Share:
+def forward(product: Product, value_bytes: float, cut: Grid) -> Share:
     """C = A B."""
-    rows, depth, columns = _sizes(whole)
+    rows, depth, columns = _sizes(product)
     if cut.inner:
         scatter = all_gather(value_bytes * rows * columns, cut.row_members)
         return Share((Product(rows, _part(depth, cut.rows), columns),), (scatter,))
@@ -277,15 +277,15 @@ def forward(whole: Product, value_bytes: float, cut: Grid) -> Share:
     return Share((Product(height, depth, _part(columns, cut.columns)),), (gather,))
 
 
-def backward(whole: Product, value_bytes: float, cut: Grid) -> Share:
+def backward(product: Product, value_bytes: float, cut: Grid) -> Share:
     """dA = dC B^T and dB = A^T dC."""
-    by_input, by_weight = input_gradient(whole, value_bytes, cut), weight_gradient(whole, value_bytes, cut)
+    by_input, by_weight = input_gradient(product, value_bytes, cut), weight_gradient(product, value_bytes, cut)
     return Share(by_input.products + by_weight.products, by_input.exchanges + by_weight.exchanges)
 
 
-def input_gradient(whole: Product, value_bytes: float, cut: Grid) -> Share:
+def input_gradient(product: Product, value_bytes: float, cut: Grid) -> Share:
     """dA = dC B^T. With an inner split it needs only what the weight gradient has gathered."""
-    rows, depth, columns = _sizes(whole)
+    rows, depth, columns = _sizes(product)
     if cut.inner:
         return Share((Product(rows, columns, _part(depth, cut.rows)),), ())
     height = _part(rows, cut.rows)
@@ -293,19 +293,19 @@ def input_gradient(whole: Product, value_bytes: float, cut: Grid) -> Share:
     return Share((Product(height, columns, _part(depth, cut.columns)),), (gather,))
 
 
-def weight_gradient(whole: Product, value_bytes: float, cut: Grid) -> Share:
+def weight_gradient(product: Product, value_bytes: float, cut: Grid) -> Share:
     """dB = A^T dC."""
-    rows, depth, columns = _sizes(whole)
-    gather = gather_output_gradient(whole, value_bytes, cut)
+    rows, depth, columns = _sizes(product)
+    gather = gather_output_gradient(product, value_bytes, cut)
     if cut.inner:
         return Share((Product(_part(depth, cut.rows), rows, columns),), (gather,))
     transpose = all_to_all(value_bytes * depth * _part(rows, cut.rows), cut.row_members)
     return Share((Product(_part(depth, cut.rows), rows, _part(columns, cut.columns)),), (transpose, gather))
 
 
-def gather_output_gradient(whole: Product, value_bytes: float, cut: Grid) -> Exchange:
+def gather_output_gradient(product: Product, value_bytes: float, cut: Grid) -> Exchange:
     """All-gather of all rows of dC for the columns whose weights the rank owns."""
-    rows, _, columns = _sizes(whole)
+    rows, _, columns = _sizes(product)
     return all_gather(value_bytes * rows * _part(columns, cut.columns), cut.row_members)
 
 
@@ -344,8 +344,8 @@ def _layout(plan: KernelPlan) -> tuple[tuple[str, int], ...]:
     return (("columns", plan.columns), ("rows", plan.rows), ("layers", plan.layers), ("data", plan.data))
 
 
-def _sizes(whole: Product) -> tuple[float, float, float]:
-    return float(whole.rows), float(whole.depth), float(whole.columns)
+def _sizes(product: Product) -> tuple[float, float, float]:
+    return float(product.rows), float(product.depth), float(product.columns)
 
 
 def _part(size: float, ranks: int) -> float:
@@ -357,16 +357,16 @@ def _part(size: float, ranks: int) -> float:
 
 def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> Bill:
     """The cost breakdown of a plan, which must satisfy `crossflow.kernels.kernel_plan.broken_rules`."""
-    whole = Product(float(gemm.rows), float(gemm.depth), float(gemm.columns))
-    share = forward(whole, gemm.value_bytes, grid(plan, cluster))
+    full = Product(float(gemm.rows), float(gemm.depth), float(gemm.columns))
+    share = forward(full, gemm.value_bytes, grid(plan, cluster))
     product, exchange = products_cost(share, gemm.value_bytes, hardware), exchange_cost(share.exchanges, hardware.links)
     launched = np.maximum(product.time, hardware.efficiency.host * product.kernels)
     work = plan.devices * (product.energy + exchange.energy)
     time = within_power(launched + exchange.time, work, plan.devices, hardware)
-    held = time - (launched + exchange.time)
+    wait = time - (launched + exchange.time)
     return Bill(
         step_time=time,
-        time=(("matrix products", product.time), ("launch", launched - product.time), ("exchange", exchange.time), ("power limit", held)),
+        time=(("matrix products", product.time), ("launch", launched - product.time), ("exchange", exchange.time), ("power limit", wait)),
         memory=memory(gemm, plan),
         energy=work + plan.devices * (hardware.idle_power * time),
         flops=2.0 * gemm.rows * gemm.depth * gemm.columns,

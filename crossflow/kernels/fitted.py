@@ -116,9 +116,9 @@ def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardw
     return time + constants.cast * call.rows * call.depth if form.casts else time
 
 
-def root(one: Real, other: Real) -> Real:
+def root(first: Real, second: Real) -> Real:
     """Seconds of two concurrent parts of a kernel."""
-    return np.sqrt(one * one + other * other)
+    return np.sqrt(first * first + second * second)
 
 
 # Seconds of fused attention that a library launches alone: of a whole prompt (context), and of one more token of many sequences
@@ -270,12 +270,12 @@ def generation_time(call: GenerationCall, constants: GenerationConstants, hardwa
     """Seconds on a device built for 16 bits."""
     form, group = call.format, call.heads / call.kv_heads
     reach = _reach(call.window, call.keys)
-    kept = 2.0 * call.batch * reach * call.head_size * form.cache_bytes
+    cache = 2.0 * call.batch * reach * call.head_size * form.cache_bytes
     queries = 2.0 * call.batch * call.heads * call.head_size * _VALUE_BYTES
-    read = (kept * call.kv_heads + queries) / (hardware.dram.bandwidth * constants.stream)
+    read = (cache * call.kv_heads + queries) / (hardware.dram.bandwidth * constants.stream)
     unit = constants.unit if form.alone else constants.unit + constants.group * (group * call.head_size / _HEAD)
     if form.alone:
-        read = read + np.where(group > 1.0, kept * call.heads / constants.cache, 0.0)
+        read = read + np.where(group > 1.0, cache * call.heads / constants.cache, 0.0)
     units = call.batch * (call.heads if form.alone else call.kv_heads)
     parts = np.minimum(np.floor(_WAVES * hardware.bundles / units), np.ceil(call.keys / _PART)) if form.splits else 1.0
     parts = np.maximum(parts, 1.0)

@@ -35,9 +35,9 @@ def adapters(model: Transformer, ranks: Ranks) -> tuple[Product, ...]:
     """
     joint = {QUERIES: 3.0, FEED_FORWARD_PRODUCTS[0]: model.projections - 1.0, SHARED_PRODUCTS[0]: model.projections - 1.0}
     inner, found = float(model.lora_rank), list[Product]()
-    for name, one in named_projections(model, ranks) if model.lora_rank else ():
+    for name, product in named_projections(model, ranks) if model.lora_rank else ():
         if name != ROUTER:
-            found += [replace(one, columns=joint.get(name, 1.0) * inner), replace(one, depth=inner)]
+            found += [replace(product, columns=joint.get(name, 1.0) * inner), replace(product, depth=inner)]
     return tuple(found)
 
 
@@ -98,8 +98,8 @@ def _tokens_of_one(model: Transformer, ranks: Ranks) -> Real:
     the cache: where experts are not equally full they are filled up to whole lines, so that a product of more tokens is not the faster
     one."""
     spread = expert_ranks(model, ranks)
-    one = routed_tokens(model, ranks) / (model.experts / spread)
-    return np.where(model.fullest(spread) > 1.0, np.ceil(one / LINE) * LINE, one)
+    tokens = routed_tokens(model, ranks) / (model.experts / spread)
+    return np.where(model.fullest(spread) > 1.0, np.ceil(tokens / LINE) * LINE, tokens)
 
 
 # Communication of experts: dispatch of tokens, combination of results, and the kernels that sort tokens.
@@ -160,7 +160,7 @@ def _one_different(model: Transformer, units: float) -> float:
     """
     taken = model.groups_per_token / model.expert_groups if units >= model.expert_groups else 1.0
     experts, units, chosen = model.experts * taken, units * taken, model.experts_per_token
-    none = prod(max(experts - experts / units - place, 0.0) / (experts - place) for place in range(chosen))
+    none = prod(max(experts - experts / units - index, 0.0) / (experts - index) for index in range(chosen))
     return min((1.0 - none) * units / chosen, 1.0)
 
 
@@ -265,7 +265,7 @@ def casts(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) 
     """Cost of all casts of a layer in one direction; zero from 16 bits on."""
     if model.precision not in NARROW:
         return NOTHING
-    return reduce(add, (cast(name, one, model, ranks, hardware, backward) for name, one in named_projections(model, ranks)))
+    return reduce(add, (cast(name, product, model, ranks, hardware, backward) for name, product in named_projections(model, ranks)))
 
 
 def cast(name: str, product: Product, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Cost:
@@ -382,10 +382,10 @@ def _sums(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     (wq, wk, wv, w1 and w3 are linear layers of their own in torchtitan/models/llama3/model/model.py, 018740b7, and PyTorch's compiler fuses
     sums with what follows)."""
     taken, made = (5.0, 2.0) if model.gated else (3.0, 1.0)
-    whole = ranks.tokens(model) * model.hidden * model.activation_bytes
+    size = ranks.tokens(model) * model.hidden * model.activation_bytes
     alone = np.greater(ranks.tensor, 1.5)
     passes = np.where(alone, taken + made, taken - made)
-    return stream_cost(passes * whole, (taken - made) * whole / model.activation_bytes, hardware, np.where(alone, made, 0.0))
+    return stream_cost(passes * size, (taken - made) * size / model.activation_bytes, hardware, np.where(alone, made, 0.0))
 
 
 def _norms(model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Cost:

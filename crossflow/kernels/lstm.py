@@ -105,14 +105,14 @@ def cell_backward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> W
 
 
 def softmax_forward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
-    words = batch * model.vocabulary / cut.ranks
-    pointwise = stream_cost(7.0 * model.value_bytes * words, 3.0 * words - batch / cut.ranks, hardware, 4.0)
+    logits = batch * model.vocabulary / cut.ranks
+    pointwise = stream_cost(7.0 * model.value_bytes * logits, 3.0 * logits - batch / cut.ranks, hardware, 4.0)
     return _work(forward(softmax_product(model, batch), model.value_bytes, cut), pointwise, model, hardware)
 
 
 def softmax_backward(model: Lstm, batch: float, cut: Grid, hardware: Hardware) -> Work:
-    words = batch * model.vocabulary / cut.ranks
-    pointwise = stream_cost(11.0 * model.value_bytes * words, 5.0 * words, hardware, 4.0)
+    logits = batch * model.vocabulary / cut.ranks
+    pointwise = stream_cost(11.0 * model.value_bytes * logits, 5.0 * logits, hardware, 4.0)
     return _work(backward(softmax_product(model, batch), model.value_bytes, cut), pointwise, model, hardware)
 
 
@@ -184,29 +184,29 @@ class Held:
 def hold_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
     """Parts on each device, input first: cells in equal runs, embedding on the first device, softmax on the last."""
     devices = plan.cell_devices
-    cells = [(place + 1) * model.layers // devices - place * model.layers // devices for place in range(devices)]
+    cells = [(device + 1) * model.layers // devices - device * model.layers // devices for device in range(devices)]
     if plan.layers > devices:
         cells = [0, *cells, 0]
     last = len(cells) - 1
-    return tuple(Held(count, place == 0, place == last) for place, count in enumerate(cells))
+    return tuple(Held(count, device == 0, device == last) for device, count in enumerate(cells))
 
 
 def memory(model: Lstm, plan: KernelPlan) -> Items:
     """Bytes by use on the fullest device."""
-    return max((_memory(model, plan, held) for held in hold_on_chain(model, plan)), key=lambda items: float(total(items)))
+    return max((_memory(model, plan, part) for part in hold_on_chain(model, plan)), key=lambda items: float(total(items)))
 
 
-def _memory(model: Lstm, plan: KernelPlan, held: Held) -> Items:
+def _memory(model: Lstm, plan: KernelPlan, part: Held) -> Items:
     batch, ranks = model.global_batch / plan.data, plan.rows * plan.columns
-    products, table = held.product_weights(model), held.table_weights(model)
+    products, table = part.product_weights(model), part.table_weights(model)
     weight_ranks = plan.rows if plan.split == "inner" else plan.columns
     return (
         ("weights", model.value_bytes * (products + table) / weight_ranks),
         ("transposed weights", model.value_bytes * products / plan.columns if plan.columns > 1 else 0.0),
         ("gradients", model.gradient_bytes * (products + table) / ranks),
         ("optimizer", model.optimizer_bytes * (products + table) / ranks),
-        ("activations", model.value_bytes * held.activations(model, batch) / ranks),
-        ("exchange buffer", model.value_bytes * batch * held.widest(model) * _gathered(plan)),
+        ("activations", model.value_bytes * part.activations(model, batch) / ranks),
+        ("exchange buffer", model.value_bytes * batch * part.widest(model) * _gathered(plan)),
     )
 
 
@@ -320,30 +320,30 @@ def chain_of(model: Lstm, hardware: Hardware, plan: KernelPlan, cut: Grid) -> Ch
         (cell_backward, softmax_backward, embedding_backward),
     )
     forward, backward = (tuple(operation(model, batch, cut, hardware) for operation in direction) for direction in operations)
-    held = hold_on_chain(model, plan)
+    parts = hold_on_chain(model, plan)
     message = model.value_bytes * batch * model.hidden / cut.ranks
     return Chain(
-        forward=tuple(_held_work(part, *forward) for part in held),
-        backward=tuple(_held_work(part, *backward) for part in held),
-        finish=tuple(_finish(model, part, cut, hardware) for part in held),
+        forward=tuple(_held_work(part, *forward) for part in parts),
+        backward=tuple(_held_work(part, *backward) for part in parts),
+        finish=tuple(_finish(model, part, cut, hardware) for part in parts),
         transfer=exchange_cost((send(message, cut.layer_members),), hardware.links),
     )
 
 
-def _held_work(held: Held, cell: Work, softmax: Work, embedding: Work) -> Work:
+def _held_work(part: Held, cell: Work, softmax: Work, embedding: Work) -> Work:
     """Work of one time step on a device with these parts of the network."""
-    return cell.times(float(held.cells)) + softmax.times(float(held.softmax)) + embedding.times(float(held.embedding))
+    return cell.times(float(part.cells)) + softmax.times(float(part.softmax)) + embedding.times(float(part.embedding))
 
 
-def _finish(model: Lstm, held: Held, cut: Grid, hardware: Hardware) -> Finish:
+def _finish(model: Lstm, part: Held, cut: Grid, hardware: Hardware) -> Finish:
     """Gradient reduction over replicas, clipping (4 FLOP, 3 values per weight), update (3 FLOP, 4 values, optimizer state), and
     publication. Publication gathers the weights and converts them to the layout of backward products.
     """
-    weights = held.product_weights(model) + held.table_weights(model)
+    weights = part.product_weights(model) + part.table_weights(model)
     own = weights / cut.ranks
     size = own * (7.0 * model.value_bytes + 2.0 * model.optimizer_bytes)
     published = publish_weights(model.value_bytes * weights, cut, hardware.links)
-    transposed = transpose_weights(model.value_bytes * held.product_weights(model), cut, hardware.links)
+    transposed = transpose_weights(model.value_bytes * part.product_weights(model), cut, hardware.links)
     return Finish(
         reduction=reduce_gradients(model.gradient_bytes * weights, cut, hardware.links),
         update=stream_cost(size, 7.0 * own, hardware, 2.0),

@@ -64,7 +64,7 @@ class MeshAxis:
 
 def mesh_axes(sizes: Sequence[int], level_sizes: tuple[int, ...]) -> tuple[MeshAxis, ...]:
     """The axes of a mesh; ranks of the last axis are neighbours."""
-    strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    strides = [prod(sizes[index + 1 :]) for index in range(len(sizes))]
     spreads = (members_on_levels(np.array([size]), np.array([stride]), level_sizes) for size, stride in zip(sizes, strides, strict=True))
     return tuple(MeshAxis(size, each(_first, spread)) for size, spread in zip(sizes, spreads, strict=True))
 
@@ -82,13 +82,13 @@ def reshard_time(size: float, before: Lay, after: Lay, axes: Sequence[MeshAxis],
     """Seconds to convert a tensor of this size from one layout to another; 0 if nothing moves."""
     time, now = 0.0, list(before)
     for change in ("slice", "scatter", "exchange", "sum", "gather"):
-        places = [place for place in range(len(axes)) if _change(before[place], after[place]) == change]
-        for group in [[place] for place in places] if change == "exchange" else [places] if places else []:
-            kept = [(piece, axis) for place, (piece, axis) in enumerate(zip(now, axes, strict=True)) if place not in group]
-            mine = size * share(tuple(piece for piece, _ in kept), [axis for _, axis in kept])
-            time += _change_time(change, mine, _members([axes[place] for place in group]), links)
-        for place in places:
-            now[place] = after[place]
+        places = [dimension for dimension in range(len(axes)) if _change(before[dimension], after[dimension]) == change]
+        for group in [[dimension] for dimension in places] if change == "exchange" else [places] if places else []:
+            others = [(piece, axis) for dimension, (piece, axis) in enumerate(zip(now, axes, strict=True)) if dimension not in group]
+            mine = size * share(tuple(piece for piece, _ in others), [axis for _, axis in others])
+            time += _change_time(change, mine, _members([axes[dimension] for dimension in group]), links)
+        for dimension in places:
+            now[dimension] = after[dimension]
     return time
 
 
@@ -186,8 +186,8 @@ class Kind:
 def kinds(model: Transformer) -> dict[str, Kind]:
     """The operators of a network by name."""
     tokens, size = model.global_batch * model.sequence, model.activation_bytes
-    whole = _ranks(model, 1.0, 1.0)
-    shapes = projections(model, whole)
+    undivided = _ranks(model, 1.0, 1.0)
+    shapes = projections(model, undivided)
     narrow, wide = tokens * model.hidden * size, tokens * model.ffn * size
     groups = model.attention_groups
     names = ("queries, keys, values", "projection", "inner product", "outer product")
@@ -260,15 +260,15 @@ def _work(kind: Kind, tokens: int, columns: int, depth: int, model: Transformer,
     """Seconds of one rank's own work."""
     hardware = replace(hardware, links=hardware.links[:1])
     if kind.form == "product":
-        whole = _ranks(model, 1.0, 1.0)
-        name, shape = named_projections(model, whole)[kind.number]
+        undivided = _ranks(model, 1.0, 1.0)
+        name, shape = named_projections(model, undivided)[kind.number]
         mine = Product(_number(shape.rows) / tokens, _number(shape.depth) / depth, _number(shape.columns) / columns)
         size = model.activation_bytes if name in WIDE else model.value_bytes
-        beside = (cast(name, mine, model, whole, hardware, backward) for backward in (False, True))
+        beside = (cast(name, mine, model, undivided, hardware, backward) for backward in (False, True))
         return _seconds(product_cost(mine, size, hardware), *backward_costs((mine,), size, hardware), *beside)
     ranks = _ranks(model, float(tokens), float(columns))
     if kind.name == "attention":
-        return _number(mean_over_kinds(model, lambda one: _attention(one, ranks, hardware)))
+        return _number(mean_over_kinds(model, lambda layer_kind: _attention(layer_kind, ranks, hardware)))
     if kind.name == "embedding":
         return _seconds(embedding(model, ranks, hardware))
     if kind.name == "head":
@@ -337,9 +337,9 @@ _LAYER = (
 
 def _ranks(model: Transformer, tokens: float, tensor: float) -> Ranks:
     """Ranks that split tokens and features this often without communication."""
-    one = (np.float64(1.0),)
+    alone = (np.float64(1.0),)
     return Ranks(
-        np.float64(tensor), np.float64(1.0), np.float64(1.0), np.float64(model.global_batch / tokens), np.float64(0.0), one, one, one
+        np.float64(tensor), np.float64(1.0), np.float64(1.0), np.float64(model.global_batch / tokens), np.float64(0.0), alone, alone, alone
     )
 
 
