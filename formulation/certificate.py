@@ -89,7 +89,7 @@ class Whole:
 def integer_form(model: Model) -> Whole:
     """The linear minimisation form of a model, by indices; objectives to maximise are negated."""
     linear = linearize(model)
-    places, sign = {variable: place for place, variable in enumerate(linear.variables)}, model.sign
+    places, sign = {variable: index for index, variable in enumerate(linear.variables)}, model.sign
     costs = [0] * len(linear.variables)
     for cost, variable in linear.objective:
         costs[places[variable]] += sign * cost
@@ -120,14 +120,14 @@ def proved_bound(model: Model, certificate: Certificate) -> int | None:
     return None if bound is None else model.sign * bound
 
 
-def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
+def bound_of_tree(form: Whole, certificate: Certificate) -> int | None:
     """The bound proved for a minimisation model: the least over all leaves; None if the tree proves infeasibility.
 
     A ValueError if it is not a tree of this model.
     """
     if certificate.scale < 1:
         raise ValueError(f"a scale of {certificate.scale} is none")
-    boxes = [(asked.lows, asked.highs, 0)]
+    boxes = [(form.lows, form.highs, 0)]
     bounds = list[int]()
     for number, step in enumerate(certificate.steps):
         if not boxes:
@@ -136,13 +136,13 @@ def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
         if not isinstance(step, Leaf):
             if depth == DEEPEST:
                 raise ValueError("the branches are too deep")
-            first, second = parts_of(asked, lows, highs, step)
+            first, second = parts_of(form, lows, highs, step)
             boxes += [(*second, depth + 1), (*first, depth + 1)]
         elif step.empty:
-            if not excess(asked, lows, highs, step) > 0:
+            if not excess(form, lows, highs, step) > 0:
                 raise ValueError(f"step {number} does not show that no solution is there")
         else:
-            bounds.append(leaf_bound(asked, lows, highs, certificate.scale, step))
+            bounds.append(leaf_bound(form, lows, highs, certificate.scale, step))
     if not bounds and certificate.scale != 1:
         raise ValueError("there is a scale and no bound that it divides")
     if boxes:
@@ -150,72 +150,72 @@ def bound_of_tree(asked: Whole, certificate: Certificate) -> int | None:
     return min(bounds, default=None)
 
 
-def parts_of(asked: Whole, lows: Ends, highs: Ends, cut: Cut) -> tuple[Box, Box]:
+def parts_of(form: Whole, lows: Ends, highs: Ends, cut: Cut) -> tuple[Box, Box]:
     """The two boxes of a branch; a ValueError if the branch is invalid or leaves a box empty."""
-    return _split(asked, lows, highs, cut) if isinstance(cut, Split) else _branched(lows, highs, cut)
+    return _split(form, lows, highs, cut) if isinstance(cut, Split) else _branched(lows, highs, cut)
 
 
-def asks_for_one(asked: Whole, row: int) -> bool:
+def asks_for_one(form: Whole, row: int) -> bool:
     """Whether a row selects exactly one of several 0/1 variables."""
-    entries = asked.rows[row]
-    limits = asked.least[row] == 1 and asked.most[row] == 1
-    return limits and all(factor == 1 and asked.lows[place] >= 0 and asked.highs[place] <= 1 for place, factor in entries)
+    entries = form.rows[row]
+    limits = form.least[row] == 1 and form.most[row] == 1
+    return limits and all(factor == 1 and form.lows[variable] >= 0 and form.highs[variable] <= 1 for variable, factor in entries)
 
 
 def _branched(lows: Ends, highs: Ends, branch: Branch) -> tuple[Box, Box]:
-    place, value = branch.variable, branch.value
-    if not 0 <= place < len(lows):
-        raise ValueError(f"there is no variable {place} to branch on")
-    if not lows[place] <= value < highs[place]:
-        raise ValueError(f"variable {place} is from {lows[place]} to {highs[place]}: {value} leaves a part of it empty")
+    variable, value = branch.variable, branch.value
+    if not 0 <= variable < len(lows):
+        raise ValueError(f"there is no variable {variable} to branch on")
+    if not lows[variable] <= value < highs[variable]:
+        raise ValueError(f"variable {variable} is from {lows[variable]} to {highs[variable]}: {value} leaves a part of it empty")
     below, above = list(highs), list(lows)
-    below[place], above[place] = value, value + 1
+    below[variable], above[variable] = value, value + 1
     return (tuple(lows), tuple(below)), (tuple(above), tuple(highs))
 
 
-def _split(asked: Whole, lows: Ends, highs: Ends, split: Split) -> tuple[Box, Box]:
-    if not 0 <= split.row < len(asked.rows) or not asks_for_one(asked, split.row):
+def _split(form: Whole, lows: Ends, highs: Ends, split: Split) -> tuple[Box, Box]:
+    if not 0 <= split.row < len(form.rows) or not asks_for_one(form, split.row):
         raise ValueError(f"there is no row {split.row} that asks for exactly one of some variables")
-    places = [place for place, _ in asked.rows[split.row]]
-    if not 0 < split.first < len(places) or any(lows[place] > 0 for place in places):
+    places = [variable for variable, _ in form.rows[split.row]]
+    if not 0 < split.first < len(places) or any(lows[variable] > 0 for variable in places):
         raise ValueError(f"row {split.row} cannot be split after {split.first} of its {len(places)} variables")
     return _without(lows, highs, places[split.first :]), _without(lows, highs, places[: split.first])
 
 
 def _without(lows: Ends, highs: Ends, places: Sequence[int]) -> Box:
     fewer = list(highs)
-    for place in places:
-        fewer[place] = 0
+    for variable in places:
+        fewer[variable] = 0
     return tuple(lows), tuple(fewer)
 
 
-def leaf_bound(asked: Whole, lows: Ends, highs: Ends, scale: int, leaf: Leaf) -> int:
+def leaf_bound(form: Whole, lows: Ends, highs: Ends, scale: int, leaf: Leaf) -> int:
     """Lower bound of the objective in the box."""
-    found = _least(asked, lows, highs, [scale * cost for cost in asked.costs], leaf)
-    return asked.constant - (-found // scale)
+    found = _least(form, lows, highs, [scale * cost for cost in form.costs], leaf)
+    return form.constant - (-found // scale)
 
 
-def excess(asked: Whole, lows: Ends, highs: Ends, leaf: Leaf) -> int:
+def excess(form: Whole, lows: Ends, highs: Ends, leaf: Leaf) -> int:
     """Amount by which the weighted rows exceed what the box can give; if positive, the box is infeasible."""
-    return _least(asked, lows, highs, [0] * len(asked.costs), leaf)
+    return _least(form, lows, highs, [0] * len(form.costs), leaf)
 
 
-def _least(asked: Whole, lows: Ends, highs: Ends, reduced: list[int], leaf: Leaf) -> int:
+def _least(form: Whole, lows: Ends, highs: Ends, reduced: list[int], leaf: Leaf) -> int:
     """The weighted sum of the rows, and the least remaining cost."""
     if len(leaf.rows) != len(leaf.times):
         raise ValueError("each row needs its multiplier")
     found = 0
     for row, times in zip(leaf.rows, leaf.times, strict=True):
-        if not 0 <= row < len(asked.rows):
+        if not 0 <= row < len(form.rows):
             raise ValueError(f"there is no row {row}")
-        side = asked.least[row] if times > 0 else asked.most[row]
+        side = form.least[row] if times > 0 else form.most[row]
         if not times:
             continue
         if side is None:
             raise ValueError(f"row {row} is open on the side that its multiplier asks for")
         found += times * side
-        for place, factor in asked.rows[row]:
-            reduced[place] -= times * factor
+        for variable, factor in form.rows[row]:
+            reduced[variable] -= times * factor
     return found + sum(cost * (low if cost > 0 else high) for cost, low, high in zip(reduced, lows, highs, strict=True) if cost)
 
 

@@ -265,7 +265,7 @@ def _unique(kind: str, names: Sequence[str]) -> None:
 
 
 def _repeated(things: Sequence[_Thing]) -> _Thing:
-    return next(thing for place, thing in enumerate(things) if thing in things[:place])
+    return next(thing for index, thing in enumerate(things) if thing in things[:index])
 
 
 def _known(name: str, variables: Sequence[Variable], known: set[Variable]) -> None:
@@ -302,8 +302,8 @@ def quantum_for(largest: float, steps: int) -> float:
 def floored(reals: ArrayLike, quantum: float) -> Whole:
     """Costs or usage in whole quanta, rounded down; `.tolist()` gives the Python integers that a model asks for."""
     values = np.asarray(reals, dtype=np.float64)
-    whole = np.floor(_scaled(values, quantum))
-    return (whole - (whole * quantum > values)).astype(np.int64)  # a tiny negative value may have been scaled to zero
+    quanta = np.floor(_scaled(values, quantum))
+    return (quanta - (quanta * quantum > values)).astype(np.int64)  # a tiny negative value may have been scaled to zero
 
 
 def ceiled(reals: ArrayLike, quantum: float) -> Whole:
@@ -381,7 +381,7 @@ def literals(table: Table) -> Choices:
     """A 0/1 variable for each different row that the ranges of the columns allow."""
     different = dict.fromkeys(table.rows)
     possible = (row for row in different if all(v.low <= value <= v.high for v, value in zip(table.variables, row, strict=True)))
-    return tuple((Variable(f"{table.name}, row {place}"), row) for place, row in enumerate(possible, 1))
+    return tuple((Variable(f"{table.name}, row {number}"), row) for number, row in enumerate(possible, 1))
 
 
 def _tables(model: Model) -> Iterator[Table]:

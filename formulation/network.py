@@ -67,7 +67,7 @@ class Multipliers:
 
 
 def _difference(count: int, more: int, less: int) -> tuple[float, ...]:
-    return tuple(float((place == less) - (place == more)) for place in range(count))
+    return tuple(float((index == less) - (index == more)) for index in range(count))
 
 
 def bound_of(program: Program, multipliers: Multipliers) -> float:
@@ -80,15 +80,16 @@ def bound_of(program: Program, multipliers: Multipliers) -> float:
         raise ValueError(f"multipliers are numbers of zero and more, and a collective has one for each of {count} dimensions")
     terms = [-price * most for price, (_, most) in zip(multipliers.prices, rows, strict=True)]
     wholes = [max(fsum(shares), 1.0) for shares in multipliers.shares]
-    for place in range(count):
+    for dimension in range(count):
         moved = fsum(
-            shares[place] / whole * sent[place] for shares, whole, sent in zip(multipliers.shares, wholes, program.sent, strict=True)
+            shares[dimension] / total * sent[dimension]
+            for shares, total, sent in zip(multipliers.shares, wholes, program.sent, strict=True)
         )
-        factors = (1.0, *(row[place] for row, _ in rows))
-        prices = (program.linear[place], *multipliers.prices)
-        if program.highs[place] == inf and sum(map(_times, factors, map(Fraction, prices))) < 0:
+        factors = (1.0, *(row[dimension] for row, _ in rows))
+        prices = (program.linear[dimension], *multipliers.prices)
+        if program.highs[dimension] == inf and sum(map(_times, factors, map(Fraction, prices))) < 0:
             return -inf  # counted exactly, as rounding may bring what is below zero to zero
-        terms += _least(moved, [*map(mul, prices, factors)], program.lows[place], program.highs[place])
+        terms += _least(moved, [*map(mul, prices, factors)], program.lows[dimension], program.highs[dimension])
     return fsum(terms) - _OFF * fsum(map(abs, terms)) if all(abs(term) < inf for term in terms) else -inf
 
 
@@ -111,8 +112,8 @@ def least_point(program: Program, options: Sequence[tuple[float, ...] | None]) -
         point[more] = max(point[more], point[less])
         allowed = options[more]
         if allowed is not None:
-            point[more] = min((one for one in allowed if one >= point[more]), default=inf)
-    return tuple(point) if all(one <= high for one, high in zip(point, program.highs, strict=True)) else None
+            point[more] = min((option for option in allowed if option >= point[more]), default=inf)
+    return tuple(point) if all(bandwidth <= high for bandwidth, high in zip(point, program.highs, strict=True)) else None
 
 
 def narrowed(program: Program, least: Sequence[float]) -> Program:
@@ -122,9 +123,9 @@ def narrowed(program: Program, least: Sequence[float]) -> Program:
         if min(factors) < 0.0:
             continue  # a row that asks for more takes no high end down
         left = max(Fraction(most) - sum(map(_times, factors, map(Fraction, least))), Fraction(0))
-        for place, factor in enumerate(factors):
+        for dimension, factor in enumerate(factors):
             if factor > 0.0:
-                highs[place] = min(highs[place], nextafter(float(Fraction(least[place]) + left / Fraction(factor)), inf))
+                highs[dimension] = min(highs[dimension], nextafter(float(Fraction(least[dimension]) + left / Fraction(factor)), inf))
     for more, less in program.descending:
         highs[less] = min(highs[less], highs[more])
     return replace(program, lows=tuple(least), highs=tuple(map(max, least, highs)))
@@ -132,9 +133,9 @@ def narrowed(program: Program, least: Sequence[float]) -> Program:
 
 def broken_rows(program: Program, point: Sequence[float]) -> list[int]:
     """The places of the rows that a point breaks, counted exactly."""
-    exact = [Fraction(one) for one in point]
+    exact = [Fraction(bandwidth) for bandwidth in point]
     rows = enumerate(program.rows)
-    return [place for place, (row, most) in rows if sum(map(_times, row, exact)) > Fraction(most)]
+    return [row_index for row_index, (row, most) in rows if sum(map(_times, row, exact)) > Fraction(most)]
 
 
 def _times(factor: float, amount: Fraction) -> Fraction:
@@ -180,12 +181,12 @@ def at_cost(question: NetworkQuestion, cost: float) -> Program:
 
 def part_of(program: Program, options: Options) -> Program | None:
     """The program where dimensions have these options, between its least point and what rows leave; None where nothing keeps the rows."""
-    ends = [(low, high) if one is None else (one[0], one[-1]) for low, high, one in zip(program.lows, program.highs, options, strict=True)]
+    ends = [(low, high) if few is None else (few[0], few[-1]) for low, high, few in zip(program.lows, program.highs, options, strict=True)]
     own = replace(program, lows=tuple(low for low, _ in ends), highs=tuple(high for _, high in ends))
     least = least_point(own, options)
     if least is None:
         return None
-    broken = [place for place in broken_rows(own, least) if min(own.rows[place][0]) >= 0.0]  # more bandwidth mends the others
+    broken = [row for row in broken_rows(own, least) if min(own.rows[row][0]) >= 0.0]  # more bandwidth mends the others
     return None if broken else narrowed(own, least)
 
 
@@ -206,14 +207,14 @@ def weighed_bound(question: NetworkQuestion, least: Multipliers, tangents: Seque
     bound nowhere else. So time times cost is at least the least of  C * max(compute, compute + b - p C over all lines)  over C from the
     least cost on. Between two corners of the maximum a piece of that is concave, so that corners and the least cost are all to see.
     """
-    place, begin = len(question.rows), max(bound_of(cheapest(question), least), 0.0)
+    cost_row, begin = len(question.rows), max(bound_of(cheapest(question), least), 0.0)
     free = at_cost(question, 0.0)
-    lines = [(bound_of(free, one), one.prices[place]) for one in tangents]
+    lines = [(bound_of(free, multipliers), multipliers.prices[cost_row]) for multipliers in tangents]
     lines = [(question.compute, 0.0), *((question.compute + height, price) for height, price in lines if height > -inf)]
     corners = [begin]
-    for one in range(len(lines)):
-        for other in range(one):
-            (high, steep), (low, flat) = lines[one], lines[other]
+    for first in range(len(lines)):
+        for second in range(first):
+            (high, steep), (low, flat) = lines[first], lines[second]
             if steep != flat and (where := (high - low) / (steep - flat)) > begin:
                 corners.append(where)
     found = [(at * max(height - price * at for height, price in lines), at) for at in corners]
@@ -284,66 +285,66 @@ def asked_of(question: CollectiveQuestion, chunks: int) -> Asked:
     """What is asked where the data are cut into so many; what does not divide becomes a chunk more."""
     count, sizes = len(question.network.dimensions), chunk_sizes(question.size, chunks)
     orders = tuple(permutations(range(count)))
-    whole = jobs_of([Chunk(sizes[0], order) for order in orders], question.collective, question.network, "two_way")
+    jobs = jobs_of([Chunk(sizes[0], order) for order in orders], question.collective, question.network, "two_way")
     loads, heads, tails = (np.zeros((len(orders), count), np.int64) for _ in range(3))
-    for row, job in enumerate(whole):
+    for row, job in enumerate(jobs):
         passed, seen = 0, set[int]()
         for operation in job:
-            place = operation.phase.dimension
-            heads[row, place] = heads[row, place] if place in seen else passed
-            seen.add(place)
-            loads[row, place] += operation.duration
+            dimension = operation.phase.dimension
+            heads[row, dimension] = heads[row, dimension] if dimension in seen else passed
+            seen.add(dimension)
+            loads[row, dimension] += operation.duration
             passed += operation.duration
-            tails[row, place] = passed
+            tails[row, dimension] = passed
         tails[row] = passed - tails[row]
-    return Asked(len(sizes), orders, tuple(map(tuple, whole)), loads, heads, tails)
+    return Asked(len(sizes), orders, tuple(map(tuple, jobs)), loads, heads, tails)
 
 
-def least_time(asked: Asked, weights: Sequence[Sequence[int]]) -> int:
+def least_time(question: Asked, weights: Sequence[Sequence[int]]) -> int:
     """ns below which no chunks in any orders end; a ValueError where weights are none."""
-    if asked.few:
-        return max(_looked_at(asked), asked.least_chunk)
-    sets = list(beginnings(asked))
+    if question.few:
+        return max(_looked_at(question), question.least_chunk)
+    sets = list(beginnings(question))
     if len(weights) != len(sets):
         raise ValueError(f"weights of {len(sets)} sets of dimensions are needed, {len(weights)} are given")
-    return max(min(_weighed(asked, begun, one) for begun, one in zip(sets, weights, strict=True)), asked.least_chunk)
+    return max(min(_weighed(question, begun, row) for begun, row in zip(sets, weights, strict=True)), question.least_chunk)
 
 
-def beginnings(asked: Asked) -> Iterator[tuple[int, ...]]:
+def beginnings(question: Asked) -> Iterator[tuple[int, ...]]:
     """All sets of dimensions with which chunks may begin."""
-    count = asked.loads.shape[1]
+    count = question.loads.shape[1]
     for size in range(1, count + 1):
         yield from combinations(range(count), size)
 
 
-def of_beginning(asked: Asked, begun: tuple[int, ...]) -> list[int]:
+def of_beginning(question: Asked, begun: tuple[int, ...]) -> list[int]:
     """The places of the orders that begin with one of them."""
-    return [row for row, order in enumerate(asked.orders) if order[0] in begun]
+    return [row for row, order in enumerate(question.orders) if order[0] in begun]
 
 
-def _weighed(asked: Asked, begun: tuple[int, ...], weights: Sequence[int]) -> int:
+def _weighed(question: Asked, begun: tuple[int, ...], weights: Sequence[int]) -> int:
     """The bound by the mean of dimensions."""
-    if len(weights) != asked.loads.shape[1] or not all(0 <= weight <= 1 << 40 for weight in weights) or not any(weights):
+    if len(weights) != question.loads.shape[1] or not all(0 <= weight <= 1 << 40 for weight in weights) or not any(weights):
         raise ValueError("weights are whole numbers, one for each dimension, and not all are 0")
-    rows = of_beginning(asked, begun)
-    cheapest = min(sum(weight * int(load) for weight, load in zip(weights, asked.loads[row], strict=True)) for row in rows)
-    around = asked.heads[rows].min(axis=0) + asked.tails[rows].min(axis=0)
-    beside = sum(weight * int(one) for weight, one in zip(weights, around, strict=True))
-    return -(-(asked.chunks * cheapest + beside) // sum(weights))
+    rows = of_beginning(question, begun)
+    cheapest = min(sum(weight * int(load) for weight, load in zip(weights, question.loads[row], strict=True)) for row in rows)
+    around = question.heads[rows].min(axis=0) + question.tails[rows].min(axis=0)
+    beside = sum(weight * int(time) for weight, time in zip(weights, around, strict=True))
+    return -(-(question.chunks * cheapest + beside) // sum(weights))
 
 
-def _looked_at(asked: Asked) -> int:
+def _looked_at(question: Asked) -> int:
     """The least over all numbers of chunks by order."""
-    return int(times_of(asked, compositions(asked.chunks, len(asked.orders))).min())
+    return int(times_of(question, compositions(question.chunks, len(question.orders))).min())
 
 
-def times_of(asked: Asked, counts: Whole) -> Whole:
+def times_of(question: Asked, counts: Whole) -> Whole:
     """The bound of each row of numbers of chunks by order."""
-    far = int(asked.loads.sum()) * (asked.chunks + 1)
+    far = int(question.loads.sum()) * (question.chunks + 1)
     used = counts[:, :, None] > 0
-    heads = np.where(used, asked.heads, far).min(axis=1)
-    tails = np.where(used, asked.tails, far).min(axis=1)
-    found: Whole = (counts @ asked.loads + heads + tails).max(axis=1)
+    heads = np.where(used, question.heads, far).min(axis=1)
+    tails = np.where(used, question.tails, far).min(axis=1)
+    found: Whole = (counts @ question.loads + heads + tails).max(axis=1)
     return found
 
 
@@ -395,8 +396,8 @@ def _sets(npus: int) -> Iterator[frozenset[int]]:
 
 def _cut_steps(question: SynthesisQuestion, inside: frozenset[int]) -> int:
     """Steps until everybody inside has all chunks that begin outside."""
-    cut = [one for one in question.links if one.receiver in inside and one.sender not in inside]
-    further = [max(question.distances[one.receiver][npu] for npu in inside) for one in cut]
+    cut = [link for link in question.links if link.receiver in inside and link.sender not in inside]
+    further = [max(question.distances[link.receiver][npu] for npu in inside) for link in cut]
     outside = [origin for origin in question.origins if origin not in inside]
     waiting = Counter(min(question.distances[origin][npu] for npu in inside) for origin in outside)
     least, later = 0, 0
@@ -409,9 +410,9 @@ def _cut_steps(question: SynthesisQuestion, inside: frozenset[int]) -> int:
 
 def _enter(cut: list[Link], further: list[int], chunks: int, first: int, step: int) -> bool:
     """Whether so many chunks, none of which comes to the cut's end before the given step, may have come over it and gone further."""
-    starts = [max(first - one.steps, 0) for one in cut]
-    all_in = sum(max(step - start, 0) // one.steps for one, start in zip(cut, starts, strict=True))
-    in_once = sum(max(step - start - more, 0) // one.steps for one, start, more in zip(cut, starts, further, strict=True))
+    starts = [max(first - link.steps, 0) for link in cut]
+    all_in = sum(max(step - start, 0) // link.steps for link, start in zip(cut, starts, strict=True))
+    in_once = sum(max(step - start - more, 0) // link.steps for link, start, more in zip(cut, starts, further, strict=True))
     return 2 * chunks - min(in_once, chunks) <= all_in
 
 
@@ -420,9 +421,9 @@ def sends_model(question: SynthesisQuestion, most: int) -> tuple[Model, dict[Sen
     sends = dict(_sends(question, most))
     into, over = defaultdict[tuple[int, int], list[Send]](list), defaultdict[int, list[Send]](list)
     for send in sends:
-        chunk, place, _ = send
-        into[chunk, question.links[place].receiver].append(send)
-        over[place].append(send)
+        chunk, link, _ = send
+        into[chunk, question.links[link].receiver].append(send)
+        over[link].append(send)
     once = (
         ExactlyOne(f"chunk {chunk} comes to {npu}", tuple(sends[send] for send in into[chunk, npu]))
         for chunk, origin in enumerate(question.origins)
@@ -435,10 +436,10 @@ def sends_model(question: SynthesisQuestion, most: int) -> tuple[Model, dict[Sen
         if question.links[send[1]].sender != question.origins[send[0]]
     )
     alone = (
-        Linear(f"link {place} at {step}", tuple((1, sends[send]) for send in held), None, 1)
-        for place in over
+        Linear(f"link {link} at {step}", tuple((1, sends[send]) for send in occupying), None, 1)
+        for link in over
         for step in range(most)
-        if len(held := [send for send in over[place] if step - question.links[place].steps < send[2] <= step]) > 1
+        if len(occupying := [send for send in over[link] if step - question.links[link].steps < send[2] <= step]) > 1
     )
     return Model(tuple(sends.values()), (*once, *had, *alone)), sends
 
@@ -446,16 +447,16 @@ def sends_model(question: SynthesisQuestion, most: int) -> tuple[Model, dict[Sen
 def _sends(question: SynthesisQuestion, most: int) -> Iterator[tuple[Send, Variable]]:
     """Every send that can begin so soon and end in time."""
     for chunk, origin in enumerate(question.origins):
-        for place, link in enumerate(question.links):
+        for number, link in enumerate(question.links):
             if link.receiver != origin:
                 for step in range(question.distances[origin][link.sender], most - link.steps + 1):
-                    yield (chunk, place, step), Variable(f"chunk {chunk} over {place} at {step}")
+                    yield (chunk, number, step), Variable(f"chunk {chunk} over {number} at {step}")
 
 
 def _has(
     question: SynthesisQuestion, sends: dict[Send, Variable], into: dict[tuple[int, int], list[Send]], send: Send
 ) -> tuple[tuple[int, Variable], ...]:
     """What came to the sender in time, less the send itself."""
-    chunk, place, step = send
-    came = into[chunk, question.links[place].sender]
-    return (*((1, sends[one]) for one in came if one[2] + question.links[one[1]].steps <= step), (-1, sends[send]))
+    chunk, link, step = send
+    came = into[chunk, question.links[link].sender]
+    return (*((1, sends[earlier]) for earlier in came if earlier[2] + question.links[earlier[1]].steps <= step), (-1, sends[send]))

@@ -239,10 +239,10 @@ def by_segments(name: str, x: Variable, y: Variable, points: Points) -> Encoding
     """y = floor(g(x)) with one 0/1 variable a piece."""
     scale = _scale(name, points)
     weights, rows = _weighted(name, x, y, points, scale)
-    pieces = tuple(Variable(f"{name}, piece {place}") for place in range(1, len(points)))
+    pieces = tuple(Variable(f"{name}, piece {piece_index}") for piece_index in range(1, len(points)))
     rows.append(ExactlyOne(f"{name}, one piece", pieces))
-    for place, weight in enumerate(weights):
-        beside = pieces[max(place - 1, 0) : place + 1]
+    for piece_index, weight in enumerate(weights):
+        beside = pieces[max(piece_index - 1, 0) : piece_index + 1]
         rows.append(Linear(f"{weight.name} is of its pieces", ((1, weight), *((-scale, piece) for piece in beside)), high=0))
     return Encoding((*weights, *pieces), tuple(rows))
 
@@ -252,10 +252,10 @@ def by_bits(name: str, x: Variable, y: Variable, points: Points) -> Encoding:
     scale = _scale(name, points)
     weights, rows = _weighted(name, x, y, points, scale)
     last = len(points) - 2
-    words = [place ^ (place >> 1) for place in range(last + 1)]
-    bits = tuple(Variable(f"{name}, bit {place}") for place in range(last.bit_length()))
-    for place, bit in enumerate(bits):
-        beside = [{words[piece] >> place & 1 for piece in (point - 1, point) if 0 <= piece <= last} for point in range(len(points))]
+    codes = [index ^ (index >> 1) for index in range(last + 1)]
+    bits = tuple(Variable(f"{name}, bit {index}") for index in range(last.bit_length()))
+    for index, bit in enumerate(bits):
+        beside = [{codes[piece] >> index & 1 for piece in (point - 1, point) if 0 <= piece <= last} for point in range(len(points))]
         ones = tuple((1, weight) for weight, seen in zip(weights, beside, strict=True) if seen == {1})
         zeros = tuple((1, weight) for weight, seen in zip(weights, beside, strict=True) if seen == {0})
         rows.append(Linear(f"{bit.name} where it is 1", (*ones, (-scale, bit)), high=0))
@@ -267,14 +267,14 @@ def by_filling(name: str, x: Variable, y: Variable, points: Points) -> Encoding:
     """y = floor(g(x)) with pieces that are filled in order."""
     scale = _scale(name, points)
     lengths = [q[0] - p[0] for p, q in pairwise(points)]
-    fills = tuple(Variable(f"{name}, fill {place}", 0, length) for place, length in enumerate(lengths, 1))
-    full = tuple(Variable(f"{name}, full {place}") for place in range(1, len(lengths)))
+    fills = tuple(Variable(f"{name}, fill {index}", 0, length) for index, length in enumerate(lengths, 1))
+    full = tuple(Variable(f"{name}, full {index}") for index in range(1, len(lengths)))
     rises = [scale // length * (q[1] - p[1]) for length, (p, q) in zip(lengths, pairwise(points), strict=True)]
     rows: list[Constraint] = [Linear(f"{name}, place", (*((1, fill) for fill in fills), (-1, x)), -points[0][0], -points[0][0])]
     rows.append(_floor(name, tuple(zip(rises, fills, strict=True)), y, scale, scale * points[0][1]))
-    for place, done in enumerate(full):
-        rows.append(Linear(f"{done.name} means full", ((1, fills[place]), (-lengths[place], done)), low=0))
-        rows.append(Linear(f"{fills[place + 1].name} is begun", ((1, fills[place + 1]), (-lengths[place + 1], done)), high=0))
+    for index, done in enumerate(full):
+        rows.append(Linear(f"{done.name} means full", ((1, fills[index]), (-lengths[index], done)), low=0))
+        rows.append(Linear(f"{fills[index + 1].name} is begun", ((1, fills[index + 1]), (-lengths[index + 1], done)), high=0))
     return Encoding((*fills, *full), tuple(rows))
 
 
@@ -292,7 +292,7 @@ def whole_pieces(value: Callable[[int], int], low: int, high: int, good: Callabl
 
 def _weighted(name: str, x: Variable, y: Variable, points: Points, scale: int) -> tuple[tuple[Variable, ...], list[Constraint]]:
     """The weights of the points, and the rows that hold whichever two are positive."""
-    weights = tuple(Variable(f"{name}, weight {place}", 0, scale) for place in range(len(points)))
+    weights = tuple(Variable(f"{name}, weight {index}", 0, scale) for index in range(len(points)))
     shares: Terms = tuple((1, weight) for weight in weights)
     places = tuple((at, weight) for (at, _), weight in zip(points, weights, strict=True))
     heights = tuple((height, weight) for (_, height), weight in zip(points, weights, strict=True))

@@ -115,7 +115,7 @@ class Chip:
 
     def chosen(self, values: Values) -> Point:
         """The literals that are 1."""
-        return {part.name: next(place for place, literal in enumerate(part.literals) if values[literal]) for part in self.parts}
+        return {part.name: next(index for index, literal in enumerate(part.literals) if values[literal]) for part in self.parts}
 
 
 def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
@@ -136,15 +136,15 @@ def chip_of(instance: Instance, space: Grid, root: Boxes) -> Chip:
     return Chip(parts, tuple(_budgets(instance, free, space, root, parts)), root, device, levels, with_cores)
 
 
-def restricted(chip: Chip, kept: Masks) -> Chip:
+def restricted(chip: Chip, masks: Masks) -> Chip:
     """The chip with some of its literals."""
-    budgets = (replace(budget, amounts={name: taken[kept[name]] for name, taken in budget.amounts.items()}) for budget in chip.budgets)
-    return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(kept[part.name])) for part in chip.parts), budgets=tuple(budgets))
+    budgets = (replace(budget, amounts={name: taken[masks[name]] for name, taken in budget.amounts.items()}) for budget in chip.budgets)
+    return replace(chip, parts=tuple(_fewer(part, np.flatnonzero(masks[part.name])) for part in chip.parts), budgets=tuple(budgets))
 
 
-def columns_of(chip: Chip, kept: Masks) -> Whole:
+def columns_of(chip: Chip, masks: Masks) -> Whole:
     """The columns of those literals in a table over all of the chip's, part after part."""
-    return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(kept[part.name] for part in chip.parts)]))
+    return np.flatnonzero(np.concatenate([np.zeros(0, bool), *(masks[part.name] for part in chip.parts)]))
 
 
 def _fewer(part: Part, rows: Whole) -> Part:
@@ -226,7 +226,7 @@ def _with(root: Boxes, choices: tuple[int, ...], places: Whole) -> Boxes:
 
 
 def _text(space: Grid, choices: tuple[int, ...], places: Whole) -> str:
-    return ", ".join(_option(space.names[choice], space.options[choice][place]) for choice, place in zip(choices, places, strict=True))
+    return ", ".join(_option(space.names[choice], space.options[choice][index]) for choice, index in zip(choices, places, strict=True))
 
 
 def _option(name: str, value: float) -> str:
@@ -243,26 +243,26 @@ def _budgets(instance: Instance, free: FreeHardware, space: Grid, root: Boxes, p
     fixed = _taken(free, space, root, instance.budget)
     least = {kernels: float(fixed[_uncore(kernels), _DIE][0]) for kernels, _ in _kernels(free)}
     chosen = {part.name: _taken(free, space, _with(root, part.choices, part.places), instance.budget, least) for part in parts}
-    names, asked = [field.name for field in fields(Parts)], instance.budget
+    names, most = [field.name for field in fields(Parts)], instance.budget
     every = [*names, _DIE]
-    rows = [("die area", asked.die_area, "area", every), ("package area", asked.package_area, "package", every)]
-    rows += [(name, asked.power, name, every) for name, _ in _kernels(free)]
-    if np.isfinite(asked.one_die):
+    rows = [("die area", most.die_area, "area", every), ("package area", most.package_area, "package", every)]
+    rows += [(name, most.power, name, every) for name, _ in _kernels(free)]
+    if np.isfinite(most.one_die):
         rows.append(("reticle", 0.0, "reticle", every))
     if free.technology.upper_dies is not None:
-        rows += [("upper dies", asked.die_area, "upper", names), ("package area of upper dies", asked.package_area, "upper package", names)]
-        if np.isfinite(asked.one_die):
+        rows += [("upper dies", most.die_area, "upper", names), ("package area of upper dies", most.package_area, "upper package", names)]
+        if np.isfinite(most.one_die):
             rows.append(("reticle of upper dies", 0.0, "upper reticle", every))
     if _DIE in chosen:
-        rows.append(("package area of a larger die", asked.package_area, "larger", [_DIE, "dram"]))
+        rows.append(("package area of a larger die", most.package_area, "larger", [_DIE, "dram"]))
     rows += [(f"tiles in {level}", 0.0, level, ["core", level]) for level in HOLDING if getattr(free.technology, level).least_per_bundle]
-    for words, limit, kind, members in rows:
+    for name, limit, kind, members in rows:
         if np.isfinite(limit):
             rest = sum(float(fixed[kind, name][0]) for name in members if name not in chosen)
             amounts = {name: chosen[name][kind, name] for name in members if name in chosen}
             given = {name: min(float(some.min(initial=0.0)), 0.0) for name, some in amounts.items()}
             above = {name: some - given[name] for name, some in amounts.items()}
-            budget = Budget(words, limit * _SLACK - rest - sum(given.values()), above)
+            budget = Budget(name, limit * _SLACK - rest - sum(given.values()), above)
             if sum(float(some.max(initial=0.0)) for some in above.values()) > budget.limit:  # else it holds whatever is chosen
                 yield budget
 
@@ -288,9 +288,9 @@ def _taken(free: FreeHardware, space: Grid, boxes: Boxes, limits: Limits, uncore
         taken["area", name] = taken["package", name] = taken["reticle", name] = area
         taken["upper", name] = taken["upper package", name] = taken["upper reticle", name] = upper
         for kernels, busy in _kernels(free):
-            drawn = best.by_itself(name, busy) + (_moved(best, busy) if name == ("dram" if busy.streams else "core") else 0.0)
+            watts = best.by_itself(name, busy) + (_moved(best, busy) if name == ("dram" if busy.streams else "core") else 0.0)
             above = (density[kernels] - common[kernels]) * least.die_area if name == "core" else 0.0
-            taken[kernels, name] = drawn + common[kernels] * area + above
+            taken[kernels, name] = watts + common[kernels] * area + above
     taken["package", "dram"] = taken["area", "dram"] + beside
     taken["upper package", "dram"] = beside
     links = die_links_area(free.technology.die_links, least.die_area, least.dies)
@@ -401,13 +401,13 @@ class Codesign:
 
     def decoded(self, values: Values) -> tuple[Point, int]:
         """The chip and the plan that values stand for."""
-        return self.chip.chosen(values), next(place for place, choice in enumerate(self.choices) if values[choice])
+        return self.chip.chosen(values), next(index for index, choice in enumerate(self.choices) if values[choice])
 
 
 def codesign(chip: Chip, plans: Plans, needs: Array, roots: Array, below: float) -> Codesign:
     """The question which of the plans is below a time, on which chip; as yet without tangents."""
     quantum = quantum_for(below, STEPS)
-    choices = tuple(Variable(f"plan {place}: {plan_at(plans, place)}") for place in range(len(plans)))
+    choices = tuple(Variable(f"plan {index}: {plan_at(plans, index)}") for index in range(len(plans)))
     least, most = floored([roots.min(initial=below), below], quantum).tolist()
     nothing = Tangents(np.zeros(0, np.int64), np.zeros(0), np.zeros((0, sum(map(len, chip.parts)))))
     time = Variable("time", min(least, most), most)
@@ -436,8 +436,8 @@ def with_cutoff(problem: Codesign, below: float) -> Codesign:
 def with_monotone_row(problem: Codesign, plan: int, value: float, as_good: Masks) -> Codesign:
     """The question with a row that no chip of these literals brings the plan below the value."""
     drops = (-floored(np.minimum(problem.roots - value, 0.0), problem.quantum)).tolist()
-    better = [literal for part in problem.chip.parts for literal, kept in zip(part.literals, as_good[part.name], strict=True) if not kept]
-    others = [(drop, choice) for place, (drop, choice) in enumerate(zip(drops, problem.choices, strict=True)) if place != plan]
+    better = [literal for part in problem.chip.parts for literal, good in zip(part.literals, as_good[part.name], strict=True) if not good]
+    others = [(drop, choice) for index, (drop, choice) in enumerate(zip(drops, problem.choices, strict=True)) if index != plan]
     terms = tuple((drop, variable) for drop, variable in (*others, *((drops[plan], literal) for literal in better)) if drop)
     least = floored([value], problem.quantum).tolist()[0]
     return problem.also(Linear(f"row {len(problem.rows)}, plan {plan} on this chip", (*terms, (1, problem.time)), low=least))
@@ -446,8 +446,8 @@ def with_monotone_row(problem: Codesign, plan: int, value: float, as_good: Masks
 def without(problem: Codesign, point: Point, plan: int | None) -> Codesign:
     """The question without one chip, for one plan or for all."""
     chosen = [part.literals[point[part.name]] for part in problem.chip.parts] + ([] if plan is None else [problem.choices[plan]])
-    words = "this chip" if plan is None else f"plan {plan} on this chip"
-    return problem.also(Linear(f"row {len(problem.rows)}, not {words}", tuple((1, variable) for variable in chosen), high=len(chosen) - 1))
+    what = "this chip" if plan is None else f"plan {plan} on this chip"
+    return problem.also(Linear(f"row {len(problem.rows)}, not {what}", tuple((1, variable) for variable in chosen), high=len(chosen) - 1))
 
 
 def only(chip: Chip, point: Point) -> Masks:
@@ -460,19 +460,19 @@ def no_more(chip: Chip, point: Point) -> Masks:
     return {part.name: _no_more(chip, part, int(point[part.name])) for part in chip.parts}
 
 
-def _no_more(chip: Chip, part: Part, place: int) -> Mask:
+def _no_more(chip: Chip, part: Part, index: int) -> Mask:
     figures = offered(chip, part)
     bundles = figures.pop("bundles", np.zeros(len(part)))
-    same: Mask = bundles == bundles[place]
+    same: Mask = bundles == bundles[index]
     for figure in figures.values():
-        same = same & (figure <= figure[place])
+        same = same & (figure <= figure[index])
     return same
 
 
 def costs(problem: Codesign, seconds: Array) -> Terms:
     """seconds of the chosen plan - t, floored."""
-    whole = floored(seconds, problem.quantum).tolist()
-    return (*((cost, choice) for cost, choice in zip(whole, problem.choices, strict=True) if cost), (-1, problem.time))
+    quanta = floored(seconds, problem.quantum).tolist()
+    return (*((cost, choice) for cost, choice in zip(quanta, problem.choices, strict=True) if cost), (-1, problem.time))
 
 
 def _memory_rows(chip: Chip, choices: tuple[Variable, ...], needs: Array) -> Iterator[Constraint]:
@@ -482,7 +482,7 @@ def _memory_rows(chip: Chip, choices: tuple[Variable, ...], needs: Array) -> Ite
             capacity = np.asarray(part.best.dram.capacity)
             for size in np.unique(capacity)[:-1]:
                 plans = [(1, choice) for choice, need in zip(choices, needs, strict=True) if need > size]
-                stacks = [(-1, literal) for literal, held in zip(part.literals, capacity, strict=True) if held > size]
+                stacks = [(-1, literal) for literal, size_held in zip(part.literals, capacity, strict=True) if size_held > size]
                 if plans:
                     yield Linear(f"plans beyond {size:g} bytes", (*plans, *stacks), high=0)
 
@@ -647,6 +647,6 @@ def _amounts(chip: Chip) -> tuple[Array, Array]:
 
 def _fitting(chip: Chip, slopes: Array, needs: Array) -> Array:
     """The slopes, out of reach for stacks that do not hold the plan."""
-    held = [np.asarray(part.best.dram.capacity) if part.name == "dram" else np.full(len(part), np.inf) for part in chip.parts]
-    beyond = needs[:, None] > np.concatenate([np.broadcast_to(row, len(part)) for row, part in zip(held, chip.parts, strict=True)])
+    capacities = [np.asarray(part.best.dram.capacity) if part.name == "dram" else np.full(len(part), np.inf) for part in chip.parts]
+    beyond = needs[:, None] > np.concatenate([np.broadcast_to(row, len(part)) for row, part in zip(capacities, chip.parts, strict=True)])
     return np.where(beyond[:, None, :], 1e6 * (1.0 + np.abs(slopes).max(initial=0.0)), slopes)

@@ -63,8 +63,8 @@ def with_table(problem: Codesign, instance: Instance, space: Grid, names: Sequen
     combined = np.array(list(product(*(range(len(part)) for part in parts))), np.int64)
     if len(problem.plans) * len(combined) > _MOST:
         raise ValueError(f"a table of {len(problem.plans) * len(combined):,} rows; at most {_MOST:,}: take fewer parts")
-    words = " and ".join(part.name for part in parts)
-    least = Variable(f"time by {words}", problem.time.low, problem.time.high)
+    names_of_parts = " and ".join(part.name for part in parts)
+    least = Variable(f"time by {names_of_parts}", problem.time.low, problem.time.high)
     times = floored(np.minimum(_times(problem, instance, space, parts, combined), problem.quantum * (least.high + 1)), problem.quantum)
     rows = tuple(
         (plan, *chosen, max(int(times[plan, row]), least.low))
@@ -78,7 +78,7 @@ def with_table(problem: Codesign, instance: Instance, space: Grid, names: Sequen
     columns = (_number(_PLAN, problem.choices), *(_number(part.name, part.literals) for part in parts), least)
     problem = replace(problem, added=(*problem.added, least))
     return problem.also(
-        Table(f"table of {words}", columns, rows), Linear(f"{least.name} is reached", ((1, least), (-1, problem.time)), high=0)
+        Table(f"table of {names_of_parts}", columns, rows), Linear(f"{least.name} is reached", ((1, least), (-1, problem.time)), high=0)
     )
 
 
@@ -106,7 +106,7 @@ def _numbered(problem: Codesign, name: str, choices: Sequence[Variable]) -> Code
 
 
 def _weighted(choices: Sequence[Variable]) -> Terms:
-    return tuple((place, choice) for place, choice in enumerate(choices) if place)
+    return tuple((index, choice) for index, choice in enumerate(choices) if index)
 
 
 def _number(name: str, choices: Sequence[Variable]) -> Variable:
@@ -256,15 +256,15 @@ def with_lines(problem: Codesign, which: Whole) -> Codesign:
 def reciprocal(chip: Chip, part: Part) -> Reciprocal:
     """The rate of a part in quanta, and points of its reciprocal that are nowhere above it."""
     rates = np.asarray(_rates(chip, part))
-    whole = ceiled(rates, quantum_for(float(rates.max()), _RATES))
-    low, high = int(whole.min()), int(whole.max())
+    rates_in_quanta = ceiled(rates, quantum_for(float(rates.max()), _RATES))
+    low, high = int(rates_in_quanta.min()), int(rates_in_quanta.max())
 
     def lowered(x: int) -> int:
         return int(_UNITS * low / x / (1.0 + ERROR))
 
     points = whole_pieces(lowered, low, max(high, low + 1), lambda p, q: sinh(log(q / p) / 2.0) ** 2 <= ERROR)
     rate = Variable(f"rate of {part.name}", low, max(high, low + 1))
-    return Reciprocal(rate, Variable(f"unit time of {part.name}", 0, _UNITS), whole, _UNITS * low / whole, points)
+    return Reciprocal(rate, Variable(f"unit time of {part.name}", 0, _UNITS), rates_in_quanta, _UNITS * low / rates_in_quanta, points)
 
 
 def _rates(chip: Chip, part: Part) -> Array | None:

@@ -79,8 +79,8 @@ class Separable(NDArrayOperatorsMixin):
         del types
         if function is not np.where or options:
             raise TypeError(f"no rule keeps {function.__name__} a lower bound")
-        mask, one, other = arguments
-        return _chosen(np.asarray(mask), bound_of(one, self.point), bound_of(other, self.point))
+        mask, chosen, otherwise = arguments
+        return _chosen(np.asarray(mask), bound_of(chosen, self.point), bound_of(otherwise, self.point))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,12 +155,12 @@ def _joint(sizes: Separable, sharers: Separable) -> Joint:
     return Joint((first, second), size[..., :, None] / figures, number, sizes.point)
 
 
-def at(table: Array, place: int | Whole) -> Array:
+def at(table: Array, index: int | Whole) -> Array:
     """The entries of the literal at one place, or of each row's own."""
-    if not isinstance(place, np.ndarray):
-        return np.asarray(table[..., place])
-    rows = np.broadcast_to(table, (*np.broadcast_shapes(table.shape[:-1], place.shape), table.shape[-1]))
-    return np.take_along_axis(rows, np.broadcast_to(place, rows.shape[:-1])[..., None], axis=-1)[..., 0]
+    if not isinstance(index, np.ndarray):
+        return np.asarray(table[..., index])
+    rows = np.broadcast_to(table, (*np.broadcast_shapes(table.shape[:-1], index.shape), table.shape[-1]))
+    return np.take_along_axis(rows, np.broadcast_to(index, rows.shape[:-1])[..., None], axis=-1)[..., 0]
 
 
 def table_of(part: str, values: Array, point: ChipPoint) -> Any:  # noqa: ANN401 - the model's formulas take it for an array
@@ -187,7 +187,7 @@ def gathered(value: Any, rows: Whole, point: ChipPoint) -> Any:  # noqa: ANN401 
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: gathered(getattr(value, field.name), rows, point) for field in fields(value)})
     if isinstance(value, tuple):
-        return tuple(gathered(one, rows, point) for one in value)
+        return tuple(gathered(item, rows, point) for item in value)
     return _rows(value, rows, 2) if isinstance(value, np.ndarray) else value
 
 
@@ -213,78 +213,78 @@ def _by_literal(value: Any, part: str) -> Array:  # noqa: ANN401
     return table if value.constant is _ZERO else value.constant[..., None] + table
 
 
-def _each(one: Separable, other: Separable, work: Callable[[Array, Array], Array]) -> dict[str, Array]:
+def _each(left: Separable, right: Separable, work: Callable[[Array, Array], Array]) -> dict[str, Array]:
     """Some work on the terms of both, 0 where a term is not there."""
-    return {part: work(one.terms.get(part, _NOTHING), other.terms.get(part, _NOTHING)) for part in _parts((one, other))}
+    return {part: work(left.terms.get(part, _NOTHING), right.terms.get(part, _NOTHING)) for part in _parts((left, right))}
 
 
-def _added(one: Separable, other: Separable) -> Separable:
-    return Separable(one.constant + other.constant, _each(one, other, np.add), one.point)
+def _added(left: Separable, right: Separable) -> Separable:
+    return Separable(left.constant + right.constant, _each(left, right, np.add), left.point)
 
 
-def _subtracted(one: Separable, other: Separable) -> Separable:
+def _subtracted(left: Separable, right: Separable) -> Separable:
     """Less a number; the difference of two lower bounds bounds nothing."""
-    return replace(one, constant=one.constant - (np.nan if other.terms else other.constant))
+    return replace(left, constant=left.constant - (np.nan if right.terms else right.constant))
 
 
-def _multiplied(one: Separable, other: Separable) -> Separable:
-    if one.terms and other.terms:
-        return _distributed(one, other) if len(other.terms) == 1 else _distributed(other, one)
-    bound, number = (one, other.constant) if one.terms else (other, one.constant)
+def _multiplied(left: Separable, right: Separable) -> Separable:
+    if left.terms and right.terms:
+        return _distributed(left, right) if len(right.terms) == 1 else _distributed(right, left)
+    bound, number = (left, right.constant) if left.terms else (right, left.constant)
     if np.any(number < 0.0):
         raise TypeError("a negative multiple of a lower bound is none")
     return Separable(bound.constant * number, {part: table * number[..., None] for part, table in bound.terms.items()}, bound.point)
 
 
-def _divided(one: Separable, other: Separable) -> Separable:
-    if len(other.terms) > 1:
+def _divided(left: Separable, right: Separable) -> Separable:
+    if len(right.terms) > 1:
         raise TypeError("no rule keeps a quotient by a sum a lower bound")
-    return _multiplied(one, 1.0 / other if other.terms else replace(other, constant=1.0 / other.constant))
+    return _multiplied(left, 1.0 / right if right.terms else replace(right, constant=1.0 / right.constant))
 
 
-def _distributed(one: Separable, other: Separable) -> Separable:
+def _distributed(left: Separable, right: Separable) -> Separable:
     """Each term of a sum times what a single other part decides."""
-    [(part, factor)] = other.terms.items() if len(other.terms) == 1 else [("", np.zeros(0))]
-    if not part or part in one.terms or np.any(factor < 0.0):
+    [(part, factor)] = right.terms.items() if len(right.terms) == 1 else [("", np.zeros(0))]
+    if not part or part in left.terms or np.any(factor < 0.0):
         raise TypeError("no rule keeps this product of sums a lower bound")
-    products = [_product(table_of(name, table, one.point), other) for name, table in one.terms.items()]
-    return sum(products, _table(part, one.constant[..., None] * factor, one.point))
+    products = [_product(table_of(name, table, left.point), right) for name, table in left.terms.items()]
+    return sum(products, _table(part, left.constant[..., None] * factor, left.point))
 
 
-def _product(one: Separable, other: Separable) -> Separable:
+def _product(left: Separable, right: Separable) -> Separable:
     """alpha[i] + beta[j] <= u[i] w[j], as large as both can be, and equal at the given chip."""
-    (first, u), (second, w) = *one.terms.items(), *other.terms.items()
+    (first, u), (second, w) = *left.terms.items(), *right.terms.items()
     u, w = np.broadcast_arrays(u[..., :, None], w[..., None, :])
-    meeting, scale = one.here() * other.here(), other.here()[..., None, None]
+    meeting, scale = left.here() * right.here(), right.here()[..., None, None]
     grid, beta = u * w, meeting[..., None, None] * (0.5 + np.log(w / scale))
     alpha = (grid - beta).min(axis=-1)
-    return Separable(np.zeros(()), {first: alpha, second: (grid - alpha[..., :, None]).min(axis=-2)}, one.point)
+    return Separable(np.zeros(()), {first: alpha, second: (grid - alpha[..., :, None]).min(axis=-2)}, left.point)
 
 
-def _larger(one: Separable, other: Separable) -> Separable:
-    here = np.stack(np.broadcast_arrays(one.here(), other.here()))
-    chosen = _chosen(here[0] >= here[1], one, other)
+def _larger(left: Separable, right: Separable) -> Separable:
+    here = np.stack(np.broadcast_arrays(left.here(), right.here()))
+    chosen = _chosen(here[0] >= here[1], left, right)
     return replace(chosen, constant=np.where(np.isnan(here).any(axis=0), np.nan, chosen.constant))
 
 
-def _smaller(one: Separable, other: Separable) -> Separable:
+def _smaller(left: Separable, right: Separable) -> Separable:
     """Either less what it may be above the other."""
-    first = replace(one, constant=one.constant - np.maximum(_excess(one, other), 0.0))
-    second = replace(other, constant=other.constant - np.maximum(_excess(other, one), 0.0))
+    first = replace(left, constant=left.constant - np.maximum(_excess(left, right), 0.0))
+    second = replace(right, constant=right.constant - np.maximum(_excess(right, left), 0.0))
     return _larger(first, second)
 
 
-def _excess(one: Separable, other: Separable) -> Array:
-    return Separable(one.constant - other.constant, _each(one, other, np.subtract), one.point).most()
+def _excess(left: Separable, right: Separable) -> Array:
+    return Separable(left.constant - right.constant, _each(left, right, np.subtract), left.point).most()
 
 
-def _chosen(mask: Mask, one: Separable, other: Separable) -> Separable:
-    terms = _each(one, other, lambda first, second: np.where(mask[..., None], first, second))
-    constant = np.where(mask, one.constant, other.constant)
+def _chosen(mask: Mask, left: Separable, right: Separable) -> Separable:
+    terms = _each(left, right, lambda first, second: np.where(mask[..., None], first, second))
+    constant = np.where(mask, left.constant, right.constant)
     if len(terms) != 1:
-        return Separable(constant, terms, one.point)
+        return Separable(constant, terms, left.point)
     [(part, table)] = terms.items()
-    return _table(part, table + constant[..., None], one.point)
+    return _table(part, table + constant[..., None], left.point)
 
 
 _RULES: dict[np.ufunc, Callable[[Separable, Separable], Separable]] = {
@@ -369,9 +369,9 @@ def _weak_row(problem: Codesign, row: int) -> Linear:
 def _slope_terms(problem: Codesign, slopes: Array, lowest: Array) -> Terms:
     """The slopes above the least of each part, floored."""
     sizes = [len(part) for part in problem.chip.parts]
-    whole = floored(slopes - np.repeat(lowest, sizes), problem.quantum).tolist()
+    quanta = floored(slopes - np.repeat(lowest, sizes), problem.quantum).tolist()
     literals = (literal for part in problem.chip.parts for literal in part.literals)
-    return tuple((cost, literal) for cost, literal in zip(whole, literals, strict=True) if cost)
+    return tuple((cost, literal) for cost, literal in zip(quanta, literals, strict=True) if cost)
 
 
 def _most_of(chip: Chip, terms: Terms) -> int:
@@ -411,9 +411,9 @@ def _tangents(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, po
 def _shared_parts(model: Transformer, cluster: Cluster, chip: Chip, plans: Plans, point: Point) -> Parts:
     """The parts of each plan's step, once for all plans that differ only in what `terms` makes of them and meet at one chip."""
     columns = [getattr(plans, name) for name in PLAN_FIELDS if name not in {"interleave", "overlap"}]
-    own = {name: place for name, place in point.items() if isinstance(place, np.ndarray)}
-    rows, number = distinct(*columns, *(place[:, 0] for place in own.values()))
-    there = {name: own[name][rows] if name in own else place for name, place in point.items()}
+    own = {name: index for name, index in point.items() if isinstance(index, np.ndarray)}
+    rows, number = distinct(*columns, *(index[:, 0] for index in own.values()))
+    there = {name: own[name][rows] if name in own else index for name, index in point.items()}
     return cast(Parts, gathered(parts_of(model, _literals(chip, there), cluster, rows_of(plans, rows)), number, point))
 
 

@@ -27,9 +27,9 @@ def number_along(count: int, arcs: Iterable[tuple[int, int]]) -> list[int]:
     graph.add_edges_from(arcs)
     groups = nx.condensation(graph)
     numbers = [0] * count
-    for place, group in enumerate(nx.topological_sort(groups)):
+    for position, group in enumerate(nx.topological_sort(groups)):
         for node in groups.nodes[group]["members"]:
-            numbers[node] = place
+            numbers[node] = position
     return numbers
 
 
@@ -85,7 +85,7 @@ def blocks_of(graph: Graph, staged: bool) -> Blocks:
     block_of = np.array([number[int(colour)] for colour in graph.colour], np.int64)
     count = int(block_of.max()) + 1
     nets = _nets(graph, block_of)
-    arcs = {(number[one], number[other]) for one, other in arcs_of_colours if number[one] != number[other]}
+    arcs = {(number[source], number[target]) for source, target in arcs_of_colours if number[source] != number[target]}
     return Blocks(
         accelerator_time=_sums(block_of, graph.accelerator_time, count),
         cpu_time=_sums(block_of, graph.cpu_time, count),
@@ -108,13 +108,13 @@ def _flow(graph: Graph) -> set[tuple[int, int]]:
     colours, backward = graph.colour.tolist(), graph.backward.tolist()
     ahead = {colour for colour, back in zip(colours, backward, strict=True) if not back}
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        one, other = colours[start], colours[end]
-        if one == other or backward[start] != backward[end]:
+        first, second = colours[start], colours[end]
+        if first == second or backward[start] != backward[end]:
             continue
         if not backward[start]:
-            arcs.add((one, other))
-        elif one not in ahead or other not in ahead:
-            arcs.add((other, one))
+            arcs.add((first, second))
+        elif first not in ahead or second not in ahead:
+            arcs.add((second, first))
     return arcs
 
 
@@ -192,10 +192,10 @@ def _sizes(sizes: Array, memory: float, most: int) -> tuple[list[int], int]:
     """Sizes and memory: as they are, over their greatest common divisor, where they are whole and at most so many; else in quanta."""
     total = float(sizes.sum())
     if total < _EXACT and (sizes == np.floor(sizes)).all():
-        whole = [int(size) for size in sizes.tolist()]
-        divisor = max(gcd(*whole), 1)
+        integers = [int(size) for size in sizes.tolist()]
+        divisor = max(gcd(*integers), 1)
         if total / divisor <= most:
-            return [size // divisor for size in whole], int(memory) // divisor
+            return [size // divisor for size in integers], int(memory) // divisor
     quantum = quantum_for(max(float(sizes.max(initial=0.0)), memory, 1.0), _SIZES)
     return _down(sizes, quantum), int(ceiled([memory], quantum)[0])
 

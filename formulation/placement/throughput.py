@@ -102,7 +102,7 @@ def values_at(assignment: Assignment, blocks: Blocks, machine: Machine, device: 
         values |= {cut: int(len(where) > 1 and i in where) for i, cut in enumerate(line)}
     for line, pins in zip(assignment.ends, blocks.nets, strict=True):
         where = {device[pin] for pin in pins}
-        values |= {end: int(place // 2 in where if place % 2 == 0 else where == {place // 2}) for place, end in enumerate(line)}
+        values |= {end: int(index // 2 in where if index % 2 == 0 else where == {index // 2}) for index, end in enumerate(line)}
     if assignment.after:
         reached = _reached(blocks, device, machine.accelerators + machine.cpus)
         values |= {z: int(reached[i, b]) for b, line in enumerate(assignment.after) for i, z in enumerate(line)}
@@ -118,7 +118,7 @@ def renamed(blocks: Blocks, machine: Machine, device: list[int]) -> list[int]:
     for block in np.argsort(_ranks(blocks), kind="stable").tolist():
         if device[block] < machine.accelerators:
             names.setdefault(device[block], len(names))
-    return [names[place] if place < machine.accelerators else place for place in device]
+    return [names[number] if number < machine.accelerators else number for number in device]
 
 
 def _ranks(blocks: Blocks) -> list[int]:
@@ -140,17 +140,17 @@ def _cuts(blocks: Blocks, on: Lines, cuts: Lines, ends: Lines, accelerators: int
     for e, pins in enumerate(blocks.nets):
         for i in range(accelerators):
             if len(pins) == 2:
-                rows += [_cut(e, i, on[one][i], on[other][i], cuts[e][i]) for one, other in (pins, pins[::-1])]
+                rows += [_cut(e, i, on[pin_here][i], on[pin_there][i], cuts[e][i]) for pin_here, pin_there in (pins, pins[::-1])]
                 continue
-            some, whole = ends[e][2 * i], ends[e][2 * i + 1]
+            some, every = ends[e][2 * i], ends[e][2 * i + 1]
             rows += [Linear(f"net {e} has {pin} on {i}", ((1, on[pin][i]), (-1, some)), high=0) for pin in pins]
-            rows += [Linear(f"net {e} whole on {i} with {pin}", ((1, whole), (-1, on[pin][i])), high=0) for pin in pins]
-            rows.append(_cut(e, i, some, whole, cuts[e][i]))
+            rows += [Linear(f"net {e} whole on {i} with {pin}", ((1, every), (-1, on[pin][i])), high=0) for pin in pins]
+            rows.append(_cut(e, i, some, every, cuts[e][i]))
     return rows
 
 
-def _cut(net: int, device: int, one: Variable, other: Variable, cut: Variable) -> Linear:
-    return Linear(f"net {net} cut at {device} by {one.name} without {other.name}", ((1, one), (-1, other), (-1, cut)), high=0)
+def _cut(net: int, device: int, here: Variable, there: Variable, cut: Variable) -> Linear:
+    return Linear(f"net {net} cut at {device} by {here.name} without {there.name}", ((1, here), (-1, there), (-1, cut)), high=0)
 
 
 def _loads(
@@ -176,11 +176,11 @@ def _convex(blocks: Blocks, on: Lines, after: Lines, devices: int) -> list[Linea
         for b in range(len(after))
         for i in range(devices)
     ]
-    for one, other in blocks.arcs if after else ():
+    for source, target in blocks.arcs if after else ():
         for i in range(devices):
-            rows.append(Linear(f"{one} before {other} at {i}", ((1, after[one][i]), (-1, after[other][i])), high=0))
-            terms = ((1, on[other][i]), (1, after[one][i]), (-1, on[one][i]))
-            rows.append(Linear(f"{other} comes not back to {i} by {one}", terms, high=1))
+            rows.append(Linear(f"{source} before {target} at {i}", ((1, after[source][i]), (-1, after[target][i])), high=0))
+            terms = ((1, on[target][i]), (1, after[source][i]), (-1, on[source][i]))
+            rows.append(Linear(f"{target} comes not back to {i} by {source}", terms, high=1))
     return rows
 
 
@@ -188,8 +188,8 @@ def _reached(blocks: Blocks, device: list[int], devices: int) -> np.ndarray[tupl
     """Which blocks the data of each device reach, itself included. Blocks are numbered along the arcs."""
     reached = np.zeros((devices, len(blocks)), bool)
     reached[device, np.arange(len(blocks))] = True
-    for one, other in sorted(blocks.arcs):
-        reached[:, other] |= reached[:, one]
+    for source, target in sorted(blocks.arcs):
+        reached[:, target] |= reached[:, source]
     return reached
 
 
@@ -262,8 +262,8 @@ def _joined(blocks: Blocks, groups: list[Pins]) -> Blocks:
         for pin in pins[1:]:
             parent[root(pin)] = root(pins[0])
     roots = [root(block) for block in range(len(blocks))]
-    numbers = {one: place for place, one in enumerate(dict.fromkeys(roots))}
-    number_of = np.array([numbers[one] for one in roots], np.int64)
+    numbers = {root: index for index, root in enumerate(dict.fromkeys(roots))}
+    number_of = np.array([numbers[root] for root in roots], np.int64)
     nets: dict[Pins, float] = {}
     for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
         left = tuple(sorted({int(number_of[pin]) for pin in pins}))
@@ -323,7 +323,7 @@ def stages_model(
     busiest = Variable("busiest", int(floored([least], figures.quantum)[0]), int(floored([greatest], figures.quantum)[0]) + 1)
     on = [[_on(prefix[b], j) for b in range(len(blocks))] for j in range(stages)]
     rows = [*_order(blocks, prefix), *_stage_cuts(blocks, cuts, on)]
-    rows.append(Linear("cpus", tuple((1, one) for one in cpu), low=cpus, high=cpus))
+    rows.append(Linear("cpus", tuple((1, literal) for literal in cpu), low=cpus, high=cpus))
     for j in range(stages):
         rows.append(Linear(f"kind of stage {j}", ((1, cpu[j]), (1, accelerator[j])), low=1, high=1))
         rows += _stage_loads(figures, on[j], [cut[j] for cut in cuts], j, (accelerator[j], cpu[j]), busiest, overlapped)
@@ -332,14 +332,14 @@ def stages_model(
     return Stages(Model(variables, tuple(rows), ((1, busiest),)), prefix, cuts, cpu, accelerator, busiest, figures)
 
 
-def one_stage_model(blocks: Blocks, memory: float, overlapped: bool, greatest: float, held: int) -> tuple[Model, float]:
+def one_stage_model(blocks: Blocks, memory: float, overlapped: bool, greatest: float, block_on_stage: int) -> tuple[Model, float]:
     """The least that an accelerator does which has this block on its stage, whatever comes before and after it, and the quantum of it.
 
     The model of three stages of which only the middle one counts, so that the others may stand for any number of devices.
     """
     figures = figures_of(blocks, memory, greatest, STAGE_STEPS)
     prefix = tuple(
-        (Variable(f"block {b} before", high=int(b != held)), Variable(f"block {b} before or on", low=int(b == held)))
+        (Variable(f"block {b} before", high=int(b != block_on_stage)), Variable(f"block {b} before or on", low=int(b == block_on_stage)))
         for b in range(len(blocks))
     )
     cuts = tuple((Variable(f"net {e} cut"),) for e in range(len(blocks.nets)))
@@ -385,9 +385,9 @@ def _order(blocks: Blocks, prefix: tuple[tuple[Variable, ...], ...]) -> list[Lin
         for j in range(len(line) - 1)
     ]
     rows += [
-        Linear(f"block {other} not before {one} at stage {j}", ((1, prefix[other][j]), (-1, prefix[one][j])), high=0)
-        for one, other in blocks.arcs
-        for j in range(len(prefix[one]))
+        Linear(f"block {target} not before {source} at stage {j}", ((1, prefix[target][j]), (-1, prefix[source][j])), high=0)
+        for source, target in blocks.arcs
+        for j in range(len(prefix[source]))
     ]
     return rows
 
@@ -396,11 +396,11 @@ def _stage_cuts(blocks: Blocks, cuts: tuple[tuple[Variable, ...], ...], on: list
     """cut[e, j] >= x[b, j] - x[b', j] round the pins."""
     rows = []
     for e, pins in enumerate(blocks.nets):
-        for one, other in zip(pins, (*pins[1:], pins[0]), strict=True):
+        for pin, following in zip(pins, (*pins[1:], pins[0]), strict=True):
             for j, here in enumerate(on):
-                (plus, constant), (minus, away) = here[one], here[other]
+                (plus, constant), (minus, away) = here[pin], here[following]
                 terms = (*plus, *((-c, v) for c, v in minus), (-1, cuts[e][j]))
-                rows.append(Linear(f"net {e} between {one} and {other} at {j}", terms, high=away - constant))
+                rows.append(Linear(f"net {e} between {pin} and {following} at {j}", terms, high=away - constant))
     return rows
 
 
@@ -550,8 +550,8 @@ def latency_model(question: PlacementQuestion, least: float, greatest: float) ->
 
 def _after(graph: Graph) -> tuple[tuple[int, ...], ...]:
     after: list[set[int]] = [set() for _ in range(len(graph))]
-    for one, other in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        after[one].add(other)
+    for source, target in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        after[source].add(target)
     return tuple(tuple(sorted(takers)) for takers in after)
 
 

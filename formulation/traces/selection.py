@@ -49,12 +49,12 @@ def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = 
     """The inner or the outer model; with one limit widened it asks how far, at the least, until there is a benchmark: by how many
     PARTS coverage is missed, within how many totals are met, how many parts mixes are apart, or with how many kernels or runs."""
     kernels, file = question.kernels, question.file
-    chosen = tuple(Variable(f"chosen {place}") for place in range(len(kernels)))
-    runs = tuple(Variable(f"runs {place}", 0, kernel.runs) for place, kernel in enumerate(kernels))
+    chosen = tuple(Variable(f"chosen {index}") for index in range(len(kernels)))
+    runs = tuple(Variable(f"runs {index}", 0, kernel.runs) for index, kernel in enumerate(kernels))
     rows, spare = list[Linear](), Variable("spare", 0, PARTS)
-    for place, (y, x, kernel) in enumerate(zip(chosen, runs, kernels, strict=True)):
-        rows.append(Linear(f"once {place}", ((1, x), (-1, y)), low=0))
-        rows.append(Linear(f"only {place}", ((1, x), (-kernel.runs, y)), high=0))
+    for index, (y, x, kernel) in enumerate(zip(chosen, runs, kernels, strict=True)):
+        rows.append(Linear(f"once {index}", ((1, x), (-1, y)), low=0))
+        rows.append(Linear(f"only {index}", ((1, x), (-kernel.runs, y)), high=0))
     times = [Fraction(kernel.time) for kernel in kernels]
     lacking = ([Fraction(question.time, PARTS)], (spare,)) if widened == "coverage" else ([], ())
     rows += _at_least("coverage", [*times, *lacking[0]], (*chosen, *lacking[1]), file.coverage * question.time, inner)
@@ -64,8 +64,8 @@ def selection(question: BenchmarkQuestion, inner: bool, widened: Lever | None = 
         if most is not None and widened != name:
             rows.append(Linear(name, tuple((1, variable) for variable in variables), high=most))
     spares = (spare,) if widened in ("deviation", "coverage") else ()
-    asked = away if widened == "mix" else spares or (chosen if (widened or file.objective) == "kernels" else runs)
-    return Selection(Model((*chosen, *runs, *away, *spares), tuple(rows), tuple((1, variable) for variable in asked)), chosen, runs)
+    objective = away if widened == "mix" else spares or (chosen if (widened or file.objective) == "kernels" else runs)
+    return Selection(Model((*chosen, *runs, *away, *spares), tuple(rows), tuple((1, variable) for variable in objective)), chosen, runs)
 
 
 def limit_of(row: str) -> str:
@@ -96,12 +96,12 @@ def _mix(
         return ()
     part = max(file.share * question.time / _OF_MIX, Fraction(question.time, 2**_BITS))
     most = floor(2 * (1 if widened else file.mix) * file.share * question.time / part)
-    away = tuple(Variable(f"away {place}", 0, min(most, ceil(kernel.time / part))) for place, kernel in enumerate(question.kernels))
+    away = tuple(Variable(f"away {index}", 0, min(most, ceil(kernel.time / part))) for index, kernel in enumerate(question.kernels))
     less = 0 if inner or not most else 1
-    for place, (kernel, y, x, d) in enumerate(zip(question.kernels, chosen, runs, away, strict=True)):
+    for index, (kernel, y, x, d) in enumerate(zip(question.kernels, chosen, runs, away, strict=True)):
         for name, by_run, by_kernel, least in _off(kernel, file.share):
             figures, variables = [by_run / part, by_kernel / part, *([Fraction(1)] if most else ())], (x, y, *((d,) if most else ()))
-            rows += _at_least(f"too {name} {place}", figures, variables, least / part - less, inner, whole=bool(most))
+            rows += _at_least(f"too {name} {index}", figures, variables, least / part - less, inner, integral=bool(most))
     if not widened:
         rows.append(Linear("mix", tuple((1, d) for d in away), high=most))
     return away
@@ -119,17 +119,17 @@ def _off(kernel: Kernel, share: Fraction) -> Iterator[tuple[str, Fraction, Fract
 
 
 def _at_least(
-    name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool, *, whole: bool = False
+    name: str, figures: list[Fraction], variables: tuple[Variable, ...], least: Fraction, inner: bool, *, integral: bool = False
 ) -> Iterator[Linear]:
     """sum of figure * variable >= least, rounded, to whole figures or as finely as can be; no row where nothing is asked."""
     largest = max(*(abs(figure) * variable.high for figure, variable in zip(figures, variables, strict=True)), abs(least), Fraction(1))
     shift = _BITS - floor(largest).bit_length()
-    whole = whole or (shift >= 0 and all(figure.denominator == 1 for figure in (*figures, least)))
-    scale = Fraction(1) if whole else Fraction(2) ** shift
+    integral = integral or (shift >= 0 and all(figure.denominator == 1 for figure in (*figures, least)))
+    scale = Fraction(1) if integral else Fraction(2) ** shift
     rounding = floor if inner else ceil
     terms = tuple((rounding(figure * scale), variable) for figure, variable in zip(figures, variables, strict=True))
-    kept = tuple(term for term in terms if term[0])
-    if kept:
-        yield Linear(name, kept, low=ceil(least * scale))
+    nonzero = tuple(term for term in terms if term[0])
+    if nonzero:
+        yield Linear(name, nonzero, low=ceil(least * scale))
     elif least > 0:
         yield Linear(name, ((1, variables[0]),), low=variables[0].high + 1, high=None)

@@ -42,69 +42,69 @@ class Contracted:
     left: list[int] = field(default_factory=list)
 
 
-def contracted(durations: Sequence[int], edges: Iterable[tuple[int, int]], kept: Sequence[bool]) -> Contracted:
+def contracted(durations: Sequence[int], edges: Iterable[tuple[int, int]], stays: Sequence[bool]) -> Contracted:
     """The graph without whatever of the others may go."""
     count = len(durations)
     graph = Contracted(list(durations), [{} for _ in range(count)], [{} for _ in range(count)], [0] * count, [0] * count)
-    for one, other in edges:
-        graph.before[other][one] = graph.after[one][other] = 0
-    waiting = [(_paths(graph, place), place) for place in range(count) if not kept[place]]
+    for neighbour, other in edges:
+        graph.before[other][neighbour] = graph.after[neighbour][other] = 0
+    waiting = [(_paths(graph, node), node) for node in range(count) if not stays[node]]
     heapify(waiting)
     while waiting:
-        paths, place = heappop(waiting)
-        if graph.tails[place] < 0:
+        paths, node = heappop(waiting)
+        if graph.tails[node] < 0:
             continue
-        now = _paths(graph, place)
+        now = _paths(graph, node)
         if now > paths:
-            heappush(waiting, (now, place))
-        elif now <= len(graph.before[place]) + len(graph.after[place]):
-            around = {*graph.before[place], *graph.after[place]}
-            _take_out(graph, place)
-            for one in around:
-                if not kept[one]:
-                    heappush(waiting, (_paths(graph, one), one))
-    graph.left = [place for place in range(count) if graph.tails[place] >= 0]
+            heappush(waiting, (now, node))
+        elif now <= len(graph.before[node]) + len(graph.after[node]):
+            around = {*graph.before[node], *graph.after[node]}
+            _take_out(graph, node)
+            for neighbour in around:
+                if not stays[neighbour]:
+                    heappush(waiting, (_paths(graph, neighbour), neighbour))
+    graph.left = [node for node in range(count) if graph.tails[node] >= 0]
     return graph
 
 
 def without_implied(edges: Sequence[tuple[int, int]], chains: Iterable[tuple[int, int]], count: int) -> list[tuple[int, int]]:
     """The edges without those that others imply; `chains` are edges among them, from each operation of a thread or stream to the next."""
     following, preceding = dict[int, int](), dict[int, int]()
-    for one, other in chains:
-        if one not in following and other not in preceding:
-            following[one], preceding[other] = other, one
+    for source, target in chains:
+        if source not in following and target not in preceding:
+            following[source], preceding[target] = target, source
     chain, position = list(range(count)), [0] * count
-    for place in range(count):
-        if place not in preceding:
-            while (after := following.get(place)) is not None:
-                chain[after], position[after] = chain[place], position[place] + 1
-                place = after  # noqa: PLW2901 - down the chain
+    for node in range(count):
+        if node not in preceding:
+            while (after := following.get(node)) is not None:
+                chain[after], position[after] = chain[node], position[node] + 1
+                node = after  # noqa: PLW2901 - down the chain
     last = dict[tuple[int, int], int]()
-    for one, other in edges:
-        key = other, chain[one]
-        last[key] = max(last.get(key, 0), position[one])
-    return [(one, other) for one, other in edges if last[other, chain[one]] == position[one]]
+    for source, target in edges:
+        key = target, chain[source]
+        last[key] = max(last.get(key, 0), position[source])
+    return [(source, target) for source, target in edges if last[target, chain[source]] == position[source]]
 
 
-def _paths(graph: Contracted, place: int) -> int:
-    return len(graph.before[place]) * len(graph.after[place])
+def _paths(graph: Contracted, node: int) -> int:
+    return len(graph.before[node]) * len(graph.after[node])
 
 
-def _take_out(graph: Contracted, place: int) -> None:
-    took, tail, release = graph.durations[place], graph.tails[place], graph.releases[place]
-    before, after = graph.before[place], graph.after[place]
+def _take_out(graph: Contracted, node: int) -> None:
+    took, tail, release = graph.durations[node], graph.tails[node], graph.releases[node]
+    before, after = graph.before[node], graph.after[node]
     graph.span = max(graph.span, release + took + tail)
-    for one, delay in before.items():
-        graph.tails[one] = max(graph.tails[one], delay + took + tail)
-        del graph.after[one][place]
+    for source, delay in before.items():
+        graph.tails[source] = max(graph.tails[source], delay + took + tail)
+        del graph.after[source][node]
     for other, delay in after.items():
         graph.releases[other] = max(graph.releases[other], release + took + delay)
-        del graph.before[other][place]
-    for one, first in before.items():
+        del graph.before[other][node]
+    for source, first in before.items():
         for other, second in after.items():
-            delay = max(first + took + second, graph.after[one].get(other, 0))
-            graph.after[one][other] = graph.before[other][one] = delay
-    graph.before[place], graph.after[place], graph.tails[place] = {}, {}, -1
+            delay = max(first + took + second, graph.after[source].get(other, 0))
+            graph.after[source][other] = graph.before[other][source] = delay
+    graph.before[node], graph.after[node], graph.tails[node] = {}, {}, -1
 
 
 # How long a trace takes with many choices of its changes at once, and no less than how long while some of them are open.
@@ -184,69 +184,69 @@ class Variants:
 
     def _batch(self, states: Whole) -> Whole:
         tables = [_table(group, states) for group in self.groups]
-        within, out = [states[:, place] == IN for place in range(self.changes)], [states[:, place] == OUT for place in range(self.changes)]
+        within, out = [states[:, bit] == IN for bit in range(self.changes)], [states[:, bit] == OUT for bit in range(self.changes)]
         span, ends = np.full(len(states), self.least, np.int64), dict[int, Whole | int]()
-        for one in self.operations:
-            begin: Whole | int = one.release
-            for wait in one.waits:
+        for operation in self.operations:
+            begin: Whole | int = operation.release
+            for wait in operation.waits:
                 came = ends[wait.before] + wait.delay
                 if wait.within or wait.without:
-                    conditions = [*(within[place] for place in wait.within), *(out[place] for place in wait.without)]
+                    conditions = [*(within[bit] for bit in wait.within), *(out[bit] for bit in wait.without)]
                     came = np.where(np.logical_and.reduce(conditions), came, 0)
                 begin = np.maximum(begin, came)
-            took: Whole | int = one.duration
-            if one.group >= 0:
-                table, column = tables[one.group]
-                took = table[one.row][column]
-            if one.copied >= 0:
-                took = np.where(within[one.copied], took, 0)
+            took: Whole | int = operation.duration
+            if operation.group >= 0:
+                table, column = tables[operation.group]
+                took = table[operation.row][column]
+            if operation.copied >= 0:
+                took = np.where(within[operation.copied], took, 0)
             end = begin + took
-            ends[one.index] = end
-            if one.tail >= 0:
-                np.maximum(span, end + one.tail, out=span)
-            for place in one.last_use:
-                del ends[place]
+            ends[operation.index] = end
+            if operation.tail >= 0:
+                np.maximum(span, end + operation.tail, out=span)
+            for operation_index in operation.last_use:
+                del ends[operation_index]
         return span
 
 
 def variants_of(graph: Graph, effects: Sequence[Effect]) -> Variants:
     """The graph with what each change does."""
-    whole, steps, copied = (
-        changed(graph, [Effect(copies=one.copies, added=one.added, fused=one.fused) for one in effects]),
+    merged, steps, copied = (
+        changed(graph, [Effect(copies=effect.copies, added=effect.added, fused=effect.fused) for effect in effects]),
         _steps(graph, effects),
         [],
     )
-    for place, effect in enumerate(effects):
-        copied += [(place, original) for original in effect.copies]
+    for index, effect in enumerate(effects):
+        copied += [(index, original) for original in effect.copies]
     count, open_edges = len(graph), _open_edges(graph, effects)
-    touched = [bool(steps[place]) for place in range(count)] + [True] * len(copied)
+    touched = [bool(steps[index]) for index in range(count)] + [True] * len(copied)
     for before, after, _, _ in open_edges:
         touched[before] = touched[after] = True
     sometimes = {edge for effect in effects for edge in effect.dropped}
     rows = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
     always = [row for edge, row in enumerate(rows) if edge not in sometimes]
-    chains = ((one, other) for one, other, reason in always if reason in _IN_TURN)
-    needed = without_implied([(one, other) for one, other, _ in always], chains, count)
-    small = contracted(whole.durations.tolist(), needed, touched)
+    chains = ((source, target) for source, target, reason in always if reason in _IN_TURN)
+    needed = without_implied([(source, target) for source, target, _ in always], chains, count)
+    small = contracted(merged.durations.tolist(), needed, touched)
     originals = [*range(count), *(original for _, original in copied)]
-    waits: dict[int, list[Wait]] = {place: [Wait(one, delay) for one, delay in small.before[place].items()] for place in small.left}
+    waits: dict[int, list[Wait]] = {index: [Wait(source, delay) for source, delay in small.before[index].items()] for index in small.left}
     for before, after, without, within in open_edges:
         waits[after].append(Wait(before, 0, without, within))
     groups, row_of = _groups(graph, steps)
-    order = [place for place in order_of(whole) if small.tails[place] >= 0]
+    order = [index for index in order_of(merged) if small.tails[index] >= 0]
     freed = _last_uses(order, waits)
     operations = tuple(
         Operation(
-            place,
-            *row_of.get(originals[place], (-1, 0)),
-            small.durations[place],
-            copied[place - count][0] if place >= count else -1,
-            small.releases[place],
-            small.tails[place],
-            tuple(waits[place]),
-            tuple(freed.get(place, ())),
+            index,
+            *row_of.get(originals[index], (-1, 0)),
+            small.durations[index],
+            copied[index - count][0] if index >= count else -1,
+            small.releases[index],
+            small.tails[index],
+            tuple(waits[index]),
+            tuple(freed.get(index, ())),
         )
-        for place in order
+        for index in order
     )
     return Variants(len(effects), operations, groups, small.span)
 
@@ -254,66 +254,66 @@ def variants_of(graph: Graph, effects: Sequence[Effect]) -> Variants:
 def _steps(graph: Graph, effects: Sequence[Effect]) -> list[tuple[Step, ...]]:
     """What changes make of the time of each operation, in their order."""
     found: list[tuple[Step, ...]] = [()] * len(graph)
-    for place, effect in enumerate(effects):
+    for index, effect in enumerate(effects):
         for operations, rescale in effect.rescaled:
             for operation in operations:
-                found[operation] = (*found[operation], (place, rescale))
+                found[operation] = (*found[operation], (index, rescale))
     return found
 
 
 def _open_edges(graph: Graph, effects: Sequence[Effect]) -> list[_Edge]:
     """Edges that a change may drop or add, with those that come of any where parts become one."""
     dropped = dict[int, list[int]]()
-    for place, effect in enumerate(effects):
+    for index, effect in enumerate(effects):
         for edge in effect.dropped:
-            dropped.setdefault(edge, []).append(place)
+            dropped.setdefault(edge, []).append(index)
     rows = enumerate(zip(graph.before.tolist(), graph.after.tolist(), strict=True))
     found: list[_Edge] = [(*ends, tuple(dropped.get(edge, ())), ()) for edge, ends in rows]
     first = len(graph)
-    for place, effect in enumerate(effects):
-        for one, other in effect.added:
-            ends = [end if end >= 0 else first - 1 - end for end in (one, other)]
-            found.append((ends[0], ends[1], (), (place,)))
+    for index, effect in enumerate(effects):
+        for source, target in effect.added:
+            ends = [end if end >= 0 else first - 1 - end for end in (source, target)]
+            found.append((ends[0], ends[1], (), (index,)))
         first += len(effect.copies)
-    for place, effect in enumerate(effects):
+    for index, effect in enumerate(effects):
         parts = ends_of_parts(effect)
-        held = [edge for edge in found if place not in edge[2]] if parts else []
-        found += [(*ends, edge[2], (*edge[3], place)) for edge in held for ends in joined_ends(parts, edge[:2], len(graph))]
+        present = [edge for edge in found if index not in edge[2]] if parts else []
+        found += [(*ends, edge[2], (*edge[3], index)) for edge in present for ends in joined_ends(parts, edge[:2], len(graph))]
     return list(dict.fromkeys(edge for edge in found if edge[2] or edge[3]))
 
 
 def _groups(graph: Graph, steps: Sequence[tuple[Step, ...]]) -> tuple[tuple[Group, ...], dict[int, tuple[int, int]]]:
     """Groups of operations by their steps, and where each operation is among them."""
     members = dict[tuple[Step, ...], list[int]]()
-    for place, own in enumerate(steps):
+    for index, own in enumerate(steps):
         if own:
-            members.setdefault(own, []).append(place)
-    rows = {place: (group, row) for group, places in enumerate(members.values()) for row, place in enumerate(places)}
+            members.setdefault(own, []).append(index)
+    rows = {operation: (group, row) for group, places in enumerate(members.values()) for row, operation in enumerate(places)}
     return tuple(Group(own, graph.durations[places]) for own, places in members.items()), rows
 
 
 def _last_uses(order: Sequence[int], waits: dict[int, list[Wait]]) -> dict[int, list[int]]:
     """Behind which operation the end of each is no longer needed."""
-    last = {place: place for place in order}
-    for place in order:
-        for wait in waits[place]:
-            last[wait.before] = place
+    last = {operation: operation for operation in order}
+    for operation in order:
+        for wait in waits[operation]:
+            last[wait.before] = operation
     found = dict[int, list[int]]()
-    for place, user in last.items():
-        found.setdefault(user, []).append(place)
+    for operation, user in last.items():
+        found.setdefault(user, []).append(operation)
     return found
 
 
 def _table(group: Group, states: Whole) -> tuple[Whole, Whole]:
     """Times of a group's operations for each different choice of the changes that touch it, and which one each state has."""
-    own = sorted({place for place, _ in group.steps})
+    own = sorted({change for change, _ in group.steps})
     codes = states[:, own] @ (3 ** np.arange(len(own), dtype=np.int64))
     different, column = np.unique(codes, return_inverse=True)
-    said = {place: different // 3**digit % 3 for digit, place in enumerate(own)}
+    said = {change: different // 3**digit % 3 for digit, change in enumerate(own)}
     times = np.repeat(group.durations[:, None], len(different), 1)
-    for place, rescale in group.steps:
+    for change, rescale in group.steps:
         then = rescaled(times, rescale)
-        times = np.where(said[place] == OUT, times, np.where(said[place] == IN, then, np.minimum(times, then)))
+        times = np.where(said[change] == OUT, times, np.where(said[change] == IN, then, np.minimum(times, then)))
     return times, column
 
 
@@ -354,12 +354,12 @@ class Budget:
     scale: int
 
     def spent(self, inside: int) -> int:
-        return sum(cost for place, cost in enumerate(self.costs) if inside >> place & 1)
+        return sum(cost for change, cost in enumerate(self.costs) if inside >> change & 1)
 
     def least(self, choice: Choice) -> int:
         """What no choice spends less than: open ones that free something are in."""
         inside, outside = choice
-        return sum(cost for place, cost in enumerate(self.costs) if inside >> place & 1 or (cost < 0 and not outside >> place & 1))
+        return sum(cost for change, cost in enumerate(self.costs) if inside >> change & 1 or (cost < 0 and not outside >> change & 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,14 +380,14 @@ class Rules:
 def rules_of(question: WhatIfQuestion) -> Rules:
     """Of a question."""
     names, changes = question.names, question.file.changes
-    place_of = {name: place for place, name in enumerate(names)}
+    place_of = {name: index for index, name in enumerate(names)}
     excluded, required = [0] * len(names), [0] * len(names)
-    for place, change in enumerate(changes):
+    for index, change in enumerate(changes):
         for other in change.excludes:
-            excluded[place] |= 1 << place_of[other]
-            excluded[place_of[other]] |= 1 << place
+            excluded[index] |= 1 << place_of[other]
+            excluded[place_of[other]] |= 1 << index
         for other in change.requires:
-            required[place] |= 1 << place_of[other]
+            required[index] |= 1 << place_of[other]
     budgets = tuple(_budget(question, amount) for amount in AMOUNTS)
     return Rules(len(names), budgets, tuple(excluded), tuple(required))
 
@@ -395,7 +395,7 @@ def rules_of(question: WhatIfQuestion) -> Rules:
 def _budget(question: WhatIfQuestion, amount: str) -> Budget:
     costs = [cost_of(change, amount) for change in question.file.changes]
     most: Fraction | None = getattr(question.file.budgets, amount)
-    scale = lcm(*(one.denominator for one in (*costs, most or Fraction(0))))
+    scale = lcm(*(amount_of_cost.denominator for amount_of_cost in (*costs, most or Fraction(0))))
     return Budget(amount, tuple(int(cost * scale) for cost in costs), None if most is None else int(most * scale), scale)
 
 
@@ -404,21 +404,21 @@ def settled(rules: Rules, inside: int, outside: int) -> Choice | None:
     before = None
     while before != (inside, outside):
         before = inside, outside
-        for place in places_in(inside):
-            inside |= rules.required[place]
-            outside |= rules.excluded[place]
-        for place in places_in(rules.all & ~inside & ~outside):
-            if rules.required[place] & outside:
-                outside |= 1 << place
+        for change in places_in(inside):
+            inside |= rules.required[change]
+            outside |= rules.excluded[change]
+        for change in places_in(rules.all & ~inside & ~outside):
+            if rules.required[change] & outside:
+                outside |= 1 << change
         for budget in rules.budgets:
             if budget.most is None:
                 continue
             room = budget.most - budget.least((inside, outside))
             if room < 0:
                 return None
-            for place in places_in(rules.all & ~inside & ~outside):
-                if budget.costs[place] > room:
-                    outside |= 1 << place
+            for change in places_in(rules.all & ~inside & ~outside):
+                if budget.costs[change] > room:
+                    outside |= 1 << change
         if inside & outside:
             return None
     return inside, outside
@@ -480,7 +480,7 @@ class Model:
         return [value if span <= self.target else inf for value, span in zip(values, spans, strict=True)]
 
     def _state(self, inside: int, outside: int) -> list[int]:
-        return [IN if inside >> place & 1 else OUT if outside >> place & 1 else OPEN for place in range(self.rules.count)]
+        return [IN if inside >> change & 1 else OUT if outside >> change & 1 else OPEN for change in range(self.rules.count)]
 
     def key(self, choice: Choice) -> Choice:
         """The same for choices that are bounded by the same run: what is open and only shortens counts as in."""
@@ -495,9 +495,9 @@ class Model:
 
 def model_of(question: WhatIfQuestion) -> Model:
     """Of a question."""
-    rules, asked = rules_of(question), question.file.objective
-    shortens = sum(1 << place for place, effect in enumerate(question.effects) if effect.shortens)
-    price = next((budget for budget in rules.budgets if budget.name == asked), None)
+    rules, objective = rules_of(question), question.file.objective
+    shortens = sum(1 << index for index, effect in enumerate(question.effects) if effect.shortens)
+    price = next((budget for budget in rules.budgets if budget.name == objective), None)
     target = inf if question.target is None else question.target
     return Model(rules, variants_of(question.trace.graph, question.effects), shortens, target, price)
 
