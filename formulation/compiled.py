@@ -1,16 +1,28 @@
-"""Functions over arrays compiled to machine code, kept on disk between runs. Only this file names the compiler."""
+"""Functions over arrays compiled to machine code by numba, and kept on disk between runs. Only this file names the compiler.
+
+numba is optional: without it the same functions run as Python, with the same results, about a hundred times slower.
+"""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
-import numba
+try:
+    from numba import njit
+except ImportError:  # not installed, or not for the numpy beside it
+    njit = None  # type: ignore[assignment]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
+
+COMPILES: Final = njit is not None
+INSTALL: Final = "pip install 'crossopt[graphs]'"
+"""The command that installs the compiler."""
 
 
 def compiled(function: _Function) -> _Function:
     """The function in machine code; exact in whole numbers, and in floating point as it is written, without rearranging."""
+    if not COMPILES:
+        return function
     try:
-        return cast(_Function, numba.njit(cache=True, nogil=True)(function))
+        return cast(_Function, njit(cache=True, nogil=True)(function))
     except RuntimeError:  # no folder can be written to, so that every run compiles anew
-        return cast(_Function, numba.njit(nogil=True)(function))
+        return cast(_Function, njit(nogil=True)(function))

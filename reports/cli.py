@@ -355,10 +355,13 @@ def _own(module: str, name: str) -> Callable[[argparse.Namespace], int]:
 def _compile(options: argparse.Namespace) -> int:
     from time import monotonic  # noqa: PLC0415
 
+    from crossopt.formulation.compiled import COMPILES, INSTALL  # noqa: PLC0415
     from crossopt.reports.commands.progress import progress_on  # noqa: PLC0415
     from crossopt.solvers.sharding.engines import warm_search, warmed  # noqa: PLC0415
 
     del options
+    if not COMPILES:
+        usage(f"there is nothing to compile, as numba is not installed ({INSTALL})")
     began = monotonic()
     with progress_on(sys.stderr, "") as watch:
         warmed(watch, lambda: False)

@@ -8,11 +8,12 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.compiled import COMPILES, INSTALL
 from crossopt.formulation.sharding.core import Core, unreduced
 from crossopt.formulation.sharding.dual import fixed, no_dual
 from crossopt.formulation.sharding.reductions import ContradictionError, Reduction, reduced
 from crossopt.formulation.sharding.tree import Branch, Step
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem, offsets_of
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
@@ -270,11 +271,27 @@ _STORED = 400_000
 """Figures of a proof that a result holds."""
 _MODELLED = 150_000
 """Pairs that the integer model takes; beyond, its first relaxation alone may take minutes."""
+_UNCOMPILED = 400_000
+"""Pairs of a problem up to which loops run as Python where numba is not installed: some 5 s for 300,000 pairs."""
+_NOTED = 20_000
+"""Pairs from which that takes long enough to be noted."""
 
 
 def answered(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Strategies]:
     """The best strategies, with their proof and Megatron-LM's plans beside them."""
-    return replace(_found(engine, question, limits, watch), baselines=baselines_of(question.network))
+    noted = _uncompiled(question.problem)
+    found = _found(engine, question, limits, watch)
+    return replace(found, notes=(*found.notes, *noted), baselines=baselines_of(question.network))
+
+
+def _uncompiled(problem: Problem) -> tuple[str, ...]:
+    """What is noted where loops run as Python; a RefusedError where that would take minutes."""
+    pairs = len(problem.entries)
+    if COMPILES or pairs < _NOTED:
+        return ()
+    if pairs > _UNCOMPILED:
+        raise RefusedError(f"there are {pairs:,} pairs of strategies, and without numba at most {_UNCOMPILED:,} are handled ({INSTALL})")
+    return (f"numba is not installed, so that loops over the graph run as Python, some 100 times slower ({INSTALL})",)
 
 
 def _found(engine: str, question: ShardingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Strategies]:

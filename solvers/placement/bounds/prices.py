@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Mask, Whole
-from crossopt.formulation.compiled import compiled
+from crossopt.formulation.compiled import COMPILES, compiled
 from crossopt.formulation.model import floored, real
 from crossopt.formulation.placement.blocks import Blocks, Figures, figures_of
 from crossopt.formulation.placement.throughput import Machine, contract
@@ -130,11 +130,12 @@ def least_loads(walk: Walk, prices: Whole, limit: int) -> tuple[Whole, Choices]:
     """The least load of a set of each price, where it is within the limit, and how it came about."""
     total = int(prices.sum())
     chosen = np.zeros((int(walk.states[-1]), total + 1), np.int16)
-    return _least(prices, walk.block, walk.states, walk.starts, walk.ways, limit, chosen), chosen
+    sweep = _least_in_loops if COMPILES else _least_in_rows
+    return sweep(prices, walk.block, walk.states, walk.starts, walk.ways, limit, chosen), chosen
 
 
 @compiled
-def _least(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
+def _least_in_loops(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
     total, reached = chosen.shape[1] - 1, 0
     least = np.full((1, total + 1), BEYOND)
     least[0, 0] = 0
@@ -152,6 +153,23 @@ def _least(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whol
         least, reached = after, reached + price
     found: Whole = least[0]
     return found
+
+
+def _least_in_rows(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
+    """The same dynamic program with all prices of a state at once, for where nothing is compiled."""
+    total, reached = chosen.shape[1] - 1, 0
+    least = np.full((1, total + 1), BEYOND)
+    least[0, 0] = 0
+    for step, price in enumerate(prices[block].tolist()):
+        after = np.full((int(states[step + 1] - states[step]), total + 1), BEYOND)
+        for before, to, inside, cost in ways[starts[step] : starts[step + 1]].tolist():
+            moved = slice(price * inside, price * inside + reached + 1)
+            load = least[before, : reached + 1] + cost
+            better = (load <= limit) & (load < after[to, moved])
+            np.copyto(after[to, moved], load, where=better)
+            np.copyto(chosen[states[step] + to, moved], np.int16(2 * before + inside), where=better)
+        least, reached = after, reached + price
+    return np.asarray(least[0])
 
 
 def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:

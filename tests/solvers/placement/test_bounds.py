@@ -728,8 +728,10 @@ def load_of(blocks: Blocks, figures: Figures, inside: tuple[bool, ...]) -> int:
     )
 
 
+@pytest.mark.parametrize("compiles", [True, False])
 @pytest.mark.parametrize("seed", range(10))
-def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int) -> None:
+def test_least_loads_and_the_bound_are_what_enumeration_finds(seed: int, compiles: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "COMPILES", compiles)
     asked = asked_for(seed)
     blocks = blocks_of(asked.graph, staged=False)
     figures = figures_of(blocks, asked.memory, greatest_of(blocks), 1 << 20)
