@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from crossopt import reports
+from crossopt.__main__ import main as script
 from crossopt.instances.errors import RefusedError, VerificationError
 from crossopt.instances.files.saved import check_writable
 from crossopt.reports import cli
@@ -53,6 +55,19 @@ def test_solve_alone_is_the_command_solve(capsys: Captured, monkeypatch: pytest.
     monkeypatch.setattr(sys, "argv", ["solve", TINY, "--json"])
     assert solve_main() == 0
     assert json.loads(capsys.readouterr().out)["status"] == "OPTIMAL"
+
+
+def test_an_interrupt_while_the_command_line_is_loaded_ends_in_a_sentence(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "crossopt.reports.cli":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "crossopt.reports.cli")
+    monkeypatch.delattr(reports, "cli")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    assert script() == NO_DESIGN
+    assert capsys.readouterr().err == "interrupted before there was an answer\n"
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["solve", "--version"]], ids=" ".join)
