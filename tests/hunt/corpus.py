@@ -22,12 +22,15 @@ from tests.instances.traces.test_kineto import LAUNCHED
 from tests.paths import INSTANCES, ROOT
 from tests.samples import SAMPLES
 from tests.solvers.codesign.questions import GEMM, TINY_FREE
+from tests.solvers.test_vipr import BRANCHED, MOST, ROUNDED
 
 RARELY = 0.02
 """How often what takes a second is drawn, beside what takes some milliseconds."""
 VALIDATE = (("validate", "FILE"),)
 CHECK = (("check", "FILE"), ("report", "FILE", "--as", "FORM", "--out", "PAGE"))
 """FILE is the one that was hit, PAGE one that is written, and FORM any form of it."""
+CERTIFICATES = ("benchmark0.yaml", "benchmark1.yaml", "sharding0.yaml", "sharding1.yaml", "problem.json", "free-milp")
+"""Results whose proof is written as a certificate, where it is a tree."""
 HIT = "hit-"
 """Before the name of a file that was hit."""
 BUDGET = "budget: {die_area: 900 mm^2, power: 300 W}\n"
@@ -162,6 +165,7 @@ def made(folder: Path) -> Path:
     targets.append(("explain", "tiny", "--relaxation", "--out", "tree.result.json"))
     for words in targets:
         about[words[-1]] = words[1]
+    targets += [("export", f"{name}.result.json", "--as", "vipr", "--out", f"{name}.vipr") for name in CERTIFICATES]
     script = "import json, sys\nfrom crossopt.reports.cli import main\nprint([main(words) for words in json.load(sys.stdin)])"
     run = subprocess.run(
         [sys.executable, "-c", script], input=json.dumps(targets), cwd=given, text=True, capture_output=True, check=False,
@@ -182,17 +186,20 @@ def corpus(given: Path) -> list[Original]:
         text = path.read_bytes()
         if path.name.endswith(".result.json"):
             found.append(Original(path.name, text, _sort_of(json.loads(text)), CHECK))
+        elif path.suffix == ".vipr":
+            found.append(Original(path.name, text, "certificate", CHECK[:1]))
         elif path.suffix == ".yaml":
             asks = yaml.safe_load(text)
             sort = str(asks.get("kind", "codesign")) if isinstance(asks, dict) else "codesign"
             found.append(
                 Original(
-                    path.name, text, f"question {sort}", VALIDATE, RARELY if "mesh:" in text.decode() else 0.2 if sort == "study" else 1.0
+                    path.name, text, f"question {sort}", VALIDATE, RARELY if "mesh:" in text.decode() else 0.1 if sort == "study" else 1.0
                 )
             )
         else:
             found.append(Original(path.name, text, f"author {path.suffix}", VALIDATE))
     gallery = sorted(path for path in (ROOT / "reports" / "gallery").glob("*.json") if path.stem not in LONG)
+    found += [Original(f"{place}.vipr", text.encode(), "certificate", CHECK[:1]) for place, text in enumerate((ROUNDED, BRANCHED, MOST))]
     return found + [
         Original(f"{path.stem}.result.json", text, _sort_of(json.loads(text)), CHECK, RARELY)
         for path in gallery

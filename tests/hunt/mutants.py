@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests import certificates
 from tests.solvers.codesign.editing import at, edits, leaves
 
 MARK = "<script>hit</script>"
@@ -78,6 +79,8 @@ def mutant(name: str, given: bytes, others: Sequence[bytes], random: Random) -> 
     draw = random.random()
     if name.endswith(".result.json") and draw < 0.5:
         return json.dumps(claimed(parsed(name, given), random)).encode()
+    if name.endswith(".vipr") and draw < 0.6:
+        return next(certificates.edited(given.decode(), random.randrange(1 << 30), 1)).encode()
     if name.endswith((".json", ".yaml")) and draw < 0.65:
         return _of_data(name, given, others, random)
     if draw < 0.85:

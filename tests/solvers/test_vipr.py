@@ -1,6 +1,7 @@
 """The checker of VIPR certificates: valid ones are accepted, broken ones refused in a sentence, and no edit proves too much."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from crossopt.reports.cli import main
 from crossopt.solvers import vipr
 from crossopt.solvers.vipr import MalformedError, RefutedError, check, sentence
+from tests import certificates
 from tests.certificates import edited, is_true
 from tests.paths import ROOT
 
@@ -314,3 +316,12 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path, capsys: pytest.Captu
     path.write_bytes(bytes(range(256)) * 10)
     assert main(["check", str(path)]) == 3
     assert "stands where VER is expected" in capsys.readouterr().err
+
+
+def test_what_a_checked_certificate_says_is_compared_with_a_solver_where_the_points_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificates, "FEW", 0)
+    assert [certificates.holds(text) for text in (ROUNDED, BRANCHED, MOST)] == [True, True, True]
+    claimed = check(ROUNDED)
+    for text, believed in ((ROUNDED, replace(claimed, low=7)), (ROUNDED, replace(claimed, infeasible=True))):
+        monkeypatch.setattr(certificates, "check", lambda _, believed=believed: believed)
+        assert not certificates.holds(text)
