@@ -134,6 +134,7 @@ LOOKED_AT = 1 << 20
 _FEW = 256
 _CONFIGURATIONS = re.compile(rb'"TMPCs"\s*:')
 _STRATEGIES = re.compile(rb'\s*\{\s*"problem"\s*:')
+_OPERATORS = re.compile(rb'\s*\{\s*"graph"\s*:\s*"operators"')
 _RESULT = re.compile(
     rb'\s*\{\s*(?:"kind"\s*:\s*"[a-z0-9_-]+"\s*,\s*"(?:instance|format|figures)"|"format"\s*:\s*\d+\s*,\s*"(?:instance|kind)")\s*:'
 )
@@ -199,7 +200,8 @@ def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) 
     if suffix == "gz" or start.startswith(_GZIP):
         return "sharding", True
     if foreign := _binary_format(suffix, start):
-        raise ValueError(f"this is {foreign}, not a question ({_WEIGHTS})")
+        remedy = "`crossopt import` reads it as a graph of operators" if suffix == "onnx" else _WEIGHTS
+        raise ValueError(f"this is {foreign}, not a question ({remedy})")
     if suffix == "csv":
         raise ValueError("this is a table, not a question (`crossopt accuracy` and `crossopt calibrate` read measured runs)")
     if suffix not in {"yaml", "yml"} and start.lstrip().startswith(b"{"):
@@ -214,6 +216,8 @@ def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) 
 
 
 def _form_of_json(start: bytes, whole: Callable[[], bytes] | None, *, named_json: bool) -> tuple[str, bool]:
+    if _OPERATORS.match(start):
+        raise ValueError("this is a graph of operators, not a question (`crossopt import` tells what it holds)")
     if _STRATEGIES.match(start):
         return "sharding", True
     if _CONFIGURATIONS.search(whole() if whole else start):

@@ -94,15 +94,18 @@ def add_import(parser: ArgumentParser, whole: Callable[[str], int]) -> None:
         "files",
         type=Path,
         nargs="+",
-        metavar="TRACE",
-        help="traces of ranks of one job, plain or in .gz: Kineto JSON of PyTorch's profiler, Chakra (.et, JSON), host traces of PyTorch",
+        metavar="FILE",
+        help="a network as an ONNX model (.onnx), or traces of ranks of one job, plain or in .gz: Kineto JSON of PyTorch's profiler, "
+        "Chakra (.et, JSON), host traces of PyTorch",
     )
+    axes = "the length of an open axis of a network, such as batch=32, or ids.1=128 for axis 1 of the input ids"
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="AXIS=LENGTH", help=axes)
     parser.add_argument("--rank", type=whole, metavar="N", help="of several traces the rank that is kept (default: that of the first file)")
     parser.add_argument("--step", type=_number, metavar="N", help="the step alone that the profiler marked with ProfilerStep#N")
     parser.add_argument("--from", dest="begin", **of_time, help="what is launched from this time on, such as 12.5ms from the first event")
     parser.add_argument("--to", dest="end", **of_time, help="what is launched before this time")
     parser.add_argument("--kernels", action="store_true", help="list all work on devices by name, not only the longest")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the graph of the trace as JSON to this file; - is standard output")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the graph as JSON to this file; - is standard output")
     parser.set_defaults(command="import")
 
 
@@ -209,7 +212,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     add_sweep(commands.add_parser("sweep", help="answer a study by several processes into a folder that survives them, and read from it"))
     _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
-    add_import(commands.add_parser("import", help="read a trace of a job into a graph that questions are asked of"), _whole_number)
+    add_import(commands.add_parser("import", help="read a network, or a trace of a job, as a graph"), _whole_number)
     add_export(
         commands.add_parser("export", help="write the plan of a result as settings of a training stack, or a model as a file"),
         _gap,
@@ -476,7 +479,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kind", nargs="?", choices=("hardware", "technologies", "workloads", "instances"), help="how many of each, if left out"
+        "kind", nargs="?", choices=("hardware", "technologies", "workloads", "instances", "operators"), help="how many of each, if left out"
     )
     parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
     parser.add_argument("--sheet", metavar="NAME", help="of a device its data sheet alone, without what was fitted to runs and kernels")

@@ -336,7 +336,12 @@ def _list(options: argparse.Namespace) -> int:
     if shown is not None:
         sys.stdout.write(shown)
         return ANSWERED
-    rows = descriptions(options.kind)
+    if options.kind == "operators":
+        from crossopt.reports.commands.networks import operator_rows  # noqa: PLC0415
+
+        rows = operator_rows()
+    else:
+        rows = descriptions(options.kind)
     width = max((len(name) for name, _ in rows), default=0)
     sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in rows)
     return ANSWERED
@@ -392,7 +397,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _own("sweep", "sweep"),
     "accuracy": _accuracy,
     "calibrate": _calibrate,
-    "import": _own("traces", "import_traces"),
+    "import": _own("networks", "import_files"),
     "export": _export,
     "report": _report,
     "list": _list,

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,8 @@ PUBLIC = {
     "dlrm_rank2.json.gz": "traces/dlrm_rank2.json.gz",
 }
 """Inputs of other authors, which do not come along."""
+if (spec := find_spec("onnx")) is not None and spec.origin:
+    PUBLIC["light_resnet50.onnx"] = str(Path(spec.origin).parent / "backend/test/data/light/light_resnet50.onnx")
 LEFT_OUT = {
     "compare joint-vs-single-layer": "eleven questions, some ten minutes",
     "compare logic-memory-network-scaling": "sixty-three questions, some seven minutes",

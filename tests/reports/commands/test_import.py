@@ -98,3 +98,56 @@ def test_a_trace_without_starts_says_what_its_order_rests_on_wherever_its_time_i
     graph.write_text(json.dumps({**json.loads(graph.read_text()), "assumed": ""}))
     assert main(["solve", str(asked)]) == 0
     assert "all times are the least that these allow" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_network_is_told_and_written_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = pytest.importorskip("tests.instances.operators.onnx_models")
+    path, out = tmp_path / "decoder.onnx", tmp_path / "graph.json"
+    path.write_bytes(models.transformer(2).SerializeToString())
+    assert main(["import", str(path), "--set", "batch=3", "--set", "length=5", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    for line in (
+        "decoder.onnx   44 operators",
+        "  inputs         ids 3 x 5",
+        "  axes           batch 3 · length 5",
+        "  multiply-adds  1,589,760 forward, 3,179,520 FLOPs",
+        "  parameters     104,960",
+        "  repeated       21 operators 2 times",
+        "  shared         table by 2 operators",
+    ):
+        assert line in printed
+    assert main(["import", str(out)]) == 0
+    assert capsys.readouterr().out == printed.replace(str(path), str(out))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--set", "batch=0"], "--set batch=0: a length of an axis is needed, from 1 to 1,000,000,000 (such as batch=32)"),
+        (["--set", "batch=1", "--set", "batch=2"], "--set batch=2: the axis batch is given twice (keep one)"),
+        (["--rank", "1"], "--rank is for traces (leave it out for a network)"),
+        ([], "the axis 'batch' of input 'ids' is open (give its length, such as --set batch=1)"),
+    ],
+)
+def test_a_network_that_is_not_to_be_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], told: str
+) -> None:
+    models = pytest.importorskip("tests.instances.operators.onnx_models")
+    path = tmp_path / "decoder.onnx"
+    path.write_bytes(models.transformer(1).SerializeToString())
+    assert main(["import", str(path), *more]) in {2, 3}
+    assert told in capsys.readouterr().err
+
+
+def test_a_broken_graph_is_refused_with_its_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "graph.json"
+    out.write_text('{"graph": "operators", "format": 1}', encoding="utf-8")
+    assert main(["import", str(out)]) == 3
+    assert "this key is missing" in capsys.readouterr().err
+    assert main(["solve", str(out)]) == 3
+    assert "this is a graph of operators, not a question (`crossopt import` tells what it holds)" in capsys.readouterr().err
+
+
+def test_operators_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "operators"]) == 0
+    assert "transposed convolution  convolution from outputs to inputs, as decoders use it; ONNX: ConvTranspose" in capsys.readouterr().out

@@ -1,0 +1,1 @@
+"""Networks of other tools as graphs of operators, and these graphs as files."""

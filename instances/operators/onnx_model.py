@@ -1,0 +1,465 @@
+"""ONNX models as graphs of operators: shapes by ONNX's own inference, constants folded as far as shapes need them, no weights read.
+
+A tensor is constant if it follows from initializers alone. The constant that an operator takes is its weights, and stands for the
+initializer behind reshapes, transpositions and casts, so that a table that is an embedding and, transposed, a head counts once. Whole
+numbers that say shapes, axes and indices are no weights, nor are single numbers without an axis.
+
+Open axes have names (`batch`) or are called by their input and place (`input.0`); each needs a length. What inference leaves open, such as
+a reshape to a computed shape, is inferred operator by operator, with small constants computed by ONNX's reference implementation.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+import onnx.inliner
+import onnx.reference
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+
+from crossopt.crossflow.operator_graph import (
+    MOST_NODES,
+    Node,
+    OperatorGraph,
+    Shape,
+    Sides,
+    Weights,
+    convolution_sides,
+    product_sides,
+    repeated_blocks,
+    transposed_sides,
+)
+from crossopt.instances.files.careful import bytes_of, why_unreadable
+from crossopt.instances.files.graphs import cycle_of
+from crossopt.instances.operators.graph_file import ONNX_OPERATORS, readable, refuse, unique_names
+
+_LARGEST = (1 << 31) - 1
+"""Bytes of a protobuf, by its own format."""
+_SMALL = 1_024
+"""Values of a tensor that may say a shape."""
+
+_ALIASES = frozenset(
+    {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"}
+)
+"""Operators on a constant whose result is the same weights."""
+_STATISTICS: Final[Mapping[str, tuple[int, ...]]] = {"BatchNormalization": (3, 4)}
+"""Inputs that are kept and not trained."""
+_GATES: Final[Mapping[str, int]] = {"LSTM": 4, "GRU": 3, "RNN": 1}
+_WHOLE = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING})
+"""Types of tensors that say shapes, axes and indices."""
+
+
+def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> OperatorGraph:
+    """The graph of a model; an InstanceError in a sentence for each fault."""
+    model = _loaded(path)
+    bound = _bind(model.graph, dict(axes or {}), path)
+    _shed(model.graph)
+    _sort(model.graph, path)
+    network = _inferred(model, path)
+    nodes, weights, remarks = _nodes_of(network, path)
+    entering = [one.name for one in _inputs(model.graph)]
+    shapes = {readable(name): shape for name, shape in network.shapes.items()}
+    tensors = {name: shapes[name] for node in nodes for name in (*node.inputs, *node.outputs)}
+    tensors |= {readable(name): network.shapes[name] for name in entering}
+    return OperatorGraph(
+        name=path.stem,
+        inputs=tuple(map(readable, entering)),
+        outputs=tuple(name for name in (readable(one.name) for one in model.graph.output) if name in tensors),
+        tensors=tensors,
+        weights=weights,
+        nodes=nodes,
+        groups=repeated_blocks(nodes, tensors, weights),
+        axes=bound,
+        remarks=remarks,
+    )
+
+
+def _loaded(path: Path) -> ModelProto:
+    """The model without the data of its large tensors."""
+    try:
+        data = bytes_of(path, _LARGEST, "name a model of ONNX")
+    except OSError as error:
+        refuse(path, why_unreadable(error))
+    if data is None:
+        refuse(path, "a protobuf has at most 2 GiB (save the model with external data: onnx.save_model(..., save_as_external_data=True))")
+    try:
+        model = onnx.load_model_from_string(data)
+    except DecodeError:
+        refuse(path, "this is no model of ONNX, or one that was cut off (export or fetch it again)")
+    if not model.graph.node:
+        refuse(path, "the model has no operators (is this a model of ONNX? export it again)")
+    known = onnx.defs.onnx_opset_version()
+    newest = max((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1)
+    if newest > known:
+        remedy = f"export with opset_version={known}, or `pip install -U onnx`"
+        refuse(path, f"the model is of opset {newest}, and onnx {onnx.__version__} knows opsets up to {known} ({remedy})")
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    if len(model.graph.node) > MOST_NODES * 4:
+        refuse(
+            path, f"the model has {len(model.graph.node):,} operators, more than the {MOST_NODES * 4:,} that are imported (export a part)"
+        )
+    return model
+
+
+def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """Inputs that are no weights."""
+    given = {one.name for one in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
+    return [one for one in graph.input if one.name not in given]
+
+
+def _bind(graph: GraphProto, axes: dict[str, int], path: Path) -> tuple[tuple[str, int], ...]:
+    """Give every open axis its length, and return which."""
+    bound, left = dict[str, int](), dict[str, str]()
+    changed = False
+    for one in _inputs(graph):
+        for place, extent in enumerate(one.type.tensor_type.shape.dim):
+            name, fixed = f"{one.name}.{place}", extent.dim_value > 0
+            key = name if name in axes or not extent.dim_param else extent.dim_param
+            if key in axes:
+                changed = changed or fixed
+                bound[key] = extent.dim_value = axes[key]
+            elif not fixed:
+                left.setdefault(key, f"the axis {key!r} of input {one.name!r} is open (give its length, such as --set {key}=1)")
+    strange = [name for name in axes if name not in bound]
+    faults = [*left.values(), *(f"there is no axis {name!r} (open axes: {', '.join([*bound, *left]) or 'none'})" for name in strange)]
+    if faults:
+        refuse(path, *(readable(fault) for fault in faults))
+    for one in (*graph.value_info, *graph.output):
+        for extent in one.type.tensor_type.shape.dim:
+            if extent.dim_param in bound:
+                extent.dim_value = bound[extent.dim_param]
+        if changed or not _is_known(one.type):
+            one.type.tensor_type.ClearField("shape")
+    return tuple((readable(name), length) for name, length in bound.items())
+
+
+def _is_known(kind: TypeProto) -> bool:
+    tensor = kind.tensor_type
+    return tensor.HasField("shape") and all(extent.HasField("dim_value") for extent in tensor.shape.dim)
+
+
+def _shed(graph: GraphProto) -> None:
+    """Drop the data of large tensors, which only take time: shapes are all that is needed."""
+    constants = [one.t for node in graph.node if node.op_type == "Constant" for one in node.attribute if one.name == "value"]
+    for tensor in (*graph.initializer, *constants):
+        if prod(tensor.dims) > _SMALL:
+            for kind in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "external_data"):
+                tensor.ClearField(kind)
+
+
+def _sort(graph: GraphProto, path: Path) -> None:
+    """Bring the nodes into topological order."""
+    makers = {name: number for number, node in enumerate(graph.node) for name in node.output if name}
+    arcs = [(makers[name], number) for number, node in enumerate(graph.node) for name in node.input if name in makers]
+    if all(one < other for one, other in arcs):
+        return
+    circle = cycle_of(arcs, len(graph.node))
+    if circle:
+        names = ", ".join(readable(graph.node[number].name or graph.node[number].output[0]) for number in circle[:4])
+        refuse(path, f"the operators {names} wait for each other in a circle (export the model again)")
+    waits, after = [0] * len(graph.node), dict[int, list[int]]()
+    for one, other in arcs:
+        waits[other] += 1
+        after.setdefault(one, []).append(other)
+    ready = [number for number, count in enumerate(waits) if not count]
+    for number in ready:  # grows as it goes
+        for other in after.get(number, ()):
+            waits[other] -= 1
+            if not waits[other]:
+                ready.append(other)
+    ordered = [graph.node[number] for number in ready]
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in ordered]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+# Shapes: of the whole model by ONNX, and operator by operator where that leaves some open.
+
+
+@dataclass(slots=True)
+class _Network:
+    """A model with the shapes and types of its tensors."""
+
+    model: ModelProto
+    shapes: dict[str, Shape]
+    kinds: dict[str, int]
+    """Element types."""
+    roots: dict[str, str] = field(default_factory=dict)
+    """Of each constant the one that it is another view of."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """Small constants."""
+
+
+def _inferred(model: ModelProto, path: Path) -> _Network:
+    """The model with all shapes; refused where they depend on data."""
+    try:
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
+        refuse(path, f"shapes cannot be inferred: {readable(str(error).strip().splitlines()[-1])[:200]} (export the model again)")
+    graph = model.graph
+    network = _Network(model, {}, {})
+    for one in (*graph.input, *graph.value_info, *graph.output):
+        _note(network, one.name, one.type)
+    for tensor in graph.initializer:
+        network.shapes[tensor.name], network.kinds[tensor.name] = tuple(tensor.dims), tensor.data_type
+    for node in graph.node:
+        _refuse_changed(network, node, path)
+    read = {name for node in graph.node for name in node.input} | {one.name for one in graph.output}
+    if any(name not in network.shapes for node in graph.node for name in node.output if name in read and name):
+        _infer_one_by_one(network)
+    return network
+
+
+def _refuse_changed(network: _Network, node: NodeProto, path: Path) -> None:
+    """Refuse a reshape to a fixed shape that has other values than come in, which no inference minds."""
+    before, after = (network.shapes.get(names[0]) if names else None for names in (node.input, node.output))
+    if node.op_type == "Reshape" and before is not None and after is not None and prod(before) != prod(after):
+        sizes = " and ".join(" x ".join(map(str, shape)) for shape in (before, after))
+        remedy = "leave fixed axes out of --set, or export the model with open axes"
+        refuse(
+            path,
+            readable(f"the operator {node.name or node.output[0]} takes and gives {sizes}, which have other numbers of values ({remedy})"),
+        )
+
+
+def _note(network: _Network, name: str, kind: TypeProto) -> None:
+    if kind.HasField("tensor_type"):
+        network.kinds[name] = kind.tensor_type.elem_type
+        if _is_known(kind):
+            network.shapes[name] = tuple(extent.dim_value for extent in kind.tensor_type.shape.dim)
+
+
+def _made(node: NodeProto) -> list[str]:
+    return [name for name in node.output if name]
+
+
+def _infer_one_by_one(network: _Network) -> None:
+    """Infer each operator by itself from what is known of its inputs, computing constants that are small."""
+    model = network.model
+    versions = {one.domain: one.version for one in model.opset_import}
+    for tensor in model.graph.initializer:
+        if prod(tensor.dims) <= _SMALL and not tensor.external_data:
+            network.values[tensor.name] = onnx.numpy_helper.to_array(tensor)
+    for node in model.graph.node:
+        if not all(name in network.shapes for name in _made(node)) and all(name in network.kinds for name in node.input if name):
+            _infer(network, node, versions)
+        _compute(network, node, versions)
+
+
+def _infer(network: _Network, node: NodeProto, versions: dict[str, int]) -> None:
+    """Note the shapes of the outputs of a node, as far as they follow from its inputs."""
+    values = network.values
+    try:
+        schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
+        known = {name: onnx.numpy_helper.from_array(values[name], name) for name in node.input if name in values}
+        types = {name: _type_of(network, name) for name in node.input if name}
+        found = onnx.shape_inference.infer_node_outputs(schema, node, types, known, opset_imports=list(network.model.opset_import))
+    except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError, RuntimeError, KeyError):
+        return  # an operator of which ONNX knows nothing
+    for name, kind in found.items():
+        _note(network, name, kind)
+
+
+def _type_of(network: _Network, name: str) -> TypeProto:
+    return onnx.helper.make_tensor_type_proto(network.kinds[name], network.shapes.get(name))
+
+
+def _compute(network: _Network, node: NodeProto, versions: dict[str, int]) -> None:
+    """The values of a node of small constants, where these are few, too."""
+    values, shapes, taken = network.values, network.shapes, [name for name in node.input if name]
+    if node.op_type == "Shape" and node.input[0] in shapes:
+        first, last = _number(node, "start", 0), _number(node, "end", None)
+        values[node.output[0]] = np.array(shapes[node.input[0]][first:last], np.int64)
+    elif node.op_type == "Size" and node.input[0] in shapes:
+        values[node.output[0]] = np.array(prod(shapes[node.input[0]]), np.int64)
+    elif all(name in values for name in taken) and all(prod(shapes.get(name, (_SMALL + 1,))) <= _SMALL for name in _made(node)):
+        if any(one.type == AttributeProto.GRAPH for one in node.attribute):
+            return
+        try:
+            found = onnx.reference.ReferenceEvaluator(node, opsets=versions).run(None, {name: values[name] for name in taken})
+        except Exception:  # noqa: BLE001 - whatever the reference implementation lacks, the value is not known then
+            return
+        values |= {name: np.asarray(value) for name, value in zip(node.output, found, strict=False) if name}
+    for name in _made(node):
+        if name in values and name not in shapes:
+            shapes[name], network.kinds[name] = values[name].shape, onnx.helper.np_dtype_to_tensor_dtype(values[name].dtype)
+
+
+def _number(node: NodeProto, name: str, usual: Any) -> Any:  # noqa: ANN401 - a number, or what stands for none
+    return next((one.i for one in node.attribute if one.name == name), usual)
+
+
+def _numbers(node: NodeProto, name: str) -> tuple[int, ...]:
+    return next((tuple(one.ints) for one in node.attribute if one.name == name), ())
+
+
+# Nodes of the graph: what depends on the inputs, with the weights that it takes.
+
+
+def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str, Weights], tuple[str, ...]]:
+    graph, roots = network.model.graph, network.roots
+    roots |= {tensor.name: tensor.name for tensor in graph.initializer}
+    active = list[NodeProto]()
+    for node in graph.node:
+        if _is_constant(node, roots):
+            first = node.input[0] if node.input and node.op_type in _ALIASES else ""
+            roots |= {name: roots.get(first, name) for name in _made(node)}
+        else:
+            active.append(node)
+    needed = {name for node in active for name in node.input} | {one.name for one in graph.output}
+    names = unique_names([readable(node.name or node.output[0]) for node in active])
+    nodes, weights, unknown = list[Node](), dict[str, Weights](), dict[str, int]()
+    for node, name in zip(active, names, strict=True):
+        outputs = [one for one in _made(node) if one in needed] or _made(node)[:1]
+        _refuse_open(network, node, outputs, path)
+        found = _node(network, node, name, outputs, weights)
+        nodes.append(found)
+        if found.operator == "other":
+            unknown[found.source] = unknown.get(found.source, 0) + 1
+    told = ", ".join(f"{count} {name}" for name, count in unknown.items())
+    remarks = (f"priced by their bytes, as nothing else is known of them: {told}",) if unknown else ()
+    if not nodes:
+        refuse(path, "no operator depends on an input (export the model without folding its inputs away)")
+    return tuple(nodes), weights, remarks
+
+
+def _is_constant(node: NodeProto, roots: Mapping[str, str]) -> bool:
+    """Whether a node follows from weights and shapes alone."""
+    random = node.op_type.startswith("Random") or node.op_type in {"Bernoulli", "Multinomial"}
+    subgraph = any(one.type == AttributeProto.GRAPH for one in node.attribute)
+    return node.op_type in {"Shape", "Size"} or (not random and not subgraph and all(name in roots for name in node.input if name))
+
+
+def _refuse_open(network: _Network, node: NodeProto, outputs: Sequence[str], path: Path) -> None:
+    for name in (*(one for one in node.input if one and one not in network.roots), *outputs):
+        if name not in network.shapes:
+            by = f"{node.op_type} of {node.domain}" if node.domain else node.op_type
+            remedy = "save the model with value_info of that tensor, or export it with fixed sizes"
+            refuse(
+                path, readable(f"the shape of {name!r} at the operator {by} is not known: it depends on data, or nobody says it ({remedy})")
+            )
+
+
+def _node(network: _Network, node: NodeProto, name: str, outputs: Sequence[str], weights: dict[str, Weights]) -> Node:
+    """One node, with its weights noted."""
+    roots, shapes = network.roots, network.shapes
+    operator = ONNX_OPERATORS.get(node.op_type, "other") if node.domain in {"", "ai.onnx", "com.microsoft"} else "other"
+    inputs = [one for one in node.input if one and one not in roots]
+    if node.op_type == "Gather" and node.input[0] in roots and network.kinds.get(node.input[0]) not in _WHOLE:
+        operator = "embedding"
+    taken = list[str]()
+    for place, one in enumerate(node.input):
+        if one in roots and one in shapes and shapes[one] and network.kinds.get(one) not in _WHOLE:
+            root = readable(roots[one])
+            shape = shapes.get(roots[one], shapes[one])
+            trained = place not in _STATISTICS.get(node.op_type, ()) and not _is_scale(node, place)
+            weights.setdefault(root, Weights(shape, trained))
+            taken.append(root)
+    kernel, sides = _kernel(network, node), None
+    try:
+        sides = _sides(network, node, operator, outputs)
+    except (IndexError, ValueError, KeyError):
+        operator = "other"
+    return Node(
+        name=name,
+        operator=operator,
+        inputs=tuple(readable(one) for one in inputs),
+        outputs=tuple(readable(one) for one in outputs),
+        weights=tuple(dict.fromkeys(taken)),
+        product=sides if sides is not None and min(sides) > 0 else None,
+        window=kernel if operator in {"convolution", "transposed convolution", "pooling"} else (),
+        source=f"{node.domain}.{node.op_type}" if operator == "other" and node.domain else node.op_type,
+    )
+
+
+def _is_scale(node: NodeProto, place: int) -> bool:
+    """Whether an input is a scale or zero point of a quantised tensor."""
+    return (node.op_type.startswith("QLinear") and place in {1, 2, 4, 5, 6, 7}) or (node.op_type in {"QuantizeLinear", "DequantizeLinear"})
+
+
+def _kernel(network: _Network, node: NodeProto) -> tuple[int, ...]:
+    """Extents of a kernel or window."""
+    if node.op_type.startswith("Global"):
+        return network.shapes[node.input[0]][2:]
+    stated = _numbers(node, "kernel_shape")
+    if stated or ONNX_OPERATORS.get(node.op_type) not in {"convolution", "transposed convolution"}:
+        return stated
+    return network.shapes[_second(node)][2:]
+
+
+def _second(node: NodeProto) -> str:
+    """The weights of a convolution, or the second operand of a product."""
+    return str(node.input[3] if node.op_type.startswith("QLinear") else node.input[1])
+
+
+def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[str]) -> Sides | None:
+    """Rows, depth, columns and count of the matrix products of a node; None where it has none."""
+    shapes = network.shapes
+    match operator:
+        case "convolution":
+            found = convolution_sides(shapes[outputs[0]], shapes[_second(node)], _number(node, "group", 1))
+        case "transposed convolution":
+            found = transposed_sides(shapes[node.input[0]], shapes[_second(node)], _number(node, "group", 1))
+        case "recurrent":
+            taken, weights, again = (shapes[name] for name in node.input[:3])
+            found = _recurrent_sides(taken, weights, again, _GATES[node.op_type])
+        case "attention":
+            found = _attention_sides(network, node)
+        case "product":
+            found = _product_sides(network, node)
+        case _:
+            return None
+    return found
+
+
+def _product_sides(network: _Network, node: NodeProto) -> Sides:
+    shapes = network.shapes
+    if node.op_type == "Einsum":
+        return _einsum_sides(next(one.s.decode() for one in node.attribute if one.name == "equation"), [shapes[one] for one in node.input])
+    if node.op_type == "MatMulNBits":
+        return prod(shapes[node.input[0]][:-1]), _number(node, "K", 0), _number(node, "N", 0), 1
+    first, second = shapes[node.input[0]], shapes[_second(node)]
+    first = (*first[:-2], first[-1], first[-2]) if _number(node, "transA", 0) else first
+    second = (*second[:-2], second[-1], second[-2]) if _number(node, "transB", 0) else second
+    return product_sides(first, second)
+
+
+def _recurrent_sides(taken: Shape, weights: Shape, again: Shape, gates: int) -> Sides:
+    """Of each time step and direction one product of inputs and state with all gates."""
+    time, batch, width = taken
+    directions, hidden = weights[0], again[-1]
+    return batch, width + hidden, gates * hidden, time * directions
+
+
+def _attention_sides(network: _Network, node: NodeProto) -> Sides:
+    """Of heads that are an axis of their own, or a number among the attributes; under a causal mask keys within reach are half."""
+    queries, keys, values = (network.shapes[name] for name in node.input[:3])
+    heads = queries[1] if len(queries) == 4 else _number(node, "q_num_heads", _number(node, "num_heads", 0))
+    own = keys[1] if len(keys) == 4 else _number(node, "kv_num_heads", heads)
+    length, wide = (keys[2], keys[3] + values[3]) if len(keys) == 4 else (keys[1], (keys[2] + values[2]) // own)
+    reach = -(-length // 2) if _number(node, "is_causal", _number(node, "unidirectional", 0)) else length
+    return queries[-2], wide, reach, queries[0] * heads
+
+
+def _einsum_sides(equation: str, operands: Sequence[Shape]) -> Sides:
+    """Of two operands: letters of both and the result are counted, of both alone depth, of one and the result its rows or columns."""
+    left, _, result = equation.replace(" ", "").partition("->")
+    first, second = left.split(",")
+    if "." in equation or len(operands) != 2 or not result:
+        raise ValueError("such equations have no sides")
+    extents = dict(zip(first, operands[0], strict=True)) | dict(zip(second, operands[1], strict=True))
+
+    def sides(letters: Iterator[str]) -> int:
+        return prod(extents[letter] for letter in dict.fromkeys(letters))
+
+    return (
+        sides(one for one in first if one not in second),
+        sides(one for one in first if one in second and one not in result),
+        sides(one for one in second if one not in first),
+        sides(one for one in first if one in second and one in result),
+    )

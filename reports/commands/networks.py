@@ -1,0 +1,147 @@
+"""The command `import` for networks of other tools, and the list of operators that graphs of networks know."""
+
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from crossopt.crossflow.operator_costs import OPERATORS, kept_tensors
+from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, values_in, weight_values
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.saved import write_whole
+from crossopt.instances.operators.graph_file import HEAD, ONNX_NAMES, graph_text, read_graph
+from crossopt.reports.commands.console import ANSWERED, check_target, refuse_overwriting_data
+from crossopt.reports.render.width import fitted, listed, wrapped
+
+_NETWORKS = (".onnx",)
+_LONGEST, _NAMED = 5, 60
+_OF_TRACES = {"rank": "--rank", "step": "--step", "begin": "--from", "end": "--to", "kernels": "--kernels"}
+_MOST_LENGTH = 10**9
+
+
+def import_files(options: Namespace) -> int:
+    """Read a network or traces, write the graph, and tell; the exit code."""
+    if len(options.files) == 1 and (_is_network(options.files[0]) or _is_graph(options.files[0])):
+        return _import_network(options, options.files[0])
+    if networks := [path for path in options.files if _is_network(path)]:
+        raise RefusedError(f"{networks[0]}: networks are imported one by one (name this one alone)")
+    if options.settings:
+        raise RefusedError("--set gives lengths of open axes of networks (leave it out for traces)")
+    from crossopt.reports.commands.traces import import_traces  # noqa: PLC0415
+
+    return import_traces(options)
+
+
+def _is_network(path: Path) -> bool:
+    return path.suffix.lower() in _NETWORKS
+
+
+def _is_graph(path: Path) -> bool:
+    """Whether a file is a graph that was written by an import."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(40).split()
+    except (OSError, ValueError):
+        return False
+    return b"".join(start).startswith(f'{{"graph":"{HEAD["graph"]}"'.encode())
+
+
+def _import_network(options: Namespace, path: Path) -> int:
+    check_target(options.out)
+    refuse_overwriting_data(options.out, path, "--out")
+    if strange := [option for name, option in _OF_TRACES.items() if getattr(options, name) not in (None, False)]:
+        raise RefusedError(f"{strange[0]} is for traces (leave it out for a network)")
+    graph = _read(path, lengths_of(options.settings))
+    told = fitted("\n".join(graph_lines(graph, path)) + "\n")
+    if options.out is None or str(options.out) != "-":
+        sys.stdout.write(told)
+    if options.out is not None:
+        text = _text(graph)
+        if str(options.out) == "-":
+            sys.stderr.write(told)
+            sys.stdout.write(text)
+        else:
+            write_whole(options.out, text)
+    return ANSWERED
+
+
+def _text(graph: OperatorGraph) -> str:
+    try:
+        return graph_text(graph)
+    except ValueError as error:
+        raise RefusedError(f"--out: {error}") from error
+
+
+def _read(path: Path, axes: dict[str, int]) -> OperatorGraph:
+    if not _is_network(path):
+        if axes:
+            raise RefusedError(f"--set: the axes of {path} have their lengths already (import the model itself)")
+        return read_graph(path)
+    if find_spec("onnx") is None:
+        raise RefusedError(f"{path}: reading ONNX needs the package onnx (pip install 'crossopt[onnx]')")
+    from crossopt.instances.operators.onnx_model import read_onnx  # noqa: PLC0415
+
+    return read_onnx(path, axes)
+
+
+def lengths_of(settings: Sequence[str]) -> dict[str, int]:
+    """Lengths of open axes by their names."""
+    found = dict[str, int]()
+    for setting in settings:
+        name, equals, length = setting.rpartition("=")
+        if not equals or not name or not length.isdecimal() or not 1 <= int(length[:20]) <= _MOST_LENGTH:
+            raise RefusedError(f"--set {setting}: a length of an axis is needed, from 1 to {_MOST_LENGTH:,} (such as batch=32)")
+        if name in found:
+            raise RefusedError(f"--set {setting}: the axis {name} is given twice (keep one)")
+        found[name] = int(length)
+    return found
+
+
+def graph_lines(graph: OperatorGraph, path: Path) -> Iterator[str]:
+    """What a network consists of."""
+    count = Counter(node.operator for node in graph.nodes)
+    yield f"{path}   {len(graph):,} operators"
+    yield ""
+    yield from listed("  operators      ", " · ".join(f"{name} {number:,}" for name, number in count.most_common()))
+    yield from listed("  inputs         ", " · ".join(f"{name} {_extents(graph.tensors[name])}" for name in graph.inputs))
+    if graph.axes:
+        yield from listed("  axes           ", " · ".join(f"{name} {length:,}" for name, length in graph.axes))
+    yield f"  multiply-adds  {graph.macs:,} forward, {graph.macs * 2:,} FLOPs"
+    buffers = f", {graph.buffers:,} values beside them without gradients" if graph.buffers else ""
+    yield f"  parameters     {graph.parameters:,}{buffers}"
+    kept = values_in(kept_tensors(graph), graph.tensors)
+    yield f"  kept           {kept:,} values from the forward to the backward pass"
+    blocks = [f"{group.length} operators {group.copies} times" for group in graph.groups]
+    yield from listed("  repeated       ", " · ".join(blocks) or "no block of operators")
+    if shared := shared_weights(graph):
+        yield from listed(
+            "  shared         ", " · ".join(f"{name} by {len(numbers)} operators" for name, numbers in list(shared.items())[:_LONGEST])
+        )
+    yield from _largest(graph)
+    for remark in graph.remarks:
+        yield from wrapped("  note           ", remark)
+
+
+def _largest(graph: OperatorGraph) -> Iterator[str]:
+    """Operators with the most multiply-adds."""
+    ranked = sorted(graph.nodes, key=lambda node: -node.macs)[:_LONGEST]
+    for number, node in enumerate(one for one in ranked if one.macs):
+        label = "  most work      " if number == 0 else " " * 17
+        share = f"{node.macs / graph.macs:>6.1%}  {node.macs:>15,}  weights {weight_values(graph, node):>11,}"
+        yield f"{label}{share}  {node.name[:_NAMED]}"
+
+
+def _extents(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape)) or "1"
+
+
+def operator_rows() -> tuple[tuple[str, str], ...]:
+    """Operators of graphs, with what they are and what ONNX calls them."""
+    rows = []
+    for name, kind in OPERATORS.items():
+        own = ONNX_NAMES.get(name, "").split()
+        others = f"; ONNX: {', '.join(own[:4])}{', ...' if len(own) > 4 else ''}" if own else ""
+        rows.append((name, f"{kind.about}{others}"))
+    return tuple(rows)
