@@ -141,7 +141,7 @@ def plan(
     precision: str | None = None,
     stack: str | None = None,
     deadline: str | None = None,
-    rent: float | str | None = None,
+    rent: float | str | Mapping[str, float] | None = None,
     mode: Literal["fastest", "cheapest", "fewest"] = "fastest",
     time_limit: str | None = None,
 ) -> Answer:
@@ -155,7 +155,8 @@ def plan(
 
     counts = {"tokens": tokens, "context": context, "batch": batch}
     words = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in counts.items()}
-    given = {**words, "rent": rent, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
+    rents = ",".join(f"{name}={money}" for name, money in rent.items()) if isinstance(rent, Mapping) else rent
+    given = {**words, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
     options = {name: None if value is None else str(value) for name, value in given.items()}
     best, text = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
     return Answer(best.result, text)

@@ -267,12 +267,13 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stack", metavar="NAME", help="training stack: megatron-core (default on NVIDIA), torchtitan, deepspeed or fsdp")
     parser.add_argument("--deadline", metavar="TIME", help="how long the run may take, such as 90d")
-    parser.add_argument("--rent", metavar="MONEY", help="what a device costs an hour, such as 2.5 for 2.5 USD; then the cost is shown")
+    rent = "USD of a device and an hour: 2.5, or h100=2.5,b200=4 (default: list prices of `crossopt list hardware`, where there are any)"
+    parser.add_argument("--rent", metavar="MONEY", help=rent)
     mode = parser.add_mutually_exclusive_group()
     told = {
         "fastest": "all devices, in the shortest time (default)",
         "cheapest": "the least money, of all devices, half of them, and so on",
-        "fewest": "the fewest devices in time, of all, half of them, and so on",
+        "fewest": "the fewest devices in time, by bisection over whole nodes",
     }
     for name, words in told.items():
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=words)

@@ -2,15 +2,28 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf, isfinite
+from math import ceil, gcd, inf, isfinite
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign.instance import Goal, Instance
-from crossopt.instances.codesign.short import Group, Run, context_of, count_of, groups_in, question_text, samples_in, seconds_of_deadline
+from crossopt.instances.codesign.short import (
+    Group,
+    Run,
+    context_of,
+    count_of,
+    device_named,
+    groups_in,
+    question_text,
+    samples_in,
+    seconds_of_deadline,
+)
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
@@ -45,8 +58,8 @@ _OPTIONS = {
     "goal.tokens": "--tokens",
 }
 """Options by the keys of the question that they write."""
-_FEWEST = 8
-"""Devices of a node: only whole ones are tried."""
+_NEIGHBOURS = 2
+"""Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +117,16 @@ def plan(options: Namespace) -> int:
 def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
     """The best of what is tried, with the verdict; a ValueError in a sentence where the options make no sense."""
     run, groups = _run_of(options), groups_in(options.gpus)
+    rents = _rents(options, groups)
     for group in groups:
         question_text(run, group)
-    seconds = seconds_of(options.time_limit) if options.time_limit else _USUAL_LIMIT
-    tried = [one for group in groups for one in _tried(run, group, options, Limits(seconds), watch)]
+    limits = Limits(seconds_of(options.time_limit) if options.time_limit else _USUAL_LIMIT)
+
+    def solved(group: Group) -> Tried:
+        return _solved(replace(run, rent=rents.get(group.device)), group, limits, watch)
+
+    found = [_tried(group, options.mode, solved) for group in groups]
+    tried = [one for of_group in found for one in of_group]
     best = min(tried, key=lambda one: _rank(one, options))
     return best, _verdict_text(best, tried, options)
 
@@ -117,8 +136,6 @@ def _run_of(options: Namespace) -> Run:
     tokens = _read("--tokens", count_of, options.tokens)
     context = _read("--context", lambda text: max(round(count_of(text, 1024)), 1), options.context)
     deadline, rent = options.deadline, options.rent
-    if rent is not None:
-        _read("--rent", lambda text: parse_quantity(_dollars(text), "money"), rent)
     if deadline is not None and deadline.strip().isdecimal():
         raise ValueError(f"--deadline: {deadline} has no unit (write {deadline.strip()}d for days)")
     _read("--deadline", seconds_of_deadline, deadline)
@@ -126,9 +143,9 @@ def _run_of(options: Namespace) -> Run:
         raise ValueError(
             f"{'--deadline' if deadline else '--rent'}: the length of the run is needed with it (say for example --tokens 15T)"
         )
-    if options.mode == "cheapest" and rent is None:
-        raise ValueError("--cheapest: the price of a device and an hour is needed (say for example --rent 2.5)")
-    run = Run(options.model, tokens, context, None, options.precision, options.stack, deadline, None if rent is None else _dollars(rent))
+    if options.mode == "cheapest" and tokens is None:
+        raise ValueError("--cheapest: the length of the run is needed with it (say for example --tokens 15T)")
+    run = Run(options.model, tokens, context, None, options.precision, options.stack, deadline)
     of_batch = context_of(run)
     return replace(run, batch=_read("--batch", lambda text: samples_in(text, of_batch), options.batch))
 
@@ -144,19 +161,65 @@ def _read(option: str, reader: Callable[[str], _T], text: str | None) -> _T | No
         raise ValueError(f"{option}: {error}") from error
 
 
-def _dollars(rent: str) -> str:
-    return rent if rent.strip()[-1:].isalpha() else f"{rent} USD"
+def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
+    """Money for an hour of each kind of device that the command line gives it for: one figure for all, or `h100=2.5,b200=4`."""
+    text, kinds = options.rent, list(dict.fromkeys(group.device for group in groups))
+    rents: dict[str, str] = {}
+    for part in [] if text is None else text.split(",") if "=" in text else [text]:
+        name, equals, money = part.rpartition("=")
+        named = [_read("--rent", device_named, name)] if equals else kinds
+        if unknown := [one for one in named if one not in kinds]:
+            raise ValueError(f"--rent: {unknown[0]} is not among the devices of --gpus ({', '.join(kinds)})")
+        dollars = money if money.strip()[-1:].isalpha() else f"{money} USD"
+        _read("--rent", lambda text: parse_quantity(text, "money"), dollars)
+        rents |= {str(one): dollars for one in named}
+    unpriced = [kind for kind in kinds if kind not in rents and device(kind).rent is None]
+    if options.mode == "cheapest" and unpriced:
+        raise ValueError(f"--cheapest: no list price of {unpriced[0]} is known (say for example --rent {unpriced[0]}=2.5)")
+    return rents
 
 
-def _tried(run: Run, group: Group, options: Namespace, limits: Limits, watch: Watch) -> Iterator[Tried]:
-    """The devices, and where fewer may do fewer of them, the fewest first."""
-    counts = [group.count]
-    while options.mode != "fastest" and counts[-1] % (2 * _FEWEST) == 0:  # half of them are whole nodes
+def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
+    """The devices with what they can do; and fewer of them, where fewer may be better."""
+    if mode == "fewest":
+        return _fewest(group, solved)
+    counts, node = [group.count], device(group.device).devices_per_node
+    while mode == "cheapest" and counts[-1] % (2 * node) == 0:  # half of them are whole nodes
         counts.append(counts[-1] // 2)
-    for count in reversed(counts) if options.mode == "fewest" else counts:
-        yield (one := _solved(run, replace(group, count=count), limits, watch))
-        if options.mode == "fewest" and one.in_time:
-            return
+    return tuple(solved(replace(group, count=count)) for count in counts)
+
+
+def _fewest(group: Group, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
+    """All devices, and while these are in time fewer, between the most that are known to be late and the fewest that are in time.
+
+    Every other number is where speed in proportion to the devices would put the deadline, the others are in the middle. More devices are
+    seldom slower, but may be where they share batch and layers worse, so that some numbers below one that is late are tried as well.
+    """
+    found = {group.count: solved(group)}
+    counts = _usable(found[group.count])
+    late, early = -1, len(counts) - 1
+    while found[group.count].in_time and early - late > 1:
+        best = found[counts[early]]
+        wanted = best.group.count * best.seconds / best.goal.deadline if best.goal and len(found) % 2 else 0.0
+        middle = min(max(bisect_left(counts, wanted), late + 1), early - 1) if wanted else (late + early) // 2
+        found[counts[middle]] = one = solved(replace(group, count=counts[middle]))
+        late, early = (late, middle) if one.in_time else (middle, early)
+    for place in range(late - 1, max(late - 1 - _NEIGHBOURS, -1), -1):
+        if counts[place] not in found:
+            found[counts[place]] = solved(replace(group, count=counts[place]))
+    return tuple(found[count] for count in sorted(found, reverse=True))
+
+
+def _usable(whole: Tried) -> list[int]:
+    """Numbers of devices up to these, ascending: whole nodes and divisors of a node; with a batch that is given only those of which what
+    replicas cannot share of it may be left to tensor, context and pipeline parallelism."""
+    count, node, model = whole.group.count, device(whole.group.device).devices_per_node, whole.question.workload
+    counts = [part for part in range(1, min(node, count)) if node % part == 0]
+    counts += [*range(node, count, node), count]
+    if whole.run.batch is None or not isinstance(model, Transformer):
+        return counts
+    shared = model.heads * model.layers * model.sequence
+    return [one for one in counts if one == count or shared % (one // gcd(one, whole.run.batch)) == 0]
 
 
 def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
@@ -176,7 +239,7 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace) -> st
     """The verdict, the numbers of devices beside each other where there are several, and what to do next."""
     context = context_in(best.question, best.result)
     rows = brief_of(context)[:-1] if context else tuple(("why", reason) for reason in _reasons(best))
-    sections = [Section("Devices beside each other", (_table(tried),))] if len(tried) > 1 else []
+    sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
     rows += (("next", _following(best, options, saved)),)
     headline = f"{best.result.question['name']}   {_verdict(best)}"
@@ -216,10 +279,25 @@ def _verdict(best: Tried) -> str:
     return f"{took}: {ratio:.3g} times the deadline{proved}; at least about {needed:,} devices are needed, at the same speed of each"
 
 
+def _untried(tried: Sequence[Tried], mode: str) -> str:
+    """Which numbers of devices are in the table, and which are not."""
+    if mode == "fastest":
+        return ""
+    if mode == "cheapest":
+        return "All devices, half of them, a quarter, and so on, in whole nodes; other numbers were not tried (name them in --gpus)."
+    return (
+        "Found by bisection over whole nodes and divisors of a node: only these numbers were solved, and another one below the answer "
+        "may keep the deadline too."
+    )
+
+
 def _table(tried: Sequence[Tried]) -> Table:
     """What each number of devices comes to, as it was asked."""
     steps = ["-" if one.result.value is None else time_of(float(one.result.value)) for one in tried]
-    columns = [names("devices", [f"{one.group.count:,} {one.group.device}" for one in tried]), figures("step time", steps)]
+    columns = [names("devices", [f"{one.group.count:,} {one.group.device}" for one in tried])]
+    batches = [getattr(one.question.workload, "global_batch", 1) for one in tried]
+    columns += [figures("batch", [f"{batch:,}" for batch in batches])] if len(set(batches)) > 1 else []
+    columns.append(figures("step time", steps))
     if any(one.goal for one in tried):
         columns.append(figures("run", ["-" if one.seconds == inf else days_of(one.seconds) for one in tried]))
     if any(isfinite(one.money) for one in tried):
@@ -227,7 +305,9 @@ def _table(tried: Sequence[Tried]) -> Table:
     columns.append(
         figures("MFU", ["-" if one.result.details is None else f"{one.result.details.evaluation.utilisation:.1%}" for one in tried])
     )
-    columns.append(names("", ["proved" if one.result.proved else "not proved" for one in tried]))
+    if any(one.goal and isfinite(one.goal.deadline) for one in tried):
+        columns.append(names("deadline", ["met" if one.in_time else "missed" for one in tried]))
+    columns.append(names("proof", ["proved" if one.result.proved else "not proved" for one in tried]))
     return Table(tuple(columns))
 
 

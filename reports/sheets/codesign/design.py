@@ -111,10 +111,13 @@ def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     return "" if instance.goal is None else goal_text(instance.goal, evaluation.step_time, evaluation.likely)
 
 
-def rent_text(goal: Goal | None) -> str:
+def rent_text(question: Instance) -> str:
     """What a device rents for, and by whose list; nothing where nothing is rented."""
-    if goal is None or goal.rent is None or goal.purchase is not None:
+    goal = question.goal
+    if goal is None or goal.purchase is not None or (goal.rent is None and isinstance(question.hardware, FreeHardware)):
         return ""
+    if goal.rent is None:
+        return "no list price of this device is known: with `rent` (of `plan` --rent) the cost is shown"
     return f"{goal.rent:,.4g} USD per device and hour, {goal.rent_source or 'as given'}"
 
 
@@ -437,7 +440,7 @@ def estimates(context: Context) -> Pairs:
     said = (
         ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
         ("whole run", run_text(question, context.evaluation)),
-        ("rent", rent_text(question.goal)),
+        ("rent", rent_text(question)),
         ("with failures", lasting_text(question, context.evaluation)),
         ("price", bill_text(bill) if bill else ""),
     )
@@ -770,7 +773,7 @@ def brief_of(context: Context) -> Pairs:
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
         ("speed", _speed(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
-        ("rent", rent_text(question.goal)),
+        ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
         ("limits", _full(context) if free else ""),
@@ -835,8 +838,12 @@ def _full(context: Context) -> str:
 
 def _baselines(result: DesignResult) -> str:
     """How far published recipes are above the answer."""
-    found = [(baseline_label(baseline), baseline.value) for baseline in result.baselines if baseline.value is not None]
-    return "; ".join(f"{name} {above(value, result.value).strip(' ,') or 'is as good'}" for name, value in found if value is not None)
+    found = [(baseline_label(one), f" ({one.note})" if one.note else "", one.value) for one in result.baselines if one.value is not None]
+    far = [
+        (name + recipe, "equals the optimum" if value == result.value and result.proved else above(value, result.value).strip(" ,"))
+        for name, recipe, value in found
+    ]
+    return "; ".join(f"{name} {distance or 'is as good'}" for name, distance in far)
 
 
 def proof_of(result: DesignResult) -> str:

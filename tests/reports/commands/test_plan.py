@@ -1,15 +1,21 @@
 """The command `plan`: a training run in one line, its verdict, and the question that it keeps."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import crossopt
+from crossopt.instances.catalogue.registry import device
+from crossopt.instances.codesign.short import Group, Run
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
+from crossopt.reports.commands.plan import Tried, _fewest, _usable
 from crossopt.tests.every import every
+from crossopt.tests.paths import INSTANCES
 
 SMALL = ["plan", "gpt3-125m", "--gpus", "8xa100-80g"]
 Captured = pytest.CaptureFixture[str]
@@ -43,16 +49,83 @@ def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -
     asked = ["plan", "gpt3-125m", "--gpus", "16xa100-80g", "--tokens", "10B"]
     assert main([*asked, "--cheapest", "--rent", "1"]) == 0
     cheap = capsys.readouterr().out
-    assert "Devices beside each other" in cheap
+    assert "Devices compared" in cheap
     costs = [
         int(line.split(" USD")[0].split()[-1].replace(",", ""))
-        for line in cheap.partition("beside each other")[2].splitlines()
+        for line in cheap.partition("Devices compared")[2].splitlines()
         if " USD " in line
     ]
     assert len(costs) == 2
     assert f"{min(costs):,} USD" in cheap.splitlines()[0]
-    assert main([*asked, "--fewest", "--deadline", "1d"]) == 0
-    assert "on 8 a100-80g" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_the_fewest_devices_may_be_any_whole_nodes_and_what_was_tried_is_said(capsys: Captured) -> None:
+    """64 devices are three times as fast as is needed, and 32 are not fast enough in proportion."""
+    fast = crossopt.plan("gpt3-125m", "64xa100-80g", tokens="300B")
+    days = fast.value * -(-300e9 // fast.details.evaluation.tokens) / 86400.0
+    asked = ["plan", "gpt3-125m", "--gpus", "64xa100-80g", "--tokens", "300B", "--deadline", f"{days * 1.7:.6f} d"]
+    assert main([*asked, "--fewest"]) == 0
+    out = capsys.readouterr().out
+    assert "on 40 a100-80g" in out.splitlines()[0]
+    rows = [line.split() for line in out.partition("Devices compared")[2].splitlines() if " a100-80g " in line]
+    met = {int(row[0]): "met" in row for row in rows}
+    assert [count for count, early in sorted(met.items()) if early] == [40, 64]
+    assert {32, 24, 16} <= met.keys()
+    assert "another one below the answer may keep the deadline too" in " ".join(out.split())
+
+
+@every("late", [1, 2, 3, 5, 8, 9, 40, 41, 63, 64])
+def test_the_search_for_the_fewest_finds_the_first_in_time_of_a_falling_time(late: int) -> None:
+    """Devices from `late` on are in time; among whole nodes of eight and divisors of eight, at most so many are solved."""
+    counts = [1, 2, 4, *range(8, 513, 8)]
+    tried = _fewest(Group(512, "a100-80g"), made_up(lambda count: 1.0 * late / count))
+    assert min(one.group.count for one in tried if one.in_time) == min(count for count in counts if count >= late)
+    assert len(tried) <= 14
+
+
+def test_the_search_for_the_fewest_looks_below_a_number_that_shares_the_work_badly() -> None:
+    tried = _fewest(Group(512, "a100-80g"), made_up(lambda count: 3.0 if count == 96 else 88.0 / count))
+    assert min(one.group.count for one in tried if one.in_time) == 88
+    assert [one.group.count for one in _fewest(Group(16, "a100-80g"), made_up(lambda _: 2.0))] == [16]
+
+
+def made_up(times: Callable[[int], float]) -> Callable[[Group], Tried]:
+    """Devices whose run takes so many times its deadline."""
+    question = read(INSTANCES / "tiny.yaml", ("goal={tokens: 64e9, deadline: 1 d}",))
+
+    def solved(group: Group) -> Tried:
+        one = Tried(Run("gpt3-125m"), group, question, SimpleNamespace(value=None))  # type: ignore[arg-type]
+        step = times(group.count) * one.question.goal.deadline / one.question.goal.steps
+        return replace(one, result=SimpleNamespace(value=step))  # type: ignore[arg-type]
+
+    return solved
+
+
+def test_with_a_batch_only_numbers_are_tried_that_may_share_it() -> None:
+    """Of 1,024 samples 8 x 13 devices share 8: 13 is left, which divides neither the layers nor the heads of GPT-3 125M."""
+    question = read(INSTANCES / "tiny.yaml")
+    free, given = (
+        _usable(Tried(Run("gpt3-125m", batch=batch), Group(256, "a100-80g"), question, None))  # type: ignore[arg-type]
+        for batch in (None, 1024)
+    )
+    assert free == [1, 2, 4, *range(8, 257, 8)]
+    assert set(free) - set(given) >= {8 * 5, 8 * 7, 8 * 11, 8 * 13}
+    assert {1, 2, 4, 8, 24, 64, 96, 256} <= set(given)
+
+
+def test_rents_are_said_for_all_devices_or_for_each_kind(capsys: Captured) -> None:
+    asked = ["plan", "gpt3-125m", "--gpus", "8xa100-80g,8xh100", "--tokens", "10T"]
+    costs = {}
+    for rent in ((), ("--rent", "2"), ("--rent", "h100=3"), ("--rent", "a100-80g=1,h100=3")):
+        assert main([*asked, *rent]) == 0
+        table = capsys.readouterr().out.partition("Devices compared")[2]
+        costs[rent] = [int(line.split(" USD")[0].split()[-1].replace(",", "")) for line in table.splitlines() if " USD " in line]
+    listed, same, one, both = costs.values()
+    prices = [device(name).rent.price for name in ("a100-80g", "h100-sxm")]  # type: ignore[union-attr]
+    for found, rents in ((same, (2.0, 2.0)), (one, (prices[0], 3.0)), (both, (1.0, 3.0))):
+        assert found == pytest.approx([cost * rent / price for cost, rent, price in zip(listed, rents, prices, strict=True)], abs=1.0)
+    python = crossopt.plan("gpt3-125m", "8xa100-80g", tokens="10B", rent={"a100-80g": 1.0})
+    assert "1 USD per device and hour, as given" in python.text
 
 
 def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
@@ -68,7 +141,11 @@ def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
         (["--deadline", "9d"], "--deadline: the length of the run is needed with it"),
         (["--tokens", "1T", "--deadline", "30"], "--deadline: 30 has no unit (write 30d for days)"),
         (["--tokens", "many"], "--tokens: 'many' is no count"),
-        (["--cheapest"], "--cheapest: the price of a device and an hour is needed"),
+        (["--cheapest"], "--cheapest: the length of the run is needed with it"),
+        (["--tokens", "1T", "--cheapest", "--gpus", "8xtrainium2"], "--cheapest: no list price of trainium2 is known (say for example"),
+        (["--tokens", "1T", "--rent", "b200=2"], "--rent: b200 is not among the devices of --gpus (a100-80g)"),
+        (["--tokens", "1T", "--rent", "x9=2"], "--rent: 'x9' is no device that is known"),
+        (["--tokens", "1T", "--rent", "a100-80g=much"], "--rent: 'much"),
         (["--tokens", "1T", "--deadline", "soon"], "--deadline: 'soon'"),
         (["--tokens", "1T", "--rent", "cheap"], "--rent: 'cheap"),
         (["--context", "0"], "--context: '0' is no count (write for example 8k)"),
@@ -111,8 +188,11 @@ def test_a_data_frame_needs_a_package_that_makes_them(monkeypatch: pytest.Monkey
 
 def test_only_whole_nodes_are_tried_and_a_likely_delay_is_said(capsys: Captured) -> None:
     """24 devices are three nodes: half of them would be one and a half."""
-    assert main(["plan", "gpt3-125m", "--gpus", "24xa100-80g", "--batch", "48", "--tokens", "1B", "--fewest", "--deadline", "9d"]) == 0
+    asked = ["plan", "gpt3-125m", "--gpus", "24xa100-80g", "--batch", "48", "--tokens", "1B", "--deadline", "9d"]
+    assert main([*asked, "--cheapest"]) == 0
     assert "on 24 a100-80g" in capsys.readouterr().out.splitlines()[0]
+    assert main([*asked, "--fewest"]) == 0
+    assert "on 1 a100-80g" in capsys.readouterr().out.splitlines()[0]
     answer = crossopt.plan("gpt3-125m", "8xa100-80g", tokens="10B")
     days = answer.value * -(-10e9 // (2048 * 2048)) / 86400.0
     assert main([*SMALL, "--tokens", "10B", "--deadline", f"{days * 1.001:.9f} d"]) == 0
