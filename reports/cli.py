@@ -188,7 +188,7 @@ def _by_kind(options: argparse.Namespace) -> int:
     return code_of(ending.status, getattr(options, "strict", False) and not ending.proved)
 
 
-_UNCHECKED = "nothing checks the words beside: names, notes, seconds, versions, and which baselines were asked"
+_UNCHECKED = "not verified: names, notes, timings, versions, and which baselines were run"
 _UNCHECKED_MODEL = "not covered: that this is the model of a question (`crossopt check` of the result shows that), and comments"
 
 

@@ -29,7 +29,7 @@ from crossopt.solvers.answer import (
 from crossopt.solvers.family import A, D, ProblemType, Proved, Q, described, no_op, solve, unit_of
 from crossopt.solvers.proofs import UnverifiedBound
 
-ANEW = "the proof was carried out anew: "
+ANEW = "the proof was repeated: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ def check_answer(
     """Check a result for a question read from it: cheap checks first, then proofs of parts, then its own proof."""
     refused = faults_but_proof(family, saved, question)
     if refused:
-        return Report(("the question was read anew", *_judged(family, saved)), tuple(refused))
+        return Report(("the question was read again", *_judged(family, saved)), tuple(refused))
     report = _proved(family, saved, question, watch, cross_check)
-    return replace(report, checked=("the question was read anew", *report.checked))
+    return replace(report, checked=("the question was read again", *report.checked))
 
 
 def _judged(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     """Descriptions of the cheap checks."""
-    return [f"the {family.what} was judged anew: {family.judged}"] if saved.answer is not None else []
+    return [f"the {family.what} was evaluated again: {family.judged}"] if saved.answer is not None else []
 
 
 def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watch: Watch, cross_check: bool) -> Report:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 INSTANCES, DATA = ROOT / "instances", (ROOT / "../shared/data").resolve()
 CLOCK = {"seconds", "versions", "trace", "to_one_percent", "to_proof"}
 """Keys of results that hang on the machine."""
-TIMES = re.compile(r"(proved|after|carried out anew|stopped) (in )?\d[\d.,e-]* (ms|s|min)\b")
+TIMES = re.compile(r"(proved|after|repeated|stopped) (in )?\d[\d.,e-]* (ms|s|min)\b")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.]*[a-zA-Z_][\w]*\.)")
 
 

@@ -131,7 +131,7 @@ def check(path: Path) -> Report:
     with progress_on(sys.stderr, found.unit) as watch:
         refused = [fault for path, asked, end in sure for fault in _unproved(path, asked, end, watch)]
         refused += [fault for path, asked, end in ends for fault in _unfollowed(path, asked, end, watch)]
-    checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs carried out anew"
+    checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs repeated"
     return Report((checked,), tuple(refused), unverified=len(sure) < len(ends))
 
 

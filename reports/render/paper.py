@@ -327,7 +327,7 @@ def _in(share: float | None, cell: str) -> str:
 # CSV is one long table, a figure a line, with every digit; LaTeX rounds to four digits, the others to six, and bounds down.
 
 _LINE: Final = 44
-_NOT_PROVED: Final = "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."
+_NOT_PROVED: Final = "No proof was repeated here: verdicts are what the files state; `crossopt check FILE` repeats them."
 _FIRST_LINE: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}\n\n", "text": f"{_NOT_PROVED}\n\n"}
 """The first line; a spreadsheet has its heads there, and its verdicts say so alone."""
 

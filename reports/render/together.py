@@ -55,7 +55,7 @@ def as_said(one: Drawn) -> Drawn:
 
 
 def as_proved(one: Drawn) -> Drawn:
-    """Drawn as what is known, for the proof was carried out anew."""
+    """Drawn as what is known, for the proof was repeated."""
     verdict = with_text(one.digest.verdict, PROVED_HERE)
     return _with_boxes(one, lambda box: replace(box, label=with_text(box.label, PROVED_HERE), note=_PROVED), verdict)
 
@@ -69,9 +69,9 @@ def _with_boxes(one: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: st
     return Drawn(replace(one.page, sections=sections), replace(one.digest, verdict=verdict))
 
 
-_UNCHECKED: Final = "Notes, versions and seconds are words of the file in any case."
-_NOT_PROVED: Final = f"The proof was not carried out here: this is as the file says; `crossopt check FILE` proves it anew. {_UNCHECKED}"
-_PROVED: Final = f"The proof was carried out anew for this page. {_UNCHECKED}"
+_UNCHECKED: Final = "Notes, versions and timings are not verified in any case."
+_NOT_PROVED: Final = f"The proof was not repeated here: this is what the file states; `crossopt check FILE` repeats it. {_UNCHECKED}"
+_PROVED: Final = f"The proof was repeated for this page. {_UNCHECKED}"
 
 
 @dataclass(frozen=True, slots=True)

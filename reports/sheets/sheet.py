@@ -300,7 +300,7 @@ def answer_sheet(
     """
     unit, by = str(result.question["unit"]) if unit is None else unit, prover or result.proved_by
     verdict = verdict or _verdict(result, f"{what}{among}", by, judged, unit)
-    anew = f"The answer was judged anew for this page{f', {judged}' if judged else ''}."
+    anew = f"The answer was evaluated again for this page{f', {judged}' if judged else ''}."
     return replace(
         _of_result(result, what, asks, unit),
         sentence=sentence,
@@ -377,7 +377,7 @@ def _verdict(result: Result[Any, Any], what: str, prover: str, judged: str, unit
         return none if result.settled else f"No {what} was found ({result.stopped})."
     if result.bound is None:
         return f"This is a {what} without a bound: a better one may exist."
-    anew = f"; judged anew, {judged}" if judged else ""
+    anew = f"; answer evaluated again, {judged}" if judged else ""
     end = f" below {digits_below(result.bound, result.value, unit)}{by}{anew}."
     return f"No {what} is{end}" if result.settled else f"A better {what} may exist, but none{end}"
 

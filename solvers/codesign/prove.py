@@ -151,7 +151,7 @@ def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: Des
     if not isinstance(question, Instance):
         return prove(question, result, watch)
     found = search(question, watch, Spend(gap=0.0))
-    facts, faults = (f"{CROSS_CHECKED}its proof carried out anew: no design is below {found.bound!r}",), list[str]()
+    facts, faults = (f"{CROSS_CHECKED}its proof repeated: no design is below {found.bound!r}",), list[str]()
     if found.stopped != "complete" or found.bound is None:
         return Proved(facts, (f"the cross-check was not carried to its end: {found.stopped}",))
     faults += [f"the cross-check is no proof: {fault}" for fault in reread(question, found.cuts, found.bound).faults]

@@ -223,7 +223,7 @@ def check_and_prove(study: Study, watch: Watch = unwatched) -> Report:
         *((f"{were(below, 'answer', 'stand', 'stands')} above the best recipe's design, with which searches begin",) if below else ()),
         *((f"what searches found no better is their word ({', '.join(sorted(searched))})",) if searched else ()),
     )
-    checked += ("nothing checks seconds, the ways to answers with their `to 1 %` and `to proof`, and by what a bound is said to be proved",)
+    checked += ("not verified: timings, the ways to answers with their `to 1 %` and `to proof`, and by what a bound is said to be proved",)
     return Report((*report.checked, *checked), tuple(fault for one in found for fault in one.refused), proved < len(claimed))
 
 

@@ -97,7 +97,7 @@ def test_rates_memory_and_counts_are_those_of_the_result(tiny: DesignResult) -> 
 
 
 def test_the_certificate_is_one_sentence_with_the_bound_and_who_proved_it(tiny: DesignResult) -> None:
-    told = f"No design is below {tiny.value:.7g} s, by exhaustive enumeration of 24 designs; judged anew, by the full model"
+    told = f"No design is below {tiny.value:.7g} s, by exhaustive enumeration of 24 designs; answer evaluated again, by the full model"
     sheet = sheet_on(tiny)
     assert sheet.verdict.startswith(told)
     assert sheet.closing == "certificate"

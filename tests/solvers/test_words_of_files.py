@@ -56,7 +56,7 @@ def test_words_of_a_file_are_lines_of_some_length(
 def test_pages_say_whose_words_notes_and_versions_are(stored: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "edited.json"
     path.write_text(json.dumps({**stored, "notes": ["certified by the moon"]}))
-    assert "Notes, versions and seconds are words of the file in any case." in page_of(path)
+    assert "Notes, versions and timings are not verified in any case." in page_of(path)
 
 
 def test_an_answer_that_a_check_would_refuse_is_not_printed(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -510,7 +510,7 @@ def _show(search: Search[Best, Waiting], watch: Watch) -> None:
     best, bound = (value if value < float("inf") else None for value in (search.best.value, search.bound))
     answer = None if best is None or search.answered is None else partial(search.answered, search.best)
     boxes = f"{search.boxes:,} box{'es' * (search.boxes != 1)}"
-    watch(Progress(f"{boxes}, {len(search.heap):,} open", best, bound, answer))
+    watch(Progress(f"{boxes} explored, {len(search.heap):,} open", best, bound, answer))
 
 
 def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:

@@ -115,7 +115,7 @@ def explore(model: Model, relax: Relaxation, whole: SolveFixed, watch: Watch, de
         while walk.going and len(found.nodes) < most:
             _look(walk, heappop(walk.heap)[1])
             found.steps.append((len(found.nodes), found.bound, found.value))
-            watch(Progress(f"{len(found.nodes):,} nodes, {len(walk.heap):,} open", _float(found.value), _float(found.bound)))
+            watch(Progress(f"{len(found.nodes):,} nodes explored, {len(walk.heap):,} open", _float(found.value), _float(found.bound)))
         found.stopped = "node limit" if walk.going else "complete"
     except TimeoutError:
         found.stopped = "time limit"

@@ -233,5 +233,5 @@ def test_a_check_says_for_which_number_of_devices_it_carried_out_which_proof(tmp
     capsys.readouterr()
     assert main(["check", str(target)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    proofs = [line.partition(": the proof")[0].strip() for line in lines if ": the proof was carried out anew" in line]
+    proofs = [line.partition(": the proof")[0].strip() for line in lines if ": the proof was repeated" in line]
     assert proofs == ["2 devices", "4 devices", "8 devices", "16 devices"]

@@ -39,7 +39,7 @@ def test_the_page_draws_every_constant_and_stands_on_its_own(saved: Path, tmp_pa
 def test_a_check_asks_every_end_again(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(saved)]) == 0
     said = capsys.readouterr().out
-    assert "ends were asked again, and their proofs carried out anew" in said
+    assert "ends were asked again, and their proofs repeated" in said
     assert "accepted" in said
 
 

@@ -251,16 +251,16 @@ def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path
     page = page_of(forged(tmp_path))
     box = page[(start := page.index('<div class="proof')) : page.index("</div>", start)]
     assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, as the file says</span>')
-    assert "The proof was not carried out here: this is as the file says; <code>crossopt check FILE</code> proves it anew." in box
+    assert "The proof was not repeated here: this is what the file states; <code>crossopt check FILE</code> repeats it." in box
     assert page.index(box) < page.index("<h2>")
 
 
 @pytest.mark.parametrize(
     ("form", "first"),
     [
-        ("text", "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),
-        ("markdown", "No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),
-        ("latex", "% No proof was carried out here: verdicts are as the files say; `crossopt check FILE` proves them anew."),
+        ("text", "No proof was repeated here: verdicts are what the files state; `crossopt check FILE` repeats them."),
+        ("markdown", "No proof was repeated here: verdicts are what the files state; `crossopt check FILE` repeats them."),
+        ("latex", "% No proof was repeated here: verdicts are what the files state; `crossopt check FILE` repeats them."),
         ("csv", "result,table,row,column,value"),
     ],
 )
@@ -276,7 +276,7 @@ def test_a_page_with_its_proof_carried_out_anew_says_so_and_refuses_what_a_check
 ) -> None:
     page = page_of(GALLERY / "quickstart.json", check=True)
     assert '<div class="proof"><p><span class="badge good">proved optimal, checked here</span>' in page
-    assert "The proof was carried out anew for this page." in page
+    assert "The proof was repeated for this page." in page
     target = tmp_path / "page.html"
     assert main(["report", str(forged(tmp_path)), "--check", "--out", str(target)]) == 30
     assert "plans are not bounded by" in capsys.readouterr().err
@@ -288,7 +288,7 @@ def test_a_word_of_a_solver_stays_one_where_its_page_is_checked(tmp_path: Path) 
     assert main(["solve", "quickstart", "--engine", "milp", "--form", "log", "--out", str(target)]) == 0
     page = page_of(target, check=True)
     assert re.search('<div class="proof open"><p><span class="badge warn">[^<]*, solver-reported</span>', page)
-    assert "The proof was not carried out here" in page
+    assert "The proof was not repeated here" in page
 
 
 ENDED = {"run.md": "No proof", "run.csv": "result,table", "run.tex": "%", "run.html": "<!DOCTYPE", "run": "<!DOCTYPE"}

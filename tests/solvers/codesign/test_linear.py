@@ -484,7 +484,7 @@ def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, na
     assert not result.unverified
     assert report.accepted
     assert not report.unverified
-    assert report.checked[-1].startswith("the proof was carried out anew: ")
+    assert report.checked[-1].startswith("the proof was repeated: ")
 
 
 @pytest.mark.thorough

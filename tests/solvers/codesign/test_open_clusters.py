@@ -250,7 +250,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert text.startswith("fleet   4 numbers of devices, 2 devices are best, proved in ")
     assert "USD/token" in text
     assert main(["check", str(out)]) == 0
-    assert "16 devices: the proof was carried out anew" in capsys.readouterr().out
+    assert "16 devices: the proof was repeated" in capsys.readouterr().out
     assert main(["export", str(out)]) == 3
     assert "(solve the best of them on its own: crossopt solve QUESTION --set cluster.devices=2 --out" in capsys.readouterr().err
     assert main(["solve", str(path), "--set", "objective=devices", "--set", "budget.step_time=1 ms"]) == 20

@@ -94,7 +94,7 @@ def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.Capture
     assert "memory at its peak" in said
     assert "what nothing allows" in said or "needless strategies" in said or "nodes of low degree" in said
     assert main(["check", str(target)]) == 0
-    assert "judged anew" in capsys.readouterr().out
+    assert "evaluated again" in capsys.readouterr().out
 
 
 def test_a_result_is_found_beside_its_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
