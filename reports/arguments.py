@@ -219,6 +219,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
         _SET_HELP,
     )
     _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
+    _add_ui(commands.add_parser("ui", help="open a local page that edits a question, prices designs, solves, and draws results"))
     _add_list(commands.add_parser("list", help="names that questions may use"))
     _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     _add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
@@ -476,6 +477,13 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help=where)
     parser.add_argument("--check", action="store_true", help="carry the proofs out anew; without it they are told as the files say")
     parser.set_defaults(command="report")
+
+
+def _add_ui(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, nargs="?", help="a question in YAML, or the name of one, which the page opens")
+    parser.add_argument("--port", type=_whole_number, default=0, metavar="N", help="listen on this port (default: any that is free)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    parser.set_defaults(command="ui")
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

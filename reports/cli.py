@@ -400,6 +400,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "import": _own("networks", "import_files"),
     "export": _export,
     "report": _report,
+    "ui": _own("ui", "ui"),
     "list": _list,
     "grade": _own("course", "grade"),
     "course": _own("course", "course"),

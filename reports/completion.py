@@ -8,7 +8,7 @@ from pathlib import Path
 import shtab
 
 SHELLS = ("bash", "zsh", "fish")
-QUESTIONS = ("solve", "validate", "evaluate", "explain", "compare", "export")
+QUESTIONS = ("solve", "validate", "evaluate", "explain", "compare", "export", "ui")
 """Commands whose files may be questions that come along, by their names."""
 
 

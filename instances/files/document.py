@@ -87,9 +87,9 @@ def text_of(path: Path) -> str:
     return text_in(data, source)
 
 
-def text_in(data: bytes, source: str) -> str:
+def text_in(data: bytes, source: str, most: int = LARGEST) -> str:
     """Bytes decoded as UTF-8; an InstanceError names the first invalid byte."""
-    if len(data) > LARGEST:
+    if len(data) > most:
         raise InstanceError(source, [Fault(1, 1, "", _too_large(len(data)))])
     try:
         return data.decode("utf-8")

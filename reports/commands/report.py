@@ -116,8 +116,12 @@ def runs_on(paths: Sequence[Path]) -> str:
 
 def page_of(*paths: Path, check: bool = False) -> str:
     """The page about saved results."""
-    found = draw_results(paths, check)
-    return page(found[0].page) if len(found) == 1 else together_page(found, [path.name for path in paths])
+    return page_of_drawn(draw_results(paths, check), [path.name for path in paths])
+
+
+def page_of_drawn(found: Sequence[Drawn], names: Sequence[str]) -> str:
+    """The page about results that are drawn, of several beside each other."""
+    return page(found[0].page) if len(found) == 1 else together_page(found, names)
 
 
 def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
@@ -128,7 +132,7 @@ def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
     found, refused = list[Drawn](), list[InstanceError | VerificationError]()
     for path in paths:
         try:
-            found.append(_proved(path, _drawn(path)) if check else as_said(_drawn(path)))
+            found.append(_proved(path, drawn_in(path)) if check else as_said(drawn_in(path)))
         except (InstanceError, VerificationError) as error:
             refused.append(error)
     sys.stderr.writelines(f"{error}\n" for error in refused[:-1])
@@ -144,7 +148,8 @@ def _proved(path: Path, drawn: Drawn) -> Drawn:
     return as_said(drawn) if report.unverified else as_proved(drawn)
 
 
-def _drawn(path: Path) -> Drawn:
+def drawn_in(path: Path) -> Drawn:
+    """A result as its page has it, with its claims as they are."""
     kind = kind_of(path)
     if kind in PAGES:
         return PAGES[kind](path)

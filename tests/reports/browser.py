@@ -135,8 +135,8 @@ class View:
         return self.browser.ask(method, self.session, **given)
 
 
-def opened(path: Path, width: int, high: int = _HIGH, *, dark: bool = False, paper: bool = False, scripts: bool = True) -> View:
-    """A file as a page of so many pixels; the test is skipped, with its reason, where there is no browser."""
+def opened(path: Path | str, width: int, high: int = _HIGH, *, dark: bool = False, paper: bool = False, scripts: bool = True) -> View:
+    """A file, or an address, as a page of so many pixels; the test is skipped, with its reason, where there is no browser."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("there is no Chromium on this machine")
@@ -150,7 +150,7 @@ def opened(path: Path, width: int, high: int = _HIGH, *, dark: bool = False, pap
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.ask("Emulation.setEmulatedMedia", session, media="print" if paper else "screen", features=[scheme])
     browser.ask("Emulation.setScriptExecutionDisabled", session, value=not scripts)
-    browser.ask("Page.navigate", session, url=path.resolve().as_uri())
+    browser.ask("Page.navigate", session, url=path if isinstance(path, str) else path.resolve().as_uri())
     browser.wait_for("Page.loadEventFired")
     return View(browser, session, target)
 

@@ -1,0 +1,1 @@
+"""The local page of `crossopt ui`: a server on this machine, and what a browser shows of it."""

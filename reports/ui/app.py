@@ -1,0 +1,364 @@
+"""The server behind the page: who may ask, what is answered, and for how long it runs.
+
+It listens on the loopback interface alone. A request needs the token, which is in the address that is printed and then in a cookie; it has
+to name this server as its host (against DNS rebinding) and, where it changes anything, to come from this page (against forged requests).
+Bodies are limited, files come from one folder, and answers may run no script but that of the page.
+"""
+
+import json
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, NoReturn
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from crossopt.instances.catalogue.registry import descriptions, shipped
+from crossopt.instances.errors import InstanceError, ModelError, RefusedError, VerificationError
+from crossopt.instances.files.document import text_in, text_of
+from crossopt.instances.files.saved import file_name
+from crossopt.instances.kinds import KINDS, kind_in
+from crossopt.reports.render.style import style
+from crossopt.reports.ui import question as asked
+from crossopt.reports.ui.runs import Desk
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+LOOPBACK: Final = "127.0.0.1"
+LARGEST_BODY: Final = 4 << 20
+"""Bytes of a request: four times the longest question."""
+LARGEST_FILE: Final = 64 << 20
+"""Bytes of a file that is opened, as of any saved result."""
+_HERE: Final = Path(__file__).parent
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_OF_ANSWERS: Final = "frame-ancestors 'self'"
+"""Beside the policy that each page of an answer has in itself."""
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_LOCKED: Final = "This page is opened by the address that `crossopt ui` printed, which holds its key.\n"
+
+
+@dataclass(slots=True)
+class Access:
+    """The key to this server, and the names that it has."""
+
+    port: int
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie; browsers keep one jar for all ports of a host."""
+        return f"crossopt-{self.port}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"
+
+    @property
+    def address(self) -> str:
+        return f"http://{self.hosts[0]}/?token={self.token}"
+
+    def is_token(self, given: str | None) -> bool:
+        """Whether this is the token, in a time that does not depend on where it differs."""
+        return given is not None and secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+
+    def refusal(self, scope: Scope) -> str:
+        """Why a request is refused; empty where it may go on."""
+        headers = dict[str, str]()
+        for name, value in scope["headers"]:
+            key = name.decode("latin-1")
+            headers[key] = f"{headers[key]}; {value.decode('latin-1')}" if key in headers else value.decode("latin-1")
+        origin, first = headers.get("origin"), scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}
+        if headers.get("host") not in self.hosts:
+            return "This server answers to its own address alone.\n"
+        if origin is not None and origin not in {f"http://{host}" for host in self.hosts}:
+            return "This request comes from another page.\n"
+        if scope["method"] not in {"GET", "HEAD"} and origin is None:
+            return "A request that changes something has to say which page it comes from.\n"
+        if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"} and not first:
+            return "This request comes from another site.\n"
+        in_address = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0] if first else None
+        return "" if self.is_token(in_address) or self.is_token(self._in_cookie(headers.get("cookie", ""))) else _LOCKED
+
+    def _in_cookie(self, header: str) -> str | None:
+        try:
+            found = SimpleCookie(header).get(self.cookie)
+        except CookieError:
+            return None
+        return found.value if found is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """An application behind the checks of each request, with the headers of each answer."""
+
+    app: Callable[[Scope, Receive, Send], Awaitable[None]]
+    access: Access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if refused := self.access.refusal(scope):
+            await PlainTextResponse(refused, 403, _HEADERS)(scope, receive, send)
+            return
+        most, seen = LARGEST_FILE if scope["path"] == "/api/open" else LARGEST_BODY, 0
+
+        async def limited() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, f"More than {most:,} bytes are not read here.\n")
+            return message
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                policy = {"content-security-policy": _POLICY, **_HEADERS}
+                more = [(name.encode(), value.encode()) for name, value in policy.items() if name.encode() not in present]
+                message["headers"] = [*message["headers"], *more]
+            await send(message)
+
+        await self.app(scope, limited, marked)
+
+
+Given = dict[str, Any]
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number that JSON knows")
+
+
+async def _given(request: Request, **kinds: type | tuple[type, ...]) -> Given:
+    """The JSON object of a request with its fields, each of its type; a ValueError says what is wrong."""
+    try:
+        data = json.loads(await request.body(), parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"this is not JSON: {error.msg.lower()}") from error
+    if not isinstance(data, dict):
+        raise ValueError("an object is needed")
+    for name, kind in kinds.items():
+        if not isinstance(data.get(name), kind) or isinstance(data.get(name), bool) != (kind is bool):
+            raise ValueError(f"{name}: this is missing, or no {getattr(kind, '__name__', 'value of its kind')}")
+    return data
+
+
+def _answering(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The same with what is refused said in a sentence."""
+
+    async def run(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except (InstanceError, ModelError, RefusedError, VerificationError) as error:
+            return JSONResponse({"refused": str(error)}, 422)
+        except (ValueError, RecursionError) as error:
+            return JSONResponse({"refused": str(error) or "this is nested too deeply"}, 400)
+
+    return run
+
+
+@cache
+def _page_files() -> Mapping[str, tuple[str, str]]:
+    """The files of the page by their paths, with their types."""
+    kinds = {".js": "text/javascript", ".css": "text/css"}
+    texts = {name: (_HERE / name).read_text(encoding="utf-8") for name in ("form.js", "page.js", "style.css")}
+    texts["style.css"] = style() + texts["style.css"]
+    return {f"/{name}": (text, kinds[Path(name).suffix]) for name, text in texts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the page works with: the question that it opens with, and where files lie that questions name."""
+
+    access: Access
+    desk: Desk
+    folder: Path
+    text: str = ""
+    name: str = ""
+    origin: str = ""
+    """The name of the question that came along, if the text is one."""
+
+    def base(self, origin: str) -> Path:
+        """The folder of files that a question names: of one that came along, its own."""
+        return shipped()[origin].parent if origin in shipped() else self.folder
+
+    async def opened(self, given: Given) -> asked.Opened:
+        return await run_in_threadpool(asked.opened, given["text"], self.base(given["origin"]))
+
+    # --- the page, and what it begins with ---
+
+    async def first(self, request: Request) -> Response:
+        response = HTMLResponse((_HERE / "page.html").read_text(encoding="utf-8"))
+        if "token" in request.query_params:
+            response.set_cookie(self.access.cookie, self.access.token, httponly=True, samesite="strict")
+        return response
+
+    async def file(self, request: Request) -> Response:
+        text, kind = _page_files().get(request.url.path, ("", "text/plain"))
+        return Response(text, media_type=kind, status_code=200 if text else 204)
+
+    async def start(self, request: Request) -> Response:
+        del request
+        kinds = {name: kind_in(path.read_text(encoding="utf-8")) for name, path in shipped().items()}
+        rows = [{"name": name, "about": words, "kind": KINDS[kinds[name]].about} for name, words in descriptions("instances")]
+        told = {"shipped": [row for row in rows if KINDS[kinds[row["name"]]].family], "text": self.text, "name": self.name}
+        jobs = [job.number for job in self.desk.jobs.values() if job.code is None]
+        return JSONResponse({**told, "origin": self.origin, "jobs": jobs, "results": [one.row for one in self.desk.results.values()]})
+
+    async def shipped_text(self, request: Request) -> Response:
+        path = shipped().get(request.path_params["name"])
+        return JSONResponse({"refused": "there is no such question"}, 404) if path is None else JSONResponse({"text": text_of(path)})
+
+    async def schema(self, request: Request) -> Response:
+        kind = request.path_params["kind"]
+        if kind not in KINDS:
+            return JSONResponse({"refused": "there is no such kind of question"}, 404)
+        folder = shipped()["tiny"].parent
+        name = f"{kind}.schema.json"
+        path = next(path for path in (folder / name, folder / "schemas" / name) if path.is_file())
+        return FileResponse(path, media_type="application/json")
+
+    # --- the question, and one design of it ---
+
+    async def read(self, request: Request) -> Response:
+        given = await _given(request, text=str, origin=str)
+        return JSONResponse(await run_in_threadpool(asked.described, given["text"], self.base(given["origin"])))
+
+    async def edit(self, request: Request) -> Response:
+        given = await _given(request, text=str, path=list, remove=bool)
+        path, value = [step if type(step) is int else str(step) for step in given["path"]], _as_text(given.get("value"))
+        text = await run_in_threadpool(asked.edited, given["text"], path, value, remove=given["remove"])
+        return JSONResponse({"text": text})
+
+    async def levers(self, request: Request) -> Response:
+        found = await self.opened(await _given(request, text=str, origin=str))
+        return JSONResponse(await run_in_threadpool(asked.levers_told, found))
+
+    async def price(self, request: Request) -> Response:
+        given, began = await _given(request, text=str, origin=str, picks=dict), monotonic()
+        picks = {str(name): place for name, place in given["picks"].items() if type(place) is int}
+        told = await run_in_threadpool(asked.price_told, await self.opened(given), picks)
+        return JSONResponse({**told, "milliseconds": 1000.0 * (monotonic() - began)})
+
+    # --- searches, checks and results ---
+
+    async def solve(self, request: Request) -> Response:
+        given = await _given(request, text=str, origin=str, name=str, engine=str, limit=str)
+        job = self.desk.solve(await self.opened(given), given["name"], given["engine"], given["limit"])
+        return JSONResponse({"job": job.number})
+
+    async def check(self, request: Request) -> Response:
+        given = await _given(request, result=int)
+        return JSONResponse({"job": self.desk.check(given["result"]).number})
+
+    async def stop(self, request: Request) -> Response:
+        self.desk.stop((await _given(request, job=int))["job"])
+        return JSONResponse({})
+
+    async def events(self, request: Request) -> Response:
+        number = request.path_params["number"]
+        if number not in self.desk.jobs:
+            return PlainTextResponse("there is no such job\n", 404)
+        return StreamingResponse(self.desk.events(number), media_type="text/event-stream")
+
+    async def open(self, request: Request) -> Response:
+        """A file that was dropped on the page: a saved result, or a question, whose text goes back."""
+        name = file_name(request.query_params.get("name", ""))
+        text = text_in(await request.body(), name, LARGEST_FILE)
+        saved = await run_in_threadpool(self.desk.open_text, name, text)
+        return JSONResponse({"question": text, "name": Path(name).stem} if saved is None else {"result": saved.row})
+
+    async def drop(self, request: Request) -> Response:
+        self.desk.results.pop((await _given(request, result=int))["result"], None)
+        return JSONResponse({})
+
+    async def page(self, request: Request) -> Response:
+        numbers = [int(word) for word in request.path_params["numbers"].split("-") if word.isdecimal() and len(word) < 9]
+        return HTMLResponse(await run_in_threadpool(self.desk.page, numbers), headers={"content-security-policy": _OF_ANSWERS})
+
+    async def saved(self, request: Request) -> Response:
+        found = self.desk.results.get(request.path_params["number"])
+        if found is None:
+            return PlainTextResponse("there is no such result\n", 404)
+        name = f"{Path(file_name(found.name)).stem}.json"
+        return FileResponse(found.path, media_type="application/json", filename=name)
+
+
+def application(served: Served) -> Guard:
+    """The application behind its guard."""
+    posts = ("read", "edit", "levers", "price", "solve", "check", "stop", "open", "drop")
+    gets = {
+        "/api/start": served.start,
+        "/api/shipped/{name}": served.shipped_text,
+        "/api/schema/{kind}": served.schema,
+        "/api/jobs/{number:int}": served.events,
+        "/results/{numbers}.html": served.page,
+        "/results/{number:int}.json": served.saved,
+    }
+    routes = [
+        Route("/", served.first),
+        *(Route(path, served.file) for path in (*_page_files(), "/favicon.ico")),
+        *(Route(path, _answering(answer)) for path, answer in gets.items()),
+        *(Route(f"/api/{name}", _answering(getattr(served, name)), methods=["POST"]) for name in posts),
+    ]
+    return Guard(Starlette(routes=routes), served.access)
+
+
+def _as_text(value: object) -> asked.Plain:
+    """A value of the form: text, or lists and mappings of such."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return str(value).lower()
+        case list():
+            return [_as_text(one) for one in value]
+        case dict():
+            return {str(key): _as_text(one) for key, one in value.items()}
+    return str(value)
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on this machine alone; port 0 takes any that is free."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((LOOPBACK, port))
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def serve(served: Served, sockets: Sequence[socket.socket]) -> None:
+    """Answer until Ctrl-C or SIGTERM, and end all that was started."""
+    import uvicorn  # noqa: PLC0415 - tests do without
+
+    config = uvicorn.Config(application(served), log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=1)
+    try:
+        uvicorn.Server(config).run(sockets=list(sockets))
+    finally:
+        served.desk.close()

@@ -1,0 +1,392 @@
+"""The question on the page: its tree and its faults, edits that keep the rest of the text, and one design priced at a time.
+
+The page holds the text. Every request brings it along, so that a reload loses nothing; what was read of it is cached here.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+import yaml
+
+from crossopt.crossflow.fields import Unit
+from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.section import ChoicesSection
+from crossopt.instances.errors import Fault, InstanceError, ModelError, RefusedError
+from crossopt.instances.files.document import Node, Scalar, read_text
+from crossopt.instances.files.schema import mark_of, options_of, slots_of
+from crossopt.instances.files.units import DIMENSIONS, format_quantity
+from crossopt.instances.files.written import Files
+from crossopt.instances.kinds import KINDS, kind_in
+from crossopt.instances.question import read_given
+from crossopt.reports.facts.chip import choice_name, design_text
+from crossopt.reports.facts.question import asked_of
+from crossopt.reports.render.html import drawn_section, html, page, paragraph, tiles
+from crossopt.reports.sheets.amounts import time_of
+from crossopt.reports.sheets.codesign.caveats import Context
+from crossopt.reports.sheets.codesign.design import estimates, evaluation_sheet, fullness, limit_of, rates, time_section
+from crossopt.reports.sheets.sheet import Limits, Section
+from crossopt.solvers.codesign.answer import Candidate
+from crossopt.solvers.codesign.judge import Single, evaluate_single
+
+Plain = str | None | list[Any] | dict[str, Any]
+"""A YAML value whose scalars are text as written."""
+_SOURCE: Final = "question.yaml"
+"""The name of the text in messages."""
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_PLAIN: Final = re.compile(r"(?!(?:null|Null|NULL)$)(?!-*(?: |$))[\w.+-]([\w.+/^ -]*[\w.+/^-])?")
+"""Texts that YAML reads as they are, also inside brackets."""
+_WIDE: Final = 110
+"""Letters of a line up to which a whole value is written in it."""
+_FIRST_DESIGN: Final = 3.0
+"""Seconds for a rule to find the design that is shown first."""
+
+
+@dataclass
+class FilesInside(Files):
+    """Files of the folder of a question, and none outside of it, whatever links there are."""
+
+    named: set[str] = field(default_factory=set)
+    """Those that were asked for."""
+
+    def path(self, name: str) -> Path:
+        path = self.folder / name
+        if "\0" in name or not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.folder)):
+            message = "this file is not in the folder of the question (copy it there, and start `crossopt ui` in that folder)"
+            raise InstanceError(str(path), [Fault(1, 1, "", message)])
+        self.named.add(name)
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """A choice that is open, by the settings that take each of its options."""
+
+    name: str
+    label: str
+    options: tuple[str, ...]
+    """As the page shows them."""
+    settings: tuple[str, ...]
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A question that was read."""
+
+    kind: str
+    question: Any
+    text: str
+    folder: Path
+    levers: tuple[Lever, ...]
+    files: tuple[str, ...]
+    """Those that it names."""
+
+
+@lru_cache(maxsize=16)
+def opened(text: str, folder: Path) -> Opened:
+    """The question in a text, read once; an InstanceError with every fault."""
+    kind, files = kind_in(text), FilesInside(folder)
+    try:
+        question = read_given(text, kind, files=files)
+    except RefusedError as error:
+        raise InstanceError(_SOURCE, [Fault(1, 1, "kind", str(error))]) from error
+    levers = levers_of(question) if isinstance(question, Instance) else ()
+    return Opened(kind, question, text, folder, levers, tuple(sorted(files.named)))
+
+
+def described(text: str, folder: Path) -> dict[str, Any]:
+    """Everything that the page shows of a text before anything is priced."""
+    try:
+        root = read_text(text, _SOURCE)
+    except InstanceError as error:
+        return {"tree": None, "faults": _faults(error, None, folder)}
+    tree = plain(root)
+    kind = tree.get("kind") if isinstance(tree, dict) else None
+    told: dict[str, Any] = {"tree": tree, "kind": kind if kind in KINDS else "codesign", "faults": []}
+    try:
+        found = opened(text, folder)
+    except InstanceError as error:
+        return {**told, "faults": _faults(error, root, folder)}
+    module = import_module(KINDS[found.kind].question)
+    sentence = asked_of(found.question).sentence if isinstance(found.question, Instance) else f"A question about {KINDS[found.kind].about}."
+    return {**told, "size": module.size_of(found.question), "sentence": sentence, **engines_of(found.kind)}
+
+
+def engines_of(kind: str) -> dict[str, Any]:
+    """The engines that answer such a question, the usual one first."""
+    from crossopt.solvers.family import family_of  # noqa: PLC0415 - it loads what judges
+
+    return {"engines": list(family_of(kind).engines)}
+
+
+def _faults(error: InstanceError, root: Node | None, folder: Path) -> list[dict[str, Any]]:
+    """The faults with their places in the text; those of another file are told where the text names that file."""
+    faults: tuple[Fault, ...] = error.faults
+    if error.source != _SOURCE:
+        at = next((node for node in _scalars(root) if str(folder / plain_text(node)) == error.source), root)
+        line, column, path = (1, 1, "") if at is None else (at.line, at.column, at.path)
+        faults = tuple(Fault(line, column, path, f"{error.source}:{one.line}:{one.column}: {one.message}") for one in faults)
+    return [{"line": one.line, "column": one.column, "path": one.path, "message": one.message} for one in faults]
+
+
+def _scalars(node: Node | None) -> Iterator[Node]:
+    """Every text of a tree."""
+    match node.value if node is not None else ():
+        case dict() as entries:
+            for entry in entries.values():
+                yield from _scalars(entry.node)
+        case tuple() as items:
+            for item in items:
+                yield from _scalars(item)
+        case _ if node is not None:
+            yield node
+
+
+def plain_text(node: Node) -> str:
+    """The text of a scalar; empty for anything else."""
+    return node.value.text if isinstance(node.value, Scalar) else ""
+
+
+def plain(node: Node) -> Plain:
+    """The tree as plain data."""
+    match node.value:
+        case Scalar() as scalar:
+            return None if scalar.empty else scalar.text
+        case dict() as entries:
+            return {key: plain(entry.node) for key, entry in entries.items()}
+        case items:
+            return [plain(item) for item in items]
+
+
+# --- one design -----------------------------------------------------------------------------------------------------------------------
+
+
+def levers_of(question: Instance) -> tuple[Lever, ...]:
+    """The open choices of chip and plan; `data` is left out, as it follows from the other degrees."""
+    units = {slot.name: mark_of(marks, Unit) for slot in slots_of(ChoicesSection) for _, marks in options_of(slot.kind, slot.marks)[:1]}
+    free = question.hardware.options if isinstance(question.hardware, FreeHardware) else ()
+    chip = tuple(_lever_of_chip(name, values, units.get(name)) for name, values in free if len(values) > 1)
+    words = ((name, values) for name, values in question.plan_options if len(values) > 1 and name != "data")
+    return (*chip, *(_lever(name, name.replace("_", " "), values, [str(one).lower() for one in values]) for name, values in words))
+
+
+def _lever_of_chip(name: str, values: Sequence[float], unit: Unit | None) -> Lever:
+    """Options as quantities; a setting has all digits, in the SI unit."""
+    if unit is None:
+        return _lever(name, choice_name(name), values, [f"{one:g}" for one in values])
+    base = next(word for word, size in DIMENSIONS[unit.dimension].units.items() if size == 1)
+    settings = tuple(f"{name}={one!r} {base}".rstrip() for one in values)
+    return Lever(name, choice_name(name), tuple(format_quantity(one, unit.dimension) for one in values), settings, tuple(values))
+
+
+def _lever(name: str, label: str, values: Sequence[Any], shown: Sequence[str]) -> Lever:
+    return Lever(name, label, tuple(shown), tuple(f"{name}={one}" for one in shown), tuple(values))
+
+
+def levers_told(found: Opened) -> dict[str, Any]:
+    """The levers, and where each of them stands in a first design: that of a rule, or else the first option of each."""
+    if not isinstance(found.question, Instance):
+        return {"levers": [], "refused": _NO_LEVERS}
+    chosen, at = _first_design(found.question), dict[str, int]()
+    if chosen is not None:
+        from crossopt.instances.codesign.space import hardware_choice  # noqa: PLC0415 - few questions need it
+
+        values: dict[str, Any] = {**hardware_choice(found.question, chosen.point)}
+        at = {lever.name: _option(lever, values.get(lever.name, getattr(chosen.plan, lever.name, None))) for lever in found.levers}
+    told = [{"name": lever.name, "label": lever.label, "options": lever.options, "at": at.get(lever.name, 0)} for lever in found.levers]
+    return {"levers": told}
+
+
+_NO_LEVERS: Final = "Single designs are priced for joint designs of one workload on one number of devices."
+
+
+def _option(lever: Lever, value: object) -> int:
+    """The option with this value; the last one where the plan has the part of it that applies."""
+    return lever.values.index(value) if value in lever.values else len(lever.values) - 1
+
+
+def _first_design(question: Instance) -> Candidate | None:
+    from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415 - only pages with levers need rules
+
+    return simplest_design(question, monotonic() + _FIRST_DESIGN)
+
+
+def priced(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
+    """The design with these options, by number; an InstanceError, a ModelError or a ValueError says why it is none."""
+    settings = []
+    for lever in found.levers:
+        place = picks.get(lever.name, 0)
+        if not 0 <= place < len(lever.settings):
+            raise RefusedError(f"{lever.label} has no option {place}")
+        settings.append(lever.settings[place])
+    instance = read_given(found.text, found.kind, tuple(settings), files=FilesInside(found.folder))
+    if not isinstance(instance, Instance):
+        raise RefusedError(_NO_LEVERS)
+    return instance, evaluate_single(instance)
+
+
+def price_told(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
+    """What the page shows beside the levers: figures, where the time goes, and limits; or why there is no such design."""
+    try:
+        instance, single = priced(found, picks)
+    except InstanceError as error:
+        return {"refused": "; ".join(fault.message for fault in error.faults)}
+    except (ModelError, RefusedError) as error:
+        return {"refused": str(error)}
+    evaluation, context = single.evaluation, Context(instance, single.design, single.evaluation)
+    figures = [("step time", time_of(evaluation.step_time)), *rates(evaluation, instance, single.design.plan)]
+    figures = [*dict(figures).items(), *(pair for pair in estimates(context) if pair[0] != "likely step time")]
+    drawn = "\n".join(
+        [
+            paragraph(design_text(single.design), "answer"),
+            tiles(figures),
+            paragraph(fullness(evaluation)),
+            drawn_section(time_section(evaluation), 0),
+            drawn_section(Section("Limits", (Limits(tuple(map(limit_of, evaluation.limits))),)), 1),
+        ]
+    )
+    return {"feasible": evaluation.feasible, "step_time": evaluation.step_time, "drawn": drawn}
+
+
+def page_of_price(found: Opened, picks: Mapping[str, int]) -> str:
+    """The whole page of one design."""
+    instance, single = priced(found, picks)
+    return page(html(evaluation_sheet(instance, single.design, single.evaluation), {}))
+
+
+# --- edits ----------------------------------------------------------------------------------------------------------------------------
+
+Path_ = Sequence[str | int]
+"""Keys and numbers of items that lead to a value."""
+
+
+def edited(text: str, path: Path_, value: Plain, *, remove: bool = False) -> str:
+    """The text with one value set or removed. Comments and layout stay, unless only writing all of it anew gives what is asked for."""
+    wanted = _changed(plain(read_text(text, _SOURCE)), path, value, remove)
+    try:
+        root: Any = yaml.compose(text, Loader=_LOADER)
+        changed = _removed(text, root, path) if remove else _set(text, root, path, value)
+        if plain(read_text(changed, _SOURCE)) == wanted:
+            return changed
+    except (InstanceError, LookupError, yaml.YAMLError):
+        pass
+    return whole_text(wanted)
+
+
+def _changed(tree: Any, path: Path_, value: Plain, remove: bool) -> Any:  # noqa: ANN401 - plain data
+    """The tree as it is to become; a RefusedError where there is no such place."""
+    if not path:
+        return value
+    key, rest = path[0], path[1:]
+    if isinstance(tree, list):
+        if not isinstance(key, int) or not 0 <= key <= len(tree) - bool(rest or remove):
+            raise RefusedError(f"there is no item {key}")
+        here, old = list(tree), tree[key] if key < len(tree) else None
+        here[key : key + 1] = [] if remove and not rest else [_changed(old, rest, value, remove)]
+        return here
+    if not isinstance(key, str):
+        raise RefusedError(f"there is no list with an item {key}")
+    entries = dict(tree) if isinstance(tree, dict) else {}
+    if remove and not rest:
+        entries.pop(key, None)
+        return entries
+    return {**entries, key: _changed(entries.get(key), rest, value, remove)}
+
+
+def _towards(root: yaml.Node, path: Path_) -> tuple[list[yaml.Node], int]:
+    """The nodes along a path as far as it exists, and how many of its steps that are."""
+    nodes = [root]
+    for count, key in enumerate(path):
+        inner = None
+        if isinstance(nodes[-1], yaml.MappingNode):
+            inner = next((node for name, node in nodes[-1].value if name.value == key), None)
+        elif isinstance(nodes[-1], yaml.SequenceNode) and isinstance(key, int) and key < len(nodes[-1].value):
+            inner = nodes[-1].value[key]
+        if inner is None:
+            return nodes, count
+        nodes.append(inner)
+    return nodes, len(path)
+
+
+def _set(text: str, root: yaml.Node, path: Path_, value: Plain) -> str:
+    nodes, steps = _towards(root, path)
+    last = nodes[-1]
+    if steps == len(path):
+        start = last.start_mark.index
+        space = " " if start and text[start - 1] == ":" else ""
+        return f"{text[:start]}{space}{in_line(value)}{text[max(_end(last), start) :]}"
+    for key in reversed(path[steps + 1 :]):
+        value = {str(key): value}
+    added = in_line(value) if isinstance(last, yaml.SequenceNode) else f"{_scalar(str(path[steps]))}: {in_line(value)}"
+    if not isinstance(last, yaml.CollectionNode):  # an empty value, which becomes a mapping
+        start = last.start_mark.index
+        return f"{text[:start]} {{{added}}}{text[max(_end(last), start) :]}"
+    if last.flow_style:
+        end = _end(last) - 1
+        return f"{text[:end].rstrip()}{', ' if last.value else ''}{added}{text[end:]}"
+    end, mark = text.find("\n", _end(last)), "- " if isinstance(last, yaml.SequenceNode) else ""
+    end = len(text) if end < 0 else end
+    return f"{text[:end]}\n{' ' * last.start_mark.column}{mark}{added}{text[end:]}"
+
+
+def _removed(text: str, root: yaml.Node, path: Path_) -> str:
+    nodes, steps = _towards(root, path)
+    if steps < len(path):
+        return text
+    parent, node = nodes[-2], nodes[-1]
+    if not isinstance(parent, yaml.CollectionNode) or len(parent.value) < 2:
+        raise LookupError("nothing would be left")
+    spans = [(key.start_mark.index, _end(inner)) for key, inner in _pairs(parent)]
+    place = next(number for number, (_, inner) in enumerate(_pairs(parent)) if inner is node)
+    if parent.flow_style:
+        first, after = (spans[place - 1][1], spans[place][1]) if place else (spans[0][0], spans[1][0])
+        return text[:first] + text[after:]
+    first, after = text.rfind("\n", 0, spans[place][0]) + 1, text.find("\n", spans[place][1]) + 1
+    return text[:first] + (text[after:] if after else "")
+
+
+def _pairs(parent: yaml.CollectionNode) -> list[tuple[yaml.Node, yaml.Node]]:
+    return list(parent.value) if isinstance(parent, yaml.MappingNode) else [(item, item) for item in parent.value]
+
+
+def _end(node: yaml.Node) -> int:
+    """Where the last character of a value was; blocks end at that of their last part, not at the next key."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        return max(_end(inner) for _, inner in _pairs(node))
+    return int(node.end_mark.index)
+
+
+def in_line(value: Plain) -> str:
+    """A value in one line of YAML."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_scalar(key)}: {in_line(inner)}' for key, inner in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(in_line, value))}]"
+    return "~" if value is None else _scalar(value)
+
+
+def _scalar(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    if text.isprintable():
+        return "'" + text.replace("'", "''") + "'"
+    return '"' + "".join(sign if sign.isprintable() and sign not in '"\\' else f"\\U{ord(sign):08x}" for sign in text) + '"'
+
+
+def whole_text(tree: Plain, indent: str = "") -> str:
+    """A whole question as YAML: short values in a line, longer ones in a block."""
+    if not isinstance(tree, dict) or not tree:
+        return f"{indent}{in_line(tree)}\n"
+    lines = []
+    for key, value in tree.items():
+        line = f"{indent}{_scalar(key)}: {in_line(value)}\n"
+        short = len(line) <= _WIDE or not isinstance(value, dict) or not value
+        lines.append(line if short else f"{indent}{_scalar(key)}:\n{whole_text(value, indent + '  ')}")
+    return "".join(lines)

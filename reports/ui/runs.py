@@ -1,0 +1,284 @@
+"""What the page has asked for and what came of it: searches and checks in processes of their own, and results with their pages.
+
+A search is the command `crossopt solve`, so that time limits, Ctrl-C and crashes keep the best answer as they do in a terminal. Its log is
+read as it grows. A check is the command `crossopt check`. Children end with the server, however that ends.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from typing import Any, Final, Literal
+
+from crossopt.instances.errors import InstanceError, RefusedError, VerificationError
+from crossopt.instances.files.saved import file_name, kind_of, write_whole
+from crossopt.instances.files.units import parse_quantity
+from crossopt.instances.kinds import is_graph_text
+from crossopt.reports.commands.report import MOST, drawn_in, page_of_drawn
+from crossopt.reports.render.together import Drawn, as_proved, as_said
+from crossopt.reports.ui.question import Opened
+from crossopt.solvers.family import family_of, unit_of
+from crossopt.solvers.processes import Process
+
+_TICK: Final = 0.1
+"""Seconds between two looks at a log."""
+_QUIET: Final = 15.0
+"""Seconds without news after which a line without content keeps the connection open."""
+_SAID: Final = 20_000
+"""Characters of what a command prints that are shown."""
+_AT_ONCE: Final = 2
+"""Processes that work at a time."""
+
+
+@dataclass(slots=True)
+class Job:
+    """A command in a process of its own, and the files that it writes."""
+
+    number: int
+    what: Literal["solve", "check"]
+    name: str
+    unit: str
+    folder: Path
+    process: Process | None = None
+    began: float = field(default_factory=monotonic)
+    about: int = 0
+    """The result that a check is of."""
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None while it is at work."""
+        return None if self.process is None else self.process.code
+
+    def end(self) -> None:
+        """End it, and close its pipes."""
+        if self.process is not None:
+            self.process.kill()
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.number}.log"
+
+    @property
+    def out(self) -> Path:
+        return self.folder / f"{self.number}.out.json"
+
+    @property
+    def printed(self) -> Path:
+        return self.folder / f"{self.number}.txt"
+
+    def said(self) -> str:
+        """What the command printed."""
+        try:
+            return self.printed.read_text(encoding="utf-8", errors="replace")[-_SAID:]
+        except OSError:
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `crossopt check` says of a result."""
+
+    mood: Literal["accepted", "unverified", "refused"]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A result, of a search or of a file that was opened."""
+
+    number: int
+    name: str
+    path: Path
+    drawn: Drawn
+    own: bool
+    """Whether it was found here, and is no file of somebody."""
+    verdict: Verdict | None = None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """As the table of the page has it."""
+        digest = self.shown().digest
+        words = {"value": digest.value_words, "bound": digest.bound_words, "gap": digest.gap_words, "verdict": digest.verdict}
+        told = None if self.verdict is None else {"mood": self.verdict.mood, "lines": self.verdict.lines}
+        return {"number": self.number, "name": self.name, "asks": digest.asks, "design": digest.design, **words, "check": told}
+
+    def shown(self) -> Drawn:
+        """As far as it is known: a file is believed where its proof was carried out anew."""
+        if self.verdict is not None and self.verdict.mood == "accepted":
+            return as_proved(self.drawn)
+        return self.drawn if self.own and self.verdict is None else as_said(self.drawn)
+
+
+@dataclass(slots=True)
+class Desk:
+    """All jobs and results of one page, in a folder that goes with the server."""
+
+    folder: Path
+    jobs: dict[int, Job] = field(default_factory=dict)
+    results: dict[int, Saved] = field(default_factory=dict)
+    last: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def _next(self) -> int:
+        with self.lock:
+            self.last += 1
+            return self.last
+
+    def solve(self, found: Opened, name: str, engine: str, limit: str) -> Job:
+        """Start a search; a RefusedError where it makes no sense."""
+        family = family_of(found.kind)
+        if engine not in family.engines:
+            raise RefusedError(f"the engine {engine!r} is unknown (one of {', '.join(family.engines)})")
+        try:
+            seconds = parse_quantity(limit, "time")
+        except ValueError as error:
+            raise RefusedError(f"time limit: {error}") from error
+        number = self._next()
+        path = _written(found, self.folder / f"{number}-question", f"{file_name(name)}.yaml")
+        words = ["solve", str(path), f"--engine={engine}", f"--time-limit={seconds!r}s", "--verbose"]
+        words += [f"--out={self.folder / f'{number}.out.json'}", f"--log={self.folder / f'{number}.log'}"]
+        return self._start(Job(number, "solve", name, unit_of(family, found.question), self.folder), words)
+
+    def check(self, number: int) -> Job:
+        """Start a check of a result."""
+        saved = self.results.get(number)
+        if saved is None:
+            raise RefusedError("there is no such result")
+        return self._start(Job(self._next(), "check", saved.name, "", self.folder, about=saved.number), ["check", str(saved.path)])
+
+    def _start(self, job: Job, words: Sequence[str]) -> Job:
+        if sum(other.code is None for other in self.jobs.values()) >= _AT_ONCE:
+            raise RefusedError(f"{_AT_ONCE} processes are at work (stop one, or wait for it)")
+        job.process = Process(f"{__name__}:run_command", [list(words), str(job.printed)], folder=self.folder)
+        self.jobs[job.number] = job
+        return job
+
+    def stop(self, number: int) -> None:
+        """Ask a job for what it has, as Ctrl-C does in a terminal."""
+        job = self.jobs.get(number)
+        if job is not None and job.process is not None and job.code is None:
+            with suppress(OSError):
+                os.kill(job.process.number, signal.SIGINT)
+
+    async def events(self, number: int) -> AsyncIterator[str]:
+        """Server-sent events of a job: progress as its log grows, then the end with what came of it."""
+        job, place, quiet, rest = self.jobs[number], 0, monotonic(), b""
+        yield _event("begin", {"what": job.what, "unit": job.unit, "seconds": monotonic() - job.began})
+        while True:
+            code = job.code
+            with suppress(OSError), job.log.open("rb") as stream:
+                stream.seek(place)
+                rest += (some := stream.read())
+                place += len(some)
+            *whole, rest = rest.split(b"\n")
+            if rows := _news([json.loads(line) for line in whole]):
+                quiet = monotonic()
+                yield _event("progress", rows)
+            if code is not None:
+                yield _event("end", await asyncio.to_thread(self.ended, job, code))
+                return
+            if monotonic() - quiet > _QUIET:
+                quiet = monotonic()
+                yield ": still at work\n\n"
+            await asyncio.sleep(_TICK)
+
+    def ended(self, job: Job, code: int) -> dict[str, Any]:
+        """What came of a job, the same whoever asks and how often."""
+        job.end()
+        told: dict[str, Any] = {"code": code, "seconds": monotonic() - job.began, "said": job.said().strip()}
+        if job.what == "check":
+            saved = self.results.get(job.about)
+            if saved is not None:
+                self.results[job.about] = saved = replace(saved, verdict=_verdict(code, told["said"]))
+            return told | {"result": saved and saved.row}
+        if job.number not in self.results and job.out.is_file():
+            try:
+                self.results[job.number] = Saved(job.number, job.name, job.out, drawn_in(job.out), own=True)
+            except (InstanceError, VerificationError) as error:
+                told["said"] = f"{told['said']}\n{error}".strip()
+        found = self.results.get(job.number)
+        return told | {"result": found and found.row}
+
+    def open_text(self, name: str, text: str) -> Saved | None:
+        """The result in a text, by the reader of saved results; None for what may be a question, and an error for anything else."""
+        try:
+            foreign = is_graph_text(name, text)
+        except ValueError as error:
+            if "this is a result" not in str(error):
+                raise RefusedError(f"{name}: {error}") from error
+        else:
+            if foreign:
+                raise RefusedError(
+                    f"{name}: this is a graph of another tool (`crossopt solve` answers it; this page edits questions in YAML)"
+                )
+            return None
+        number = self._next()
+        path = self.folder / f"{number}.out.json"
+        write_whole(path, text)
+        kind_of(path)
+        saved = self.results[number] = Saved(number, name, path, drawn_in(path), own=False)
+        return saved
+
+    def page(self, numbers: Sequence[int]) -> str:
+        """One result, or several beside each other."""
+        found = [self.results[number] for number in numbers if number in self.results]
+        if not found or len(found) > MOST:
+            raise RefusedError("there is no such result" if not found else f"at most {MOST} results fit on a page")
+        return page_of_drawn([one.shown() for one in found], [one.name for one in found])
+
+    def close(self) -> None:
+        """End all children."""
+        for job in self.jobs.values():
+            job.end()
+
+
+def _written(found: Opened, folder: Path, name: str) -> Path:
+    """The question as a file, with links to the files that it names beside it."""
+    for beside in found.files:
+        (folder / beside).parent.mkdir(parents=True, exist_ok=True)
+        (folder / beside).symlink_to((found.folder / beside).absolute())
+    folder.mkdir(exist_ok=True)
+    write_whole(folder / name, found.text)
+    return folder / name
+
+
+def _event(name: str, data: object) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
+
+
+def _news(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of many lines those where the incumbent or the bound moves, and the last."""
+    kept = list[dict[str, Any]]()
+    for line in lines:
+        finite = {name: value if isinstance(value, int | float) and abs(value) < float("inf") else None for name, value in line.items()}
+        row = {**finite, "words": line.get("words", "")}
+        if kept and (row["best"], row["bound"]) == (kept[-1]["best"], kept[-1]["bound"]):
+            kept.pop()
+        kept.append(row)
+    return kept
+
+
+def _verdict(code: int, said: str) -> Verdict:
+    lines = tuple(line.strip() for line in said.splitlines() if line.strip())
+    if code:
+        return Verdict("refused", lines)
+    return Verdict("unverified" if "solver-reported and was not proved again" in " ".join(lines) else "accepted", lines)
+
+
+def run_command(words: Sequence[str], printed: str) -> None:
+    """In a child: a command of the command line, whose question comes on standard input; what it prints goes into a file."""
+    stream = os.open(printed, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    os.dup2(stream, 1)
+    os.dup2(stream, 2)
+    os.environ["COLUMNS"] = "120"
+    sys.argv = ["crossopt", *words]
+    from crossopt.reports.cli import main  # noqa: PLC0415 - it begins here
+
+    raise SystemExit(main())
