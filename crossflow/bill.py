@@ -6,7 +6,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real
 from crossopt.crossflow.layer import Layer
-from crossopt.crossflow.pipeline import FullestStage, Terms, bubble, exposed_exchange, step_time, unheld_time, whole_backward
+from crossopt.crossflow.pipeline import FullestStage, Slots, Terms, bubble, exposed_exchange, step_time, unheld_time, whole_backward
 from crossopt.crossflow.records import dataclass
 
 Items = tuple[tuple[str, Real], ...]
@@ -63,8 +63,8 @@ def price_table(bills: Iterable[Bill], devices: int) -> Prices:
     return Prices(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))
 
 
-def step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
-    """Step time in seconds by use, as a stage spends it, without slowdown by the power limit."""
+def step_items(needed: Terms, slot: Slots, one: Layer, stage: FullestStage) -> Items:
+    """Step time in seconds by use, as a stage spends it, without slowdown by the power limit; `slot` are the `slots` of these terms."""
     runs = needed.microbatches * stage.layers
     return (
         ("compute", runs * one.arithmetic),
@@ -77,8 +77,8 @@ def step_items(needed: Terms, one: Layer, stage: FullestStage) -> Items:
         ("host traffic", runs * stage.host),
         ("embedding and head", needed.microbatches * stage.edges),
         ("pipeline transfers", needed.microbatches * stage.transfers),
-        ("pipeline bubble", bubble(needed)),
-        ("gradient exchange", exposed_exchange(needed)),
+        ("pipeline bubble", bubble(needed, slot)),
+        ("gradient exchange", exposed_exchange(needed, slot)),
         ("weight publication", needed.exposed_publication()),
         ("optimizer", needed.optimizer),
         ("overhead", needed.overhead),

@@ -7,9 +7,9 @@ from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.exchanges.hiding import tensor_exchange
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.layer_kernels import PASSES
-from crossopt.crossflow.layer import trained_costs
+from crossopt.crossflow.layer import both_ways_costs
 from crossopt.crossflow.plan import Ranks
-from crossopt.crossflow.roofline import Cost, Product, product_cost, stream_cost
+from crossopt.crossflow.roofline import Cost, Product, stream_cost
 from crossopt.crossflow.workload import Transformer
 
 _VOCABULARY_ALIGNMENT = 128.0
@@ -42,8 +42,8 @@ def head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
         return cost
     tokens, hidden, size = ranks.tokens(model), float(model.hidden), model.activation_bytes
     joined = Product(tokens, 2.0 * hidden, hidden / ranks.tensor)
-    [backward] = trained_costs((joined,), model, model.value_bytes, hardware)
-    more = product_cost(joined, model.value_bytes, hardware) + backward
+    forward, backward = both_ways_costs(joined, model, model.value_bytes, hardware)
+    more = forward + backward
     elements = tokens / ranks.norm_split() * hidden
     for side in PASSES:
         more = more + stream_cost(3.0 * side[0] * size * elements, 24.0 * elements, hardware, 3.0)
@@ -71,9 +71,8 @@ def _one_head(model: Transformer, ranks: Ranks, hardware: Hardware) -> Cost:
     tokens = ranks.tokens(model)
     vocabulary = np.ceil(model.vocabulary / (_VOCABULARY_ALIGNMENT * ranks.tensor)) * _VOCABULARY_ALIGNMENT
     product = Product(tokens, float(model.hidden), vocabulary)
-    [backward] = trained_costs((product,), model, model.activation_bytes, hardware)
-    cost = product_cost(product, model.activation_bytes, hardware) + backward
-    cost = cost + _loss(tokens * vocabulary, model, hardware)
+    forward, backward = both_ways_costs(product, model, model.activation_bytes, hardware)
+    cost = (forward + backward) + _loss(tokens * vocabulary, model, hardware)
     if model.logit_cap:
         cost = cost + stream_cost(4.0 * 5.0 * tokens * vocabulary, 8.0 * tokens * vocabulary, hardware, 2.0)
     return cost + Cost(_one_head_exchange(model, ranks, hardware), 0.0, 0.0)

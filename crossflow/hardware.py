@@ -5,6 +5,7 @@ A field is a float, or an array over many devices (all arrays of one `Hardware` 
 
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from math import isfinite
 from typing import Annotated, Literal, TypeAlias, TypeVar
@@ -304,6 +305,7 @@ def variants_together(hardware: Hardware) -> Hardware:
     )
 
 
+@lru_cache(maxsize=64)
 def under_all_sets(hardware: Hardware) -> Hardware:
     """The device under its own and then each further set of constants, as an array of devices."""
     stated = Doubt(1.0, (1.0,) * len(hardware.links), (1.0,) * len(hardware.links))

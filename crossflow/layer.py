@@ -8,11 +8,10 @@ schedule may put them off (Qi et al. 2023, arXiv:2401.10241, section 2). What is
 all of one kind; `crossflow.transformer` takes the mean over the kinds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
-from typing import TypeVar
 
 import numpy as np
 
@@ -70,16 +69,13 @@ from crossopt.crossflow.roofline import (
     NOTHING,
     Cost,
     Product,
-    gradient_costs,
-    input_costs,
+    gradients_of,
     product_costs,
 )
 from crossopt.crossflow.workload import NARROW, Transformer
 
 _Gradients = tuple[Cost, Cost]
 """Gradients of the input and of the weights."""
-_Of = TypeVar("_Of", Cost, _Gradients)
-_CostOf = Callable[[Sequence[Product], float, Hardware], list[_Of]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +205,60 @@ def _again(forward: Pass, modules: int) -> Pass:
     return Pass(work, core, gathered, around, routed.time, np.minimum(energy, redone.energy), open=waits)
 
 
-def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
+@dataclass(frozen=True, slots=True)
+class _BothWays:
+    """What the passes of a layer forward and backward share, computed once for both."""
+
+    products: list[tuple[str, Cost]]
+    gradients: list[tuple[str, _Gradients]]
+    """Of the products of the network and of adapters."""
+    tensor: Real
+    """Exposed seconds of tensor-parallel communication in one direction."""
+    joules: Real
+    """Of one communication."""
+
+
+def both_passes(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Pass, Pass]:
+    """The passes of a layer forward and backward."""
+    shared = _both_ways(model, ranks, hardware)
+    return forward_pass(model, ranks, hardware, shared), backward_pass(model, ranks, hardware, shared)
+
+
+def _both_ways(model: Transformer, ranks: Ranks, hardware: Hardware) -> _BothWays:
+    named, sent = named_projections(model, ranks), _among_tensor_ranks(model, ranks, hardware)
+    if not model.lora_rank:
+        costs = _costs_by_name([(name, side) for name, product in named for side in (product, *gradients_of(product))], model, hardware)
+        return _BothWays(costs[::3], _by_side(costs[1::3], costs[2::3]), *sent)
+    unnamed = tuple(("", product) for product in adapters(model, ranks))  # products of adapters
+    products = _costs_by_name((*named, *unnamed), model, hardware)
+    inputs = _costs_by_name([(name, gradients_of(product)[0]) for name, product in named], model, hardware)
+    beside = _costs_by_name([(name, side) for name, product in unnamed for side in gradients_of(product)], model, hardware)
+    own = [(name, (cost, NOTHING)) for name, cost in inputs]
+    return _BothWays(products, own + _by_side(beside[::2], beside[1::2]), *sent)
+
+
+def _by_side(inputs: Sequence[tuple[str, Cost]], weights: Sequence[tuple[str, Cost]]) -> list[tuple[str, _Gradients]]:
+    return [(name, (by_input, by_weights)) for (name, by_input), (_, by_weights) in zip(inputs, weights, strict=True)]
+
+
+def _costs_by_name(named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware) -> list[tuple[str, Cost]]:
+    """Costs of products by name, in the precision of the run except for those that stay at 16 bits in 8-bit and 4-bit runs."""
+    costs = product_costs([product for _, product in named], model.value_bytes, hardware)
+    wide = [index for index, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
+    at_16_bits = product_costs([named[index][1] for index in wide], model.activation_bytes, hardware) if wide else []
+    for index, cost in zip(wide, at_16_bits, strict=True):
+        costs[index] = cost
+    return [(name, cost) for (name, _), cost in zip(named, costs, strict=True)]
+
+
+def forward_pass(model: Transformer, ranks: Ranks, hardware: Hardware, shared: _BothWays | None = None) -> Pass:
     """All operators of a layer forward."""
-    named = _costs_by_name(product_costs, (*named_projections(model, ranks), *_unnamed(model, ranks)), model, hardware)
+    shared = shared or _both_ways(model, ranks, hardware)
+    named = shared.products
     work = products_time(named, model, ranks, hardware)
     beside = element_wise(model, ranks, hardware, backward=False).total()
-    found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, backward=False)
+    sent = shared.tensor, shared.joules
+    found = _with_exchanges(work + beside, attention_core(model, ranks, hardware), model, ranks, hardware, sent, backward=False)
     latents, waits = _gathered_latents(model, ranks, hardware), launched_in_the_open(model, ranks, hardware)
     gathered = _gathered_again(found, model, ranks)
     found = replace(found, modules=_modules(named, gathered, model, ranks, hardware), latents=latents, open=waits)
@@ -244,7 +288,8 @@ def exchanged(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seque
     """Seconds of all communication of a layer and microbatch under these recompute modes: tensor, context and expert ranks, hidden or
     not."""
     unhidden = replace(hardware, efficiency=replace(hardware.efficiency, tensor_overlap=0.0))
-    forward, backward = (_with_exchanges(NOTHING, NOTHING, model, ranks, unhidden, backward=way) for way in (False, True))
+    sent = _among_tensor_ranks(model, ranks, unhidden)
+    forward, backward = (_with_exchanges(NOTHING, NOTHING, model, ranks, unhidden, sent, backward=way) for way in (False, True))
     second = ((SECOND_PRODUCTS, _gathered_again(forward, model, ranks)),) if model.experts == 1 and not model.latent else ()
     forward = replace(forward, modules=second, latents=_gathered_latents(model, ranks, unhidden))
     forward = _without_the_last_sum(forward, NOTHING, model, ranks) if model.spares_last else forward
@@ -311,17 +356,16 @@ def _gathered_latents(model: Transformer, ranks: Ranks, hardware: Hardware) -> C
     return Cost(seconds, energy, 0.0)
 
 
-def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware) -> Pass:
+def backward_pass(model: Transformer, ranks: Ranks, hardware: Hardware, shared: _BothWays | None = None) -> Pass:
     """All operators of a layer backward: for each product, the gradient of its input and, if trained, of its weights."""
-    own: _CostOf[_Gradients] = partial(_own_gradients, model)
-    both = _costs_by_name(own, named_projections(model, ranks), model, hardware)
-    both += _costs_by_name(gradient_costs, _unnamed(model, ranks), model, hardware) if model.lora_rank else []
+    shared = shared or _both_ways(model, ranks, hardware)
+    both = shared.gradients
     sums, inputs = [(name, first + second) for name, (first, second) in both], [(name, first) for name, (first, _) in both]
     work, rest = (products_time(costs, model, ranks, hardware) for costs in (sums, inputs))
     weights = reduce(add, (late for _, (_, late) in both), NOTHING)
     beside = element_wise(model, ranks, hardware, backward=True).total()
     core = attention_core_backward(model, ranks, hardware)
-    found = _with_exchanges(work + beside, core, model, ranks, hardware, backward=True)
+    found = _with_exchanges(work + beside, core, model, ranks, hardware, (shared.tensor, shared.joules), backward=True)
     return replace(found, rest=rest + beside, weights=weights)
 
 
@@ -331,43 +375,31 @@ def _gathered_again(forward: Pass, model: Transformer, ranks: Ranks) -> Cost:
     return Cost(half * forward.tensor, half * turns(model, ranks) * forward.turn.energy, 0.0)
 
 
-def _unnamed(model: Transformer, ranks: Ranks) -> tuple[tuple[str, Product], ...]:
-    """Products of adapters, which have no name."""
-    return tuple(("", product) for product in adapters(model, ranks))
+def both_ways_costs(product: Product, model: Transformer, value_bytes: float, hardware: Hardware) -> tuple[Cost, Cost]:
+    """Costs of a product of the network forward and backward; with adapters, of backward the input gradient alone."""
+    by_input, by_weights = gradients_of(product)
+    sides = (product, by_input) if model.lora_rank else (product, by_input, by_weights)
+    forward, *backward = product_costs(sides, value_bytes, hardware)
+    return forward, reduce(add, backward)
 
 
-def _costs_by_name(
-    price: _CostOf[_Of], named: Sequence[tuple[str, Product]], model: Transformer, hardware: Hardware
-) -> list[tuple[str, _Of]]:
-    """Costs of products by name, in the precision of the run except for those that stay at 16 bits in 8-bit and 4-bit runs."""
-    costs = price([product for _, product in named], model.value_bytes, hardware)
-    wide = [index for index, (name, _) in enumerate(named) if name in WIDE and model.precision in NARROW]
-    for index, cost in zip(wide, price([named[index][1] for index in wide], model.activation_bytes, hardware) if wide else (), strict=True):
-        costs[index] = cost
-    return [(name, cost) for (name, _), cost in zip(named, costs, strict=True)]
+def _among_tensor_ranks(model: Transformer, ranks: Ranks, hardware: Hardware) -> tuple[Real, Real]:
+    """Exposed seconds of the communication of tensor ranks in one direction of a layer, and joules of one communication."""
+    size, share = ranks.tokens(model) * model.hidden * model.activation_bytes, gathered_share(model)
+    joules = exchange_energy(ring_all_reduce(size, ranks.tensor_members), hardware.links)
+    joules = joules * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * share, 1.0)
+    return exposed_turns(model, ranks, hardware) * tensor_exchange(size, ranks, hardware, share), joules
 
 
-def trained_costs(products: Sequence[Product], model: Transformer, value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """Backward cost of the network's own products; with adapters, the input gradients alone."""
-    return [by_input + by_weights for by_input, by_weights in _own_gradients(model, products, value_bytes, hardware)]
-
-
-def _own_gradients(model: Transformer, products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[_Gradients]:
-    if model.lora_rank:
-        return [(cost, NOTHING) for cost in input_costs(products, value_bytes, hardware)]
-    return gradient_costs(products, value_bytes, hardware)
-
-
-def _with_exchanges(work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, backward: bool) -> Pass:
+def _with_exchanges(
+    work: Cost, core: Cost, model: Transformer, ranks: Ranks, hardware: Hardware, sent: tuple[Real, Real], *, backward: bool
+) -> Pass:
     """Pass of a layer with its tensor-, context- and expert-parallel communication. With latent attention the full inputs are
-    gathered, which are more than the latents, and keys and values travel as heads.
+    gathered, which are more than the latents, and keys and values travel as heads. `sent` is `_among_tensor_ranks`.
     """
-    tensor_bytes = ranks.tokens(model) * model.hidden * model.activation_bytes
     core, around = around_attention(core, model, ranks, hardware, backward)
     routed, routed_energy = to_experts(model, ranks, hardware)
-    count, joules = turns(model, ranks), exchange_energy(ring_all_reduce(tensor_bytes, ranks.tensor_members), hardware.links)
-    joules = joules * np.where(ranks.sequence_parallel > 0.5, 0.5 + 0.5 * gathered_share(model), 1.0)
-    seconds = exposed_turns(model, ranks, hardware) * tensor_exchange(tensor_bytes, ranks, hardware, gathered_share(model))
+    count, (seconds, joules) = turns(model, ranks), sent
     own = np.where(turns_after_attention(model, ranks), 1.0, 0.0)
     return Pass(
         work=work,

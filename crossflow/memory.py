@@ -306,7 +306,8 @@ class _Common:
 def _common(model: Transformer, sharding: Sharding) -> _Common:
     weights = _of_kinds(model, sharding, _kind_weights)
     trained = _of_kinds(model, sharding, _kind_trained) if model.lora_rank else weights
-    kept, whole = (layer_activations(model, sharding, mode) for mode in (sharding.recompute, 0))
+    kept = layer_activations(model, sharding, sharding.recompute)
+    whole = layer_activations(model, sharding, 0) if np.any(sharding.recompute) else kept
     largest, most = (reduce(np.maximum, (one.shared + one.routed for one in kinds)) for kinds in (weights, trained))
     return _Common(weights, trained, kept, whole, largest, most, layers_of(model, sharding))
 
@@ -381,26 +382,32 @@ def peak_memory(model: Transformer, sharding: Sharding) -> Real:
     In-flight microbatches fall along the pipeline and the fuller stages come first, so that the first, the second and the last stage
     bound all others; where the first layers are dense, those with dense layers, and the next one.
     """
-    return reduce(np.maximum, (stage.total() for stage in _candidate_stages(model, sharding)))
+    most: Real = reduce(np.maximum, np.asarray(_candidate_stages(model, sharding).total()))
+    return most
 
 
 def host_memory(model: Transformer, sharding: Sharding) -> Real:
     """Bytes in host memory of the stage that offloads most."""
     if not np.any(sharding.offload):
         return 0.0 * sharding.pipeline
-    pairs = zip(_candidate_stages(model, replace(sharding, offload=0.0)), _candidate_stages(model, sharding), strict=True)
-    return reduce(np.maximum, (all_of_it.total() - left.total() for all_of_it, left in pairs))
+    whole, left = (_candidate_stages(model, one).total() for one in (replace(sharding, offload=0.0), sharding))
+    most: Real = reduce(np.maximum, np.asarray(whole - left))
+    return most
 
 
 def fullest_stage(model: Transformer, sharding: Sharding) -> Items:
     """Bytes by use on the fullest device of a single plan."""
-    stage = max(_candidate_stages(model, sharding), key=lambda candidate: float(np.max(candidate.total())))
-    return tuple((field.name, getattr(stage, field.name)) for field in fields(StageMemory))
+    stages = _candidate_stages(model, sharding)
+    total = np.asarray(stages.total())
+    fullest = int(np.argmax(total))
+    return tuple(
+        (field.name, np.ravel(np.broadcast_to(getattr(stages, field.name), total.shape))[fullest]) for field in fields(StageMemory)
+    )
 
 
-def _candidate_stages(model: Transformer, sharding: Sharding) -> list[StageMemory]:
-    common = _common(model, sharding)
-    return [_device_memory(model, sharding, stage, common) for stage in candidates(model, sharding)]
+def _candidate_stages(model: Transformer, sharding: Sharding) -> StageMemory:
+    """The candidates along a leading axis."""
+    return _device_memory(model, sharding, np.stack(candidates(model, sharding)), _common(model, sharding))
 
 
 def _device_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:

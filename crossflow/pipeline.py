@@ -351,20 +351,20 @@ def _weights(terms: Terms) -> Real:
     return terms.split.least * terms.weights
 
 
-def exposed_exchange(terms: Terms) -> Real:
-    """Exposed seconds of the gradient reduction."""
-    behind = slots(terms).backward
+def exposed_exchange(terms: Terms, slot: Slots | None = None) -> Real:
+    """Exposed seconds of the gradient reduction. `slot` are the `slots` of the terms, here and below, where they are known."""
+    behind = (slot or slots(terms)).backward
     if np.any(terms.schedule):
         behind = np.where(np.greater(terms.schedule, 0.5), _weights(terms), behind)
     return window(behind, terms.hidden_exchange, terms.synchronize, terms.lost) - behind
 
 
-def bubble(terms: Terms) -> Real:
+def bubble(terms: Terms, slot: Slots | None = None) -> Real:
     """Seconds in which the fullest stage waits for the pipeline to fill and drain, and for larger chunks of other stages."""
-    slot = slots(terms)
+    slot = slot or slots(terms)
     waits = (slot.total - slot.fullest() + (terms.split.stages - 1.0) * slot.backward) / terms.interleave
     if np.any(terms.schedule):
-        busy = terms.microbatches * (slot.backward + slot.fullest()) + exposed_exchange(terms)
+        busy = terms.microbatches * (slot.backward + slot.fullest()) + exposed_exchange(terms, slot)
         waits = np.where(np.greater(terms.schedule, 0.5), _split_passes(terms) - busy, waits)
     return waits + _waits(terms)
 
@@ -384,9 +384,9 @@ class FullestStage:
     """Exposed seconds."""
 
 
-def fullest_slot(terms: Terms) -> FullestStage:
+def fullest_slot(terms: Terms, slot: Slots | None = None) -> FullestStage:
     """The slowest stage; the first of several."""
-    slot, split, held = slots(terms), terms.split, held_layers(terms)
+    slot, split, held = slot or slots(terms), terms.split, held_layers(terms)
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
@@ -400,9 +400,9 @@ def fullest_slot(terms: Terms) -> FullestStage:
     )
 
 
-def mean_slot(terms: Terms) -> tuple[FullestStage, Real]:
+def mean_slot(terms: Terms, slot: Slots | None = None) -> tuple[FullestStage, Real]:
     """Mean work of a stage for one microbatch, and the seconds that the fullest stage takes beyond it."""
-    fullest, split = fullest_slot(terms), terms.split
+    fullest, split = fullest_slot(terms, slot), terms.split
     forward, backward = passes(terms)
     layers = (split.least * split.stages + split.extra) / split.stages
     edges = (terms.embedding + terms.head) / split.stages

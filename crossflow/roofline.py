@@ -7,7 +7,7 @@ monotone as well. The one exception is `bundles` at fixed throughput: matrix til
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ TILES = ((256.0, 128.0, 1.0), (128.0, 128.0, 0.97), (128.0, 64.0, 0.88), (64.0, 
 
 _DEPTH_ALIGNMENT = 32.0
 """The matrix engine pads the inner dimension to a multiple of this number."""
+_FEW = 16
+"""Products that are priced sooner than equal ones among them are found."""
 _MANY = 32
 """Number of devices from which looking for equal memories pays off."""
 LINE = 64.0
@@ -97,16 +99,20 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware, disti
 
 def product_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
     """Costs of several products, each as in `product_cost`; of products in columns over many plans, equal ones are evaluated once."""
-    shapes = [(one.rows, one.depth, one.columns, one.count) for one in products]
-    if any(np.any(one.by_chance) for one in products):
-        shapes = [(*shape, one.launches, one.by_chance) for shape, one in zip(shapes, products, strict=True)]  # type: ignore[misc]
-    sides = [np.broadcast_arrays(*shape) for shape in shapes]
-    if any(side[0].ndim < 2 for side in sides) or not _in_numbers(hardware):
+    uneven = any(isinstance(one.by_chance, np.ndarray) or one.by_chance for one in products)
+    names = ("rows", "depth", "columns", "count", *(("launches", "by_chance") if uneven else ()))
+    sides = [[getattr(one, name) for name in names] for one in products]
+    counts = [max((len(side) for side in each if isinstance(side, np.ndarray) and side.ndim == 2), default=0) for each in sides]
+    if 0 in counts or not _in_numbers(hardware):
         return [product_cost(product, value_bytes, hardware) for product in products]
-    ends = np.cumsum([0, *(len(side[0]) for side in sides)]).tolist()
-    different, row = _different(np.concatenate([np.concatenate(side, axis=1) for side in sides]))
-    cost = product_cost(Product(*np.split(different, different.shape[1], axis=1)), value_bytes, hardware)
-    rows = [row[start:stop] for start, stop in pairwise(ends)]
+    spans = list(pairwise([0, *accumulate(counts)]))
+    table = np.empty((spans[-1][1], len(names)))
+    for (start, stop), each in zip(spans, sides, strict=True):
+        for column, side in enumerate(each):
+            table[start:stop, column : column + 1] = side
+    different, row = _different(table)
+    cost = product_cost(Product(*(different[:, column : column + 1] for column in range(len(names)))), value_bytes, hardware)
+    rows = [row[start:stop] for start, stop in spans]
     return [Cost(np.take(cost.time, some, axis=0), np.take(cost.energy, some, axis=0), cost.kernels) for some in rows]
 
 
@@ -117,13 +123,13 @@ def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Ha
 
 def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
     """Costs of the two gradient products separately: of the input's gradient, and of the weights'."""
-    costs = product_costs([side for one in products for side in (_by_input(one), _by_weights(one))], value_bytes, hardware)
+    costs = product_costs([side for one in products for side in gradients_of(one)], value_bytes, hardware)
     return list(zip(costs[::2], costs[1::2], strict=True))
 
 
-def input_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
-    """For each product the cost of its input gradient: dA = dC B^T."""
-    return product_costs([_by_input(one) for one in products], value_bytes, hardware)
+def gradients_of(one: Product) -> tuple[Product, Product]:
+    """The products that give the gradient of the input and of the weights."""
+    return _by_input(one), _by_weights(one)
 
 
 def _by_input(one: Product) -> Product:
@@ -143,6 +149,8 @@ def _in_numbers(hardware: Hardware) -> bool:
 
 def _different(shapes: Array) -> tuple[Array, Whole]:
     """The distinct rows, and for each row its number among them."""
+    if len(shapes) < _FEW:
+        return shapes, np.arange(len(shapes))
     order = np.lexsort(shapes.T)
     new = np.ones(len(order), bool)
     new[1:] = (shapes[order[1:]] != shapes[order[:-1]]).any(axis=1)

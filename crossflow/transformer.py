@@ -24,11 +24,11 @@ from crossopt.crossflow.exchanges.replicas import (
     transfer_time,
 )
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory, devices_in, under_all_sets, within_power
-from crossopt.crossflow.layer import Layer, backward_pass, forward_pass, layer
+from crossopt.crossflow.layer import Layer, both_passes, layer
 from crossopt.crossflow.layout import Layout, laid_at, lay_out
 from crossopt.crossflow.memory import fullest_stage, host_memory, kept_activations, layer_trained, layer_weights, peak_memory
 from crossopt.crossflow.parameters import step_flops
-from crossopt.crossflow.pipeline import Terms, fullest_slot, mean_slot, step_time
+from crossopt.crossflow.pipeline import Terms, fullest_slot, mean_slot, slots, step_time
 from crossopt.crossflow.plan import BOTH_WAYS, END_STAGES, Plan, Plans, Ranks, rows_of, table
 from crossopt.crossflow.recomputation import LAYER, PARTLY, Recomputed, again, layers_again, mean_again, select, stacked
 from crossopt.crossflow.records import dataclass
@@ -149,10 +149,11 @@ def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: 
 def bill(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Plan) -> Bill:
     """The cost breakdown of one plan on one device; further sets of constants are columns after the device's own."""
     plans, hardware = table([plan]), under_all_sets(hardware) if hardware.variants else hardware
-    parts = parts_of(model, hardware, cluster, plans)
+    parts, split = parts_of(model, hardware, cluster, plans), sharding(model, plans)
     needed = terms(model, hardware, plans, parts)
-    (time, energy), split = _time_and_energy(model, hardware, plans, parts), sharding(model, plans)
-    items = (*step_items(needed, parts.layer, fullest_slot(needed)), ("power limit", time - step_time(needed)))
+    slot, unlimited = slots(needed), step_time(needed)
+    time, energy = _time_and_energy(model, hardware, plans, parts, unlimited)
+    items = (*step_items(needed, slot, parts.layer, fullest_slot(needed, slot)), ("power limit", time - unlimited))
     return Bill(
         step_time=_single(time),
         time=tuple((name, _single(seconds)) for name, seconds in items),
@@ -169,8 +170,9 @@ def mean_items(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
     plans = table([plan])
     parts = parts_of(model, hardware, cluster, plans)
     needed = terms(model, hardware, plans, parts)
-    stage, beyond = mean_slot(needed)
-    items = (*step_items(needed, parts.layer, stage), ("unequal stages", needed.microbatches * beyond))
+    slot = slots(needed)
+    stage, beyond = mean_slot(needed, slot)
+    items = (*step_items(needed, slot, parts.layer, stage), ("unequal stages", needed.microbatches * beyond))
     return tuple((name, _single(seconds)) for name, seconds in items)
 
 
@@ -205,7 +207,7 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
     """
     several, hidden = [], expert_share(ranks, hardware)
     for count, kind in layer_kinds(model):
-        forward, backward = forward_pass(kind, ranks, hardware), backward_pass(kind, ranks, hardware)
+        forward, backward = both_passes(kind, ranks, hardware)
         layers = [layer(forward, backward, mode, hardware, hidden, model.trained_share) for mode in modes]
         several.append((count / model.stack, layers))
     if len(several) == 1:
@@ -316,16 +318,19 @@ def terms(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) ->
     return replace(needed, busy=busy_seconds(parts.sent, needed)) if parts.sent else needed
 
 
-def _time_and_energy(model: Transformer, hardware: Hardware, plans: Plans, parts: Parts) -> tuple[Real, Real]:
+def _time_and_energy(
+    model: Transformer, hardware: Hardware, plans: Plans, parts: Parts, unlimited: Real | None = None
+) -> tuple[Real, Real]:
     """Seconds of a step, at least as long as its power limit requires, and joules on all devices: layers, edges, communication, idle
-    power."""
+    power. `unlimited` are the seconds without that limit, where they are known."""
     width, replicas, stages = (_column(part) for part in (plans.tensor * plans.context, plans.data, plans.pipeline))
     passes, devices = model.global_batch / _column(plans.microbatch), width * stages * replicas
     layers = model.stack * (parts.layer.energy + (parts.exchange.gather_energy + parts.host.layer_energy))
     messages = 2.0 * (stages * _column(plans.interleave) - 1.0) * parts.transfer_energy
     work = width * passes * (layers + parts.embedding.energy + parts.head.energy + messages)
     work = work + devices * (parts.exchange.energy + parts.host.energy)
-    time = within_power(step_time(terms(model, hardware, plans, parts)), work, devices, hardware)
+    unlimited = step_time(terms(model, hardware, plans, parts)) if unlimited is None else unlimited
+    time = within_power(unlimited, work, devices, hardware)
     return time, work + devices * (hardware.idle_power * time)
 
 

@@ -172,12 +172,14 @@ def _edges(model: Transformer, sharding: Sharding) -> Real:
 
 def _fullest(model: Transformer, sharding: Sharding) -> Weights:
     """The largest number of trained parameters of each kind on any one device."""
-    stages = [device_trained(model, sharding, stage) for stage in candidates(model, sharding)]
-    return Weights(reduce(np.maximum, (one.shared for one in stages)), reduce(np.maximum, (one.routed for one in stages)))
+    stages = device_trained(model, sharding, np.stack(candidates(model, sharding)))
+    return Weights(*(reduce(np.maximum, np.asarray(each)) for each in (stages.shared, stages.routed)))
 
 
 def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
     shared = replicas_gather_time(size * weights.shared, layout.shared, links)
+    if not np.any(weights.routed):
+        return shared
     return shared + np.where(weights.routed > 0.0, replicas_gather_time(size * weights.routed, layout.routed, links), 0.0)
 
 
@@ -193,12 +195,16 @@ def _publication_time(weights: Weights, sharding: Sharding, model: Transformer, 
 
 def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
     shared = all_reduce_time(model.gradient_bytes * weights.shared, layout.shared, links)
+    if not np.any(weights.routed):
+        return shared
     routed = all_reduce_time(model.gradient_bytes * weights.routed, layout.routed, links)
     return shared + np.where(weights.routed > 0.0, routed, 0.0)
 
 
 def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
     shared = exchange_energy(replicas_gather(size * weights.shared, layout.shared, links), links)
+    if not np.any(weights.routed):
+        return shared
     return shared + exchange_energy(replicas_gather(size * weights.routed, layout.routed, links), links)
 
 

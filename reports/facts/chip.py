@@ -28,7 +28,7 @@ from crossopt.crossflow.kernels.layer_kernels import (
     element_wise,
     named_projections,
 )
-from crossopt.crossflow.layer import trained_costs
+from crossopt.crossflow.layer import both_ways_costs
 from crossopt.crossflow.layout import lay_out
 from crossopt.crossflow.plan import Plan, Ranks, table
 from crossopt.crossflow.records import dataclass
@@ -130,8 +130,8 @@ def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tup
         for name, product in named_projections(kind, group):
             if not only or name in only:
                 size = model.activation_bytes if name in WIDE else model.value_bytes
-                yield what + name, False, product_cost(product, size, hardware)
-                [backward] = trained_costs((product,), model, size, hardware)
+                forward, backward = both_ways_costs(product, model, size, hardware)
+                yield what + name, False, forward
                 yield what + name, True, backward
     if model.lora_rank:
         beside = adapters(kinds[-1], group)

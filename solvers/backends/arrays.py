@@ -19,7 +19,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, late_text, patience
-from crossopt.solvers.backends.milp import GIVEN_AWAY, refuse_unsound_highs
+from crossopt.solvers.backends.milp import GIVEN_AWAY
 from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
 
 Foreign = Any
@@ -179,7 +179,6 @@ def _solve(line: Line, key: int, deadline: float, gap: tuple[float, float]) -> t
     import highspy
 
     held = line.cache[key]
-    refuse_unsound_highs()
     _integral(held, highspy.HighsVarType.kInteger)
     held.solver.setOptionValue("mip_abs_gap", gap[0])
     held.solver.setOptionValue("mip_rel_gap", gap[1])

@@ -5,7 +5,6 @@ of it. A field that was never set reads 0, which is no bound: where the search e
 """
 
 from collections.abc import Mapping
-from functools import cache
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -38,7 +37,6 @@ def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
     for place, value in allowed.hint:
         posted.add_hint(columns[model.variables[place]], value)
     solver = cp_model.CpSolver()
-    solver.parameters.cp_model_presolve = presolve_is_sound()
     solver.parameters.num_workers = allowed.workers
     solver.parameters.random_seed = allowed.seed
     solver.parameters.relative_gap_limit = allowed.gap
@@ -53,34 +51,6 @@ def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
         if status == "MODEL_INVALID":
             raise SolverError(f"cpsat does not take the model: {posted.validate()}")
         return _reply(solver, status, columns, model, line)
-
-
-@cache
-def presolve_is_sound() -> bool:
-    """Whether a feasible model stays feasible: OR-Tools 9.15 calls this part of a chain of operators, and one in ten whole ones,
-    infeasible. Without its presolve it solves them all. A millisecond, once in a process."""
-    from ortools.sat.python import cp_model
-
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.catch_sigint_signal = False
-    return str(solver.status_name(solver.solve(post_model(canary())[0]))) == "OPTIMAL"
-
-
-def canary() -> Model:
-    """Its least end is 31143526394."""
-    a, b, c, d, e, cpu, other, first, second = (Variable(name) for name in ("a", "b", "c", "d", "e", "cpu", "other", "first", "second"))
-    end = Variable("end", 0, 45574553601)
-    rows: tuple[Constraint, ...] = (
-        Linear("cut", ((-1, c), (1, d), (-1, e)), high=-1),
-        *(ExactlyOne(f"kind {place}", pair) for place, pair in enumerate(((cpu, other), (cpu, first), (other, second)))),
-        Linear("work", ((29730160639, a), (91149107199, b), (91149107199, c), (-1, end)), high=166108004351),
-        Linear("one", ((11156881407, c), (11525570559, e), (-1, end)), high=-24362385405, given=first),
-        Linear(
-            "two", ((-1292615679, a), (-13971865599, b), (-11156881407, c), (-15681011711, d), (-1, end)), high=-71953285111, given=second
-        ),
-    )
-    return Model((a, b, c, d, e, cpu, other, first, second, end), rows, ((1, end),))
 
 
 def post_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
@@ -190,7 +160,6 @@ def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -
         posted.add(one <= other)
     posted.minimize(end)
     solver = cp_model.CpSolver()
-    solver.parameters.cp_model_presolve = presolve_is_sound()
     solver.parameters.num_workers = workers
     solver.parameters.random_seed = seed
     solver.parameters.catch_sigint_signal = False

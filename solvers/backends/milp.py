@@ -17,7 +17,7 @@ Linear rows as files and floating point take them: one side each, under short na
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from math import ceil, isfinite
 from time import monotonic
@@ -215,29 +215,7 @@ def run_highs(line: Line, model: Model, allowed: Allowed) -> RawReply:
     hint = {model.variables[place]: value for place, value in allowed.hint}
     start = lifted(model, hint) if len(hint) == len(model.variables) else hint
     with named(_highs_name()):
-        refuse_unsound_highs()
         return _run_highs(line, model, problem, columns, start, allowed)
-
-
-@cache
-def refuse_unsound_highs() -> None:
-    """A SolverError where HiGHS misses the optimum of four integers in two rows, as 1.13 and 1.14 do. A millisecond, once in a process."""
-    import highspy
-
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("mip_rel_gap", 0.0)
-    infinite = highspy.kHighsInf
-    columns = ((633.0, 0.0, 1.0), (87.0, 0.0, 1536.0), (-4.0, -74.0, 0.0), (-6.0, 0.0, 2009.0))
-    for place, (cost, low, high) in enumerate(columns):
-        solver.addCol(cost, low, high, 0, [], [])
-        solver.changeColIntegrality(place, highspy.HighsVarType.kInteger)
-    solver.addRow(-infinite, -2755.0, 2, [0, 2], [-99.0, 59.0])
-    solver.addRow(-infinite, -24698.0, 3, [1, 2, 3], [-334.0, -274.0, 152.0])
-    solver.run()
-    found = round(solver.getInfo().objective_function_value)
-    if found != 10013:
-        raise SolverError(f"{_highs_name()} calls {found} the optimum of a model that has 10013 (take another version of highspy)")
 
 
 def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, start: Values, allowed: Allowed) -> RawReply:

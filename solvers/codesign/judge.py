@@ -97,7 +97,7 @@ def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:
     if broken:
         raise ValueError("; ".join(broken))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        evaluation = evaluate(instance.workload, design, instance.budget, instance.prices)
+        evaluation = evaluate(instance.workload, design, instance.budget, instance.prices, keeps_rules=True)
     if not all(map(isfinite, (evaluation.step_time, *evaluation.likely, evaluation.energy, evaluation.cost or 0.0))):
         raise ModelError(NO_FINITE_VALUE)
     evaluation = replace(evaluation, limits=(*evaluation.limits, *ceilings(instance, evaluation)))

@@ -467,8 +467,8 @@ _LENGTHS = frozenset(f"len({name})" for name in ("plans", "heads", "rows", "colu
 """Lengths of blocks, on which a branch may depend."""
 _ROOMS = ("crossflow", "crossflow/kernels", "crossflow/exchanges")
 _FILES = ("solvers/codesign/objective.py",)
-_OF_GRAPHS = ("traces.py",)
-"""Files that compute with operations of a trace, and with no plans or chips."""
+_OF_GRAPHS = ("traces.py", "operator_graph.py")
+"""Files that compute with operations of a trace or a graph, and with no plans or chips."""
 
 _UNUSED = "where the mask holds nowhere, `np.where` takes the other side everywhere"
 _NOTHING = "where it holds nowhere, what is added is exactly zero"
@@ -499,7 +499,8 @@ ALLOWED: dict[str, str] = {
     "memory.py: _device_memory: np.any(both)": _NOTHING,
     "memory.py: _layer_activations: np.any(np.greater_equal(sharding.recompute, PARTLY))": _UNUSED,
     "memory.py: device_trained: np.any(both)": _NOTHING,
-    "memory.py: fullest_stage: np.max(candidate.total())": _ONE,
+    "memory.py: _common: np.any(sharding.recompute)": "where nothing is recomputed, what is kept is all of it",
+    "memory.py: fullest_stage: total.shape": _ONE,
     "memory.py: host_memory: np.any(sharding.offload)": _NOTHING,
     "memory.py: kept_activations: np.any(np.greater_equal(sharding.recompute, PARTLY))": _UNUSED,
     "transformer.py: host_traffic: np.any(sharding.offload)": _NOTHING,
@@ -519,10 +520,7 @@ ALLOWED: dict[str, str] = {
     "roofline.py: _different: np.cumsum(new)": _EQUAL_INPUTS,
     "roofline.py: _places: np.ndim(hardware.open_bundles)": _UNUSED,
     "roofline.py: product_cost: np.ndim(product.launches)": "launches are a number where the network has no experts",
-    "roofline.py: product_costs: different.shape": _EQUAL_INPUTS,
-    "roofline.py: product_costs: np.any(one.by_chance)": _EQUAL_INPUTS,
-    "roofline.py: product_costs: np.cumsum([0, *(len(side[0]) for side in sides)])": _EQUAL_INPUTS,
-    "roofline.py: product_costs: side[0].ndim": _EQUAL_INPUTS,
+    "roofline.py: product_costs: side.ndim": _EQUAL_INPUTS,
     "roofline.py: reloads: room.size": _EQUAL_INPUTS,
     "roofline.py: reloads: rooms.size": _EQUAL_INPUTS,
     "sharding.py: candidates: np.any(both)": "the further stage is the last one again",
@@ -552,6 +550,9 @@ ALLOWED: dict[str, str] = {
     "exchanges/replicas.py: _across_energy: np.any(sharding.shard)": _NOTHING,
     "exchanges/replicas.py: _across_time: np.any(sharding.shard)": _NOTHING,
     "exchanges/replicas.py: _copies: np.any(both)": _UNUSED,
+    "exchanges/replicas.py: _gather_time: np.any(weights.routed)": _NOTHING,
+    "exchanges/replicas.py: _reduce_time: np.any(weights.routed)": _NOTHING,
+    "exchanges/replicas.py: _sent_energy: np.any(weights.routed)": _NOTHING,
     "exchanges/replicas.py: taken: figure.ndim": _BY_QUESTION,
     "objective.py: _kept_apart: len(plans)": _EQUAL_INPUTS,
     "objective.py: _values_where_they_fit: chips.alive.any()": "rows and columns without a value are left out",

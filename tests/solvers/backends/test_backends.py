@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Table, Variable, linearize, violations
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends import BACKENDS, backend, wall
+from crossopt.solvers.backends import BACKENDS, backend
 from crossopt.solvers.backends.answer import Course, Event, RawReply, Reply, Spend, checked, judged
-from crossopt.solvers.backends.cpsat import canary
-from crossopt.solvers.backends.milp import refuse_unsound_highs
 from crossopt.solvers.codesign.linear.relaxation import write_cpsat, write_lp, write_mps
 from tests.formulation.models import models, optimum
 from tests.paths import ROOT
@@ -114,42 +112,6 @@ def test_a_model_on_which_highs_1_13_and_1_14_are_wrong(name: str) -> None:
     model = Model((a, b, c, d), rows, ((633, a), (87, b), (-4, c), (-6, d)))
     answer = backend(name)(model, Spend())
     assert (answer.status, answer.value, answer.values) == ("OPTIMAL", 10013, {a: 0, b: 113, c: -47, d: 1})
-
-
-def test_a_model_that_the_presolve_of_cpsat_9_15_calls_infeasible() -> None:
-    """Whatever version is installed: where its presolve is wrong, it is left out."""
-    answer = backend("cpsat")(canary(), Spend())
-    assert (answer.status, answer.value) == ("OPTIMAL", 31143526394)
-
-
-@pytest.mark.parametrize("sound", [True, False])
-def test_presolve_is_left_out_where_it_is_unsound(sound: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ortools.sat.python import cp_model
-
-    asked = list[bool]()
-    solve = cp_model.CpSolver.solve
-
-    def seen(solver: cp_model.CpSolver, *given: object) -> object:
-        asked.append(solver.parameters.cp_model_presolve)
-        return solve(solver, *given)
-
-    monkeypatch.setattr(wall, "INSIDE", True)
-    monkeypatch.setitem(BACKENDS["cpsat"].__globals__, "presolve_is_sound", lambda: sound)
-    monkeypatch.setattr(cp_model.CpSolver, "solve", seen)
-    answer = backend("cpsat")(SMALL, Spend())
-    assert (answer.status, answer.value, asked) == ("OPTIMAL", 2, [sound])
-
-
-def test_highs_is_refused_where_it_misses_a_known_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    import highspy
-
-    refuse_unsound_highs()
-    refuse_unsound_highs.cache_clear()
-    monkeypatch.setattr(highspy.Highs, "run", lambda solver: None)
-    with pytest.raises(
-        SolverError, match=r"highs [\d.]+ calls 0 the optimum of a model that has 10013 \(take another version of highspy\)"
-    ):
-        refuse_unsound_highs()
 
 
 @pytest.mark.parametrize("name", ["cbc", *PROVING])
