@@ -1,11 +1,16 @@
 """What is installed: everything under one name, all that commands read, and nothing that students shall not get."""
 
 import os
+import re
 import shutil
 import subprocess
+import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
+from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -29,7 +34,7 @@ def packed() -> list[str]:
     """The files that the project file puts into a wheel, by their paths in it."""
     programs = [path for package in PACKAGES for path in folder_of(package).glob("*.py")]
     data = [path for package, patterns in DATA.items() for pattern in patterns for path in folder_of(package).glob(pattern)]
-    return sorted(f"crossopt/{path.relative_to(ROOT)}" for path in (*programs, *data) if path.is_file())
+    return sorted(f"crossopt/{path.relative_to(ROOT)}" for path in (*programs, *data) if path.is_file() and path != ROOT / "setup.py")
 
 
 def kept(folder: Path) -> set[str]:
@@ -66,6 +71,61 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
 
 
 @pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout, as building writes beside what it builds."""
+    left_behind = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "gallery")
+    return Path(shutil.copytree(ROOT, tmp_path_factory.mktemp("built") / "source", ignore=left_behind))
+
+
+def built(what: str, source: Path, out: Path) -> Path:
+    """The archive that setuptools builds, without a network."""
+    out.mkdir(exist_ok=True)
+    done = run(sys.executable, "-c", f"from setuptools import build_meta; print(build_meta.build_{what}({str(out)!r}))", cwd=source)
+    assert done.returncode == 0, done.stderr
+    return out / done.stdout.splitlines()[-1]
+
+
+def metadata_of(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_string(archive.read(name).decode())
+
+
+def names_in(wheel: Path) -> list[str]:
+    """The files of the package in a wheel."""
+    return sorted(name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name)
+
+
+@pytest.mark.process
+def test_checkout_and_source_archive_give_the_same_wheel_of_code_and_data(source: Path, tmp_path: Path) -> None:
+    wheel = built("wheel", source, tmp_path / "wheel")
+    assert names_in(wheel) == packed()
+    assert not [name for name in names_in(wheel) if "/tests/" in name or name.endswith("setup.py")]
+    with tarfile.open(built("sdist", source, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("crossopt-*")
+    assert names_in(built("wheel", unpacked, tmp_path / "again")) == packed()
+    assert not (unpacked / "tests").exists()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("repository", ["", "https://example.org/group/project"])
+def test_links_of_the_readme_lead_to_the_repository_or_are_plain_text(repository: str, source: Path, tmp_path: Path) -> None:
+    """On an index of packages there are no files beside the README."""
+    copy = Path(shutil.copytree(source, tmp_path / "copy"))
+    project = (copy / "pyproject.toml").read_text(encoding="utf-8")
+    (copy / "pyproject.toml").write_text(re.sub('^repository = ".*?"', f'repository = "{repository}"', project, flags=re.MULTILINE))
+    metadata = metadata_of(built("wheel", copy, tmp_path / "wheel"))
+    text = str(metadata.get_payload())
+    assert "pip install" in text
+    links = set(re.findall(r"\]\(([^)]+)\)", text))
+    assert bool(links) == bool(repository)
+    assert {link.startswith(f"{repository}/blob/main/") for link in links} <= {True}
+    addresses = {f"Source, {repository}", f"Issues, {repository}/issues", f"Changelog, {repository}/blob/main/CHANGELOG.md"}
+    assert set(metadata.get_all("Project-URL") or ()) == (addresses if repository else set())
+
+
+@pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment that holds the wheel, as it is built from a copy of this folder, and what the wheel depends on."""
     place = tmp_path_factory.mktemp("wheel")
@@ -96,8 +156,7 @@ def elsewhere(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_wheel_holds_what_the_project_file_says(installed: Path) -> None:
     (wheel,) = installed.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert sorted(name for name in names if ".dist-info/" not in name) == packed()
+    assert names_in(wheel) == packed()
 
 
 @pytest.mark.slow
