@@ -62,7 +62,7 @@ def remembered(work_out: Callable[[Asked], Known]) -> Callable[[Asked], Known]:
 #
 #     step time  <=  (budget - paid in any case) / (money of a second x steps) x share that lasts
 
-CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token")
+CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "run_cost")
 """Limits of the budget on what is an objective, which follow from the prices of a design."""
 _HOUR = 3600.0
 _AT_ONCE = 1e-30
@@ -149,8 +149,13 @@ class Goal:
 def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
     """What of a whole run does not go together."""
     goal, faults = file.goal, []
+    for path, wanted in (("objective", file.objective == "run_cost"), ("budget.run_cost", file.budget.run_cost is not None)):
+        if wanted and (goal is None or (goal.purchase is None and _rent_of(file)[0] is None)):
+            listed = "" if file.hardware is None else "; there is no list price of this device"
+            missing = "goal: {tokens: 15e12}" if goal is None else "`rent` under goal, the money for a device and an hour"
+            faults.append((path, f"what a run costs needs its tokens and a rent (add {missing}{listed if goal else ''})"))
     if goal is None:
-        return []
+        return faults
     if goal.budget is not None and goal.purchase is None and _rent_of(file)[0] is None:
         remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
         faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
@@ -356,6 +361,12 @@ class Instance:
     """Alternative sets of constants: a design must satisfy every limit under each, and its value is the greatest."""
     unnamed: tuple[str, ...] = field(default=(), compare=False)
     """Description of a transformer's plan settings that the question does not mention; not part of the question."""
+
+    @property
+    def measures_time(self) -> bool:
+        """Whether the objective is in proportion to the step time, so that errors of one are errors of the other."""
+        paid_in_full = self.goal is not None and self.goal.purchase is not None and self.goal.purchase.lifetime == inf
+        return self.objective in ("step_time", "time_per_sample") or (self.objective == "run_cost" and not paid_in_full)
 
 
 def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:

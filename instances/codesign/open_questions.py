@@ -96,7 +96,7 @@ def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
     """Faults of comparing batches by step time, which always favours the smallest."""
     faults = []
     if file.objective in ("step_time", "worst_step_time"):
-        remedy = "write objective: time_per_sample, cost_per_token or energy_per_token"
+        remedy = "write objective: time_per_sample, energy_per_token, or run_cost with goal: {tokens}"
         faults.append(("objective", f"the smallest of several batches always has the shortest step ({remedy})"))
     for name in (name for name in ("step_time", "worst_step_time") if getattr(file.budget, name) is not None):
         remedy = "write goal: {tokens, deadline}, or give one batch"

@@ -116,6 +116,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         others=_others(file, levels, ranges, report),
     )
     _check_size(instance, report)
+    if goal is not None and not goal.lasting and (file.objective == "run_cost" or file.budget.run_cost is not None):
+        report("cluster.failures", "no time is left between failures, so that no run ends and none has a cost (mend `failures`)")
     if file.objective == FEWEST:
         report("objective", "the fewest devices are found among several numbers (write cluster: {devices: [256, 512]}, or step_time here)")
     if (worst := asks_for_slowest(file)) and not (hardware.variants or instance.others):

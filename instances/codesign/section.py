@@ -156,6 +156,7 @@ Objective = Literal[
     "energy_per_token",
     "rated_energy_per_token",
     "cost_per_token",
+    "run_cost",
     "die_area",
     "power",
     "devices",
@@ -192,6 +193,7 @@ class BudgetSection:
     energy_per_token: Annotated[Energy | None, Doc("per token")] = None
     rated_energy_per_token: Annotated[Energy | None, Doc("rated power x time per token")] = None
     cost_per_token: Annotated[Money | None, Doc("per token; needs `prices`")] = None
+    run_cost: Annotated[Money | None, Doc("of the whole run, as `goal.budget`; needs `goal` and a rent")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ _AIMS = {
     "energy_per_token": "with the least energy a token",
     "rated_energy_per_token": "with the most tokens for a watt of rated power and second",
     "cost_per_token": "at the least cost a token",
+    "run_cost": "at the least cost of the whole run",
     "die_area": "on the smallest die",
     "power": "with the least power",
 }

@@ -176,8 +176,8 @@ def conflicts_of(instance: Instance, found: Found) -> tuple[Conflict, ...]:
 
 
 def error_of(instance: Instance) -> float | None:
-    """The model's mean error on measured runs, where it says something about the objective: nobody measured energies or costs."""
-    if not isinstance(instance.hardware, Hardware) or instance.objective not in ("step_time", "time_per_sample"):
+    """The model's mean error on measured runs, where it says something about the objective: energies and chip prices were not measured."""
+    if not isinstance(instance.hardware, Hardware) or not instance.measures_time:
         return None
     return instance.hardware.error
 

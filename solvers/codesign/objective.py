@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -105,6 +105,14 @@ def _cost(instance: Instance, evaluation: Figures) -> float:
     return evaluation.cost / _tokens(instance)
 
 
+def _run_cost(instance: Instance, step_time: Real) -> Real:
+    """Money for the whole run: sums and products of the step time with what is 0 or more, so that a shorter step never costs more."""
+    money = None if instance.goal is None else instance.goal.money(cast(float, step_time))
+    if money is None:
+        raise ValueError("the cost of a run needs a goal with its tokens, and a rent or a purchase")
+    return money
+
+
 def _rated(power: Real, step_time: Real, instance: Instance) -> Real:
     return power * step_time * float(instance.cluster.devices) / _tokens(instance)
 
@@ -126,6 +134,11 @@ OBJECTIVES: dict[str, Objective] = {
         lambda asked, evaluation: float(_rated(evaluation.power, evaluation.step_time, asked)),
     ),
     "cost_per_token": Objective("USD/token", _costs, _cost),
+    "run_cost": Objective(
+        "USD",
+        lambda asked, prices, _: _run_cost(asked, prices.step_time),
+        lambda asked, evaluation: float(_run_cost(asked, evaluation.step_time)),
+    ),
     "die_area": Objective("m^2", lambda _, __, hardware: hardware.die_area, lambda _, evaluation: evaluation.die_area),
     "power": Objective("W", lambda _, __, hardware: hardware.power, lambda _, evaluation: evaluation.power),
 }
@@ -139,6 +152,7 @@ DIMENSIONS = {
     "energy_per_token": "energy",
     "rated_energy_per_token": "energy",
     "cost_per_token": "money",
+    "run_cost": "money",
     "die_area": "area",
     "power": "power",
 }

@@ -89,6 +89,8 @@ _OTHERS = (
     "goal={tokens: 1e9, deadline: 3 d}",
     "goal={tokens: 1e9, budget: 900 USD, rent: 2 USD, by: slowest}",
     f"goal={{tokens: 1e9, purchase: {_BOUGHT}, by: central}}",
+    "goal={tokens: 1e9, rent: 2 USD} ; objective=run_cost",
+    "goal={tokens: 1e9, rent: 2 USD} ; budget.run_cost=900 USD",
     f"{_PRICED}device: 9000 USD}} ; objective=cost_per_token",
     f"{_PRICED}{_MORE_PRICES}}} ; objective=cost_per_token",
     f"{_PRICED}{_JOINED_PRICES}}} ; choices.dies=[1, 2]",

@@ -50,7 +50,8 @@ def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tr
     question = question_of(seed, random, compared, tried_extras, 0.0)
     if question.others:  # these are asked for the worst step time alone
         raise TooLargeError
-    names = FIGURES if question.prices is None else (*FIGURES, "cost_per_token")
+    rented = question.goal is not None and question.goal.rent is not None
+    names = (*FIGURES, *(("cost_per_token",) if question.prices else ()), *(("run_cost",) if rented else ()))
     first, second = random.sample(names, 2)
     true = front_of([(one.figures[first], one.figures[second]) for one in designs_of(question)])
     step = (true[0][1] - true[-1][1]) / (MOST_POINTS - 1) if true else 0.0

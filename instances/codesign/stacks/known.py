@@ -68,7 +68,7 @@ def mean_error(instance: Instance) -> float | None:
     """Mean step-time error on similar public runs, or else on the runs used to fit the device's constants. None for other
     objectives than step times, and without such runs.
     """
-    if instance.objective not in ("step_time", "time_per_sample"):
+    if not instance.measures_time:
         return None
     found = runs_like(instance)
     return found.error if found is not None else getattr(instance.hardware, "error", None)

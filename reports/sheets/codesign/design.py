@@ -79,7 +79,7 @@ Range = tuple[float, float]
 
 def goal_text(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
     """What the run comes to with this step time."""
-    return " · ".join([f"{goal.tokens:.4g} tokens in {goal.steps:,} steps", *run_figures(goal, step_time, likely)])
+    return " · ".join([f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps", *run_figures(goal, step_time, likely)])
 
 
 def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> list[str]:

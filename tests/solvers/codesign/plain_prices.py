@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 from crossopt.crossflow.evaluate import Design, broken_rules, evaluate
@@ -47,6 +47,9 @@ def _figures(instance: Instance, plan: Any, point: int) -> dict[str, float] | No
         figures |= {"energy_per_token": priced.energy / tokens, "die_area": priced.die_area, "power": priced.power}
         figures["rated_energy_per_token"] = priced.power * priced.step_time * float(asked.cluster.devices) / tokens
         figures |= {} if priced.cost is None else {"cost_per_token": priced.cost / tokens}
+        if (goal := asked.goal) is not None and goal.rent is not None:
+            seconds = ceil(goal.tokens / asked.workload.tokens) * priced.step_time / goal.lasting
+            figures["run_cost"] = asked.cluster.devices * goal.rent * seconds / 3600.0
         worst = max(worst, priced.likely[1])
         limits = {**dict(asked.ceilings)}
         if not priced.feasible or any(figures[name] > most for name, most in limits.items() if name != "worst_step_time"):

@@ -29,7 +29,9 @@ from tests.solvers.codesign.questions import TINY_FREE, ask
 # Fronts of any two objectives, and limits on objectives, against every design of small questions.
 
 FREE = TINY_FREE.replace(
-    "technology:", "prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, stack: 120 USD, package: 900 USD}\ntechnology:"
+    "technology:",
+    "prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, wafer: 9000 USD, stack: 120 USD, package: 900 USD}\n"
+    "goal: {tokens: 1e9, rent: 2 USD}\ntechnology:",
 ).replace("[100 W, 400 W]", "[60 W, 80 W, 100 W, 400 W]")
 FIXED = """\
 kind: codesign
@@ -37,9 +39,15 @@ workload: {transformer: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocabulary
 cluster: {devices: 8, devices_per_node: 2}
 hardware: a100-40g
 prices: {electricity: 0.1 USD/kWh, lifetime: 4 year, device: 15000 USD}
+goal: {tokens: 1e9, rent: 2 USD}
 choices: {tensor: [1, 2], pipeline: [1, 2], microbatch: [1, 2], recompute: [none, full], overlap: [none, both]}
 """
-PAIRS = [("step_time", "energy_per_token"), ("cost_per_token", "energy_per_token"), ("die_area", "cost_per_token")]
+PAIRS = [
+    ("step_time", "energy_per_token"),
+    ("run_cost", "energy_per_token"),
+    ("cost_per_token", "energy_per_token"),
+    ("die_area", "cost_per_token"),
+]
 
 
 @cache
@@ -141,7 +149,7 @@ def test_a_front_of_any_two_objectives_is_that_of_all_designs(text: str, first: 
 def test_a_limit_on_an_objective_leaves_the_best_of_the_designs_that_keep_it(name: str, engine: str) -> None:
     values = sorted({one[name] for one in every(FREE)})
     most = values[len(values) // 3]
-    unit = {"cost_per_token": "USD", "time_per_sample": "s"}.get(name, "J")
+    unit = {"cost_per_token": "USD", "run_cost": "USD", "time_per_sample": "s"}.get(name, "J")
     result = answered(ask(FREE, f"budget.{name}={most!r} {unit}"), engine)
     assert result.value == min(one["step_time"] for one in every(FREE) if one[name] <= most)
     assert checked(result).refused == ()

@@ -9,7 +9,7 @@ import pytest
 
 from crossopt.crossflow.hardware import variants_of
 from crossopt.crossflow.plan import Plan, Plans, plan_at, table
-from crossopt.instances.codesign.instance import FreeHardware, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.question import read_instance
 from crossopt.instances.codesign.space import devices, hardware_points, plan_blocks
 from crossopt.instances.errors import InstanceError
@@ -28,7 +28,9 @@ from crossopt.solvers.proofs import Enumerated
 from tests.extent import some
 from tests.paths import INSTANCES
 from tests.solvers.codesign.asking import answered, checked, silent
+from tests.solvers.codesign.plain_prices import designs_of
 from tests.solvers.codesign.questions import TINY_FREE, ask, random_question
+from tests.solvers.codesign.test_fronts import FIXED
 from tests.solvers.codesign.wide_questions import wide_text
 
 TINY = str(INSTANCES / "tiny.yaml")
@@ -93,6 +95,86 @@ def test_the_worst_step_time_is_that_of_the_slowest_constants() -> None:
     devices = (design.hardware, *variants_of(design.hardware))
     times = [float(spent(instance.workload, device, instance.cluster, table([design.plan])).step_time[0, 0]) for device in devices]
     assert max(times) == result.value
+
+
+RENTED = ("objective=run_cost", "goal={tokens: 1e12, rent: 2.79 USD}")
+FAILING = "cluster.failures={mean_time: 5000 h, checkpoint: 60 s, restart: 10 min}"
+BOUGHT = "goal={tokens: 1e12, purchase: {device: 9000 USD, node: 4e4 USD, electricity: 0.1 USD/kWh, pue: 1.3}}"
+
+
+@pytest.mark.parametrize("more", [(), (FAILING,), ("budget.energy_per_token=0.004 J",)], ids=["plain", "failing", "limited"])
+@pytest.mark.parametrize("text", [TINY_FREE, FIXED], ids=["free chip", "fixed chip"])
+def test_the_cost_of_a_run_is_the_least_of_all_designs_by_every_engine(text: str, more: tuple[str, ...]) -> None:
+    """Against every design by its formulas alone: steps x step time / useful share x devices x rent."""
+    question = ask(text, *RENTED, *more)
+    least = min(one.figures["run_cost"] for one in designs_of(question))
+    for engine in ("exhaustive", "boxes", "auto"):
+        result = answered(question, engine)
+        assert (result.status, result.value, result.bound, result.question["unit"]) == ("OPTIMAL", least, least, "USD")
+        assert checked(result).refused == ()
+
+
+def test_the_cost_of_bought_devices_is_what_is_paid_in_any_case_and_their_power() -> None:
+    question = ask(FIXED, "objective=run_cost", BOUGHT)
+    result = answered(question, "boxes")
+    evaluation = result.details.evaluation
+    seconds = -(-(10**12) // question.workload.tokens) * evaluation.step_time
+    power = 8 * evaluation.power * 1.3 * seconds * 0.1 / 3.6e6
+    assert result.value == pytest.approx(8 * 9000.0 + 4 * 4e4 + power, rel=1e-12)
+    assert checked(result).refused == ()
+
+
+@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 12), marks=pytest.mark.slow)], ids=["some", "more"])
+def test_boxes_and_enumeration_agree_on_the_cost_of_a_run(seeds: range) -> None:
+    for seed in seeds:
+        drawn = random_question(seed)
+        goal = Goal(1e12, int(drawn.workload.tokens), drawn.cluster.devices, rent=1.0 + seed / 7.0, lasting=1.0 - 0.03 * (seed % 3))
+        instance = replace(drawn, objective="run_cost", goal=goal)
+        one, other = search(instance, silent, Spend()), exhaustive.search(instance, silent)
+        assert one.value == other.value
+        if one.best is not None:
+            assert verify(instance, one.best).value == one.value
+            assert reread(instance, one.cuts, one.value or 0.0).faults == ()
+
+
+def test_a_forged_cost_or_a_bound_above_the_least_cost_is_refused() -> None:
+    question = ask(FIXED, *RENTED, "choices.microbatch=1", "choices.recompute=full")
+    result = answered(question)
+    assert result.value is not None
+    cheaper = replace(result, value=result.value * 0.99, bound=result.value * 0.99)
+    assert any("value" in fault for fault in checked(cheaper).refused)
+    every = answered(ask(FIXED, *RENTED))
+    assert every.value is not None and every.value < result.value
+    worse = replace(result, question=every.question)
+    assert checked(worse).refused, "a dearer design with a proof that it is the best"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (("objective=run_cost", "goal=null"), "objective: what a run costs needs its tokens and a rent (add goal: {tokens: 15e12})"),
+        (("budget.run_cost=5 USD", "goal=null"), "budget.run_cost: what a run costs needs its tokens"),
+        (("objective=run_cost", "goal={tokens: 1e9}", "hardware=trainium2"), "there is no list price of this device"),
+        ((*RENTED, "cluster.failures={mean_time: 1 s, checkpoint: 60 s, restart: 10 min}"), "no time is left between failures"),
+    ],
+)
+def test_a_cost_that_nothing_gives_is_asked_for(settings: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InstanceError) as refused:
+        ask(FIXED, *settings)
+    assert message in str(refused.value)
+
+
+def test_a_limit_on_the_cost_is_the_budget_of_the_run() -> None:
+    """Both leave the same designs to the least energy, one of which is dearer without."""
+    free = answered(ask(FIXED, "objective=energy_per_token", RENTED[1]))
+    cheapest = answered(ask(FIXED, *RENTED))
+    assert free.value is not None and cheapest.value is not None
+    limit = cheapest.value * 1.0001
+    by_limit = answered(ask(FIXED, "objective=energy_per_token", RENTED[1], f"budget.run_cost={limit!r} USD"))
+    by_goal = answered(ask(FIXED, "objective=energy_per_token", f"goal={{tokens: 1e12, rent: 2.79 USD, budget: {limit!r} USD}}"))
+    assert by_limit.value == by_goal.value
+    assert by_limit.details.evaluation.step_time <= cheapest.details.evaluation.step_time * 1.0001
+    assert checked(by_limit).refused == ()
 
 
 def test_a_robust_question_needs_a_device_with_several_sets_of_constants() -> None:
