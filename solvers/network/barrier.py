@@ -22,17 +22,17 @@ def fixed_in(program: Program) -> list[bool]:
 
 def inside(program: Program, fixed: Sequence[bool]) -> Point | None:
     """A point strictly within everything, somewhere between the low ends and the high ones; None where none is met."""
-    asked = max([-most for most in program.most], default=0.0)
-    tops = [high if high < inf else 4.0 * low + 2.0 * asked for low, high in zip(program.lows, program.highs, strict=True)]
+    least_sum = max([-most for most in program.most], default=0.0)
+    tops = [high if high < inf else 4.0 * low + 2.0 * least_sum for low, high in zip(program.lows, program.highs, strict=True)]
     for more, less in reversed(program.descending):
         tops[more] = min(max(tops[more], tops[less]), program.highs[more])
     rank = [1] * len(tops)
     for more, less in program.descending:  # those that have less lie nearer to their low ends
         rank[less] = max(rank[less], rank[more] + 1)
     for share in _SHARES:
-        bits = [min(share, 1.0 - share) * one / (2 * len(rank) + 2) for one in rank]
+        bits = [min(share, 1.0 - share) * number / (2 * len(rank) + 2) for number in rank]
         ways = zip(program.lows, tops, bits, fixed, strict=True)
-        point = tuple(low if held else low + (share - bit) * (top - low) for low, top, bit, held in ways)
+        point = tuple(low if is_fixed else low + (share - bit) * (top - low) for low, top, bit, is_fixed in ways)
         if strictly_inside(program, point, fixed):
             return point
     return None
@@ -41,22 +41,22 @@ def inside(program: Program, fixed: Sequence[bool]) -> Point | None:
 def strictly_inside(program: Program, point: Point, fixed: Sequence[bool]) -> bool:
     """Whether there is room to all sides, but for dimensions that are fixed."""
     for row, most in program.rows:
-        free = any(factor and not held for factor, held in zip(row, fixed, strict=True))
-        terms = [factor * one for factor, one in zip(row, point, strict=True)]
+        free = any(factor and not is_fixed for factor, is_fixed in zip(row, fixed, strict=True))
+        terms = [factor * rate for factor, rate in zip(row, point, strict=True)]
         if free and most - sum(terms) <= 1e-13 * sum(map(abs, terms)):
             return False
-    return all(held or low < one < high for low, one, high, held in zip(program.lows, point, program.highs, fixed, strict=True))
+    return all(is_fixed or low < rate < high for low, rate, high, is_fixed in zip(program.lows, point, program.highs, fixed, strict=True))
 
 
 def kept_exactly(program: Program, point: Point) -> Point:
     """The point, moved by as little as rows counted exactly ask for: to the low ends, or up where they ask for more."""
-    point = tuple(min(max(one, low), high) for one, low, high in zip(point, program.lows, program.highs, strict=True))
+    point = tuple(min(max(rate, low), high) for rate, low, high in zip(point, program.lows, program.highs, strict=True))
     moved, share = point, 1e-15
     while share < 1.0 and (broken := broken_rows(program, moved)):
-        if any(max(program.rows[place][0]) <= 0.0 for place in broken):
-            moved = tuple(min(one * (1.0 + share), high) for one, high in zip(point, program.highs, strict=True))
+        if any(max(program.rows[row][0]) <= 0.0 for row in broken):
+            moved = tuple(min(rate * (1.0 + share), high) for rate, high in zip(point, program.highs, strict=True))
         else:
-            moved = tuple(low + (one - low) * (1.0 - share) for one, low in zip(point, program.lows, strict=True))
+            moved = tuple(low + (rate - low) * (1.0 - share) for rate, low in zip(point, program.lows, strict=True))
         share *= 4.0
     return moved if not broken_rows(program, moved) else program.lows
 
@@ -146,13 +146,13 @@ def minimise(program: Program, start: Sequence[float], fixed: Sequence[bool]) ->
     rows = np.array([row for row, _ in every]).reshape(-1, len(begin)) * unit
     scale = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-300)
     rows, most = rows / scale[:, None], np.array([most for _, most in every]) / scale
-    kept = (rows[:, free] != 0.0).any(axis=1)
+    used = (rows[:, free] != 0.0).any(axis=1)
     scaled = _Scaled(
         sent[:, free],
         sent[:, ~free].max(axis=1, initial=0.0),
         (np.array(program.linear) * unit / size)[free],
-        rows[kept][:, free],
-        (most - rows[:, ~free].sum(axis=1))[kept],
+        rows[used][:, free],
+        (most - rows[:, ~free].sum(axis=1))[used],
         (np.array(program.lows) / unit)[free],
         (np.array(program.highs) / unit)[free],
     )
@@ -162,13 +162,13 @@ def minimise(program: Program, start: Sequence[float], fixed: Sequence[bool]) ->
         inside, point = scaled.sent > 0.0, now
         shares[:, free] = np.where(inside, point / np.where(inside, times[:, None] * point - scaled.sent, 1.0), 0.0)
         if not free.all():
-            held = scaled.floors > 0.0
+            above = scaled.floors > 0.0
             last = np.flatnonzero(~free)[sent[:, ~free].argmax(axis=1)]
-            shares[np.arange(len(sent)), last] = np.where(held, 1.0 / np.where(held, times - scaled.floors, 1.0), 0.0)
+            shares[np.arange(len(sent)), last] = np.where(above, 1.0 / np.where(above, times - scaled.floors, 1.0), 0.0)
         prices = np.zeros(len(every))
-        prices[kept] = size / (weight * (scaled.left - scaled.rows @ point)) / scale[kept]
+        prices[used] = size / (weight * (scaled.left - scaled.rows @ point)) / scale[used]
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-        multipliers = Multipliers(tuple(tuple(map(float, one)) for one in shares), _paid(program, prices))
+        multipliers = Multipliers(tuple(tuple(map(float, row)) for row in shares), _paid(program, prices))
         shown = bound_of(program, multipliers)
         best, bound = (multipliers, shown) if shown > bound else (best, bound)  # roundings spoil the last ones now and then
     found = unit.copy()
@@ -179,10 +179,10 @@ def minimise(program: Program, start: Sequence[float], fixed: Sequence[bool]) ->
 def _paid(program: Program, prices: Array) -> tuple[float, ...]:
     """Prices, of which that of a row that asks for more is no higher than what others take of any dimension without a high end."""
     rows = np.array([row for row, _ in program.rows]).reshape(-1, len(program.lows))
-    for place in np.flatnonzero(rows.max(axis=1, initial=-1.0) <= 0.0):
-        others = np.array(program.linear) + rows.T @ prices - rows[place] * prices[place]
-        asked = (rows[place] < 0.0) & np.isinf(program.highs)
-        prices[place] = min(prices[place], max(float((others[asked] / -rows[place][asked]).min(initial=np.inf)), 0.0) * (1.0 - 1e-13))
+    for row in np.flatnonzero(rows.max(axis=1, initial=-1.0) <= 0.0):
+        others = np.array(program.linear) + rows.T @ prices - rows[row] * prices[row]
+        raising = (rows[row] < 0.0) & np.isinf(program.highs)
+        prices[row] = min(prices[row], max(float((others[raising] / -rows[row][raising]).min(initial=np.inf)), 0.0) * (1.0 - 1e-13))
     return tuple(map(float, prices))
 
 

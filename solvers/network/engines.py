@@ -85,7 +85,7 @@ class Tree:
         ways = list(self.ways(""))
         own = [self.parts[way].multipliers for way in ways if way not in self.cuts]
         by = f"convex duality in {len(own):,} parts of the catalogues" if len(own) > 1 else "convex duality"
-        return Tangents(by, tuple(map(self.cuts.get, ways)), tuple(Tangent(one.shares, one.prices) for one in own))
+        return Tangents(by, tuple(map(self.cuts.get, ways)), tuple(Tangent(multipliers.shares, multipliers.prices) for multipliers in own))
 
     def ways(self, way: str) -> Iterator[str]:
         yield way
@@ -119,7 +119,7 @@ def solved(own: Program, near: Point | None = None) -> tuple[Multipliers, Point]
     start = None if all(fixed) else near if given else inside(own, fixed)
     if start is None:
         times = [[size / rate for size, rate in zip(sent, own.lows, strict=True)] for sent in own.sent]
-        shares = tuple(tuple(float(place == one.index(max(one))) for place in range(len(one))) for one in times)
+        shares = tuple(tuple(float(index == row.index(max(row))) for index in range(len(row))) for row in times)
         return Multipliers(shares, (0.0,) * len(own.rows)), own.lows
     found = minimise(own, start, fixed)
     return found.multipliers, kept_exactly(own, found.point)
@@ -135,13 +135,13 @@ def candidates(program: Program, part: Part) -> Iterator[Point]:
         return
     ways = list(zip(part.point, own.lows, part.options, strict=True))
     for near in (True, False):
-        found = [max(one for one in allowed or (low,) if one <= (at * (1.0 + 1e-9) if near else low)) for at, low, allowed in ways]
-        found = [max(one, low) if allowed else at for one, (at, low, allowed) in zip(found, ways, strict=True)]
-        for place in sorted(range(len(found)), key=lambda place: -max(sent[place] / found[place] for sent in program.sent)):
-            for option in part.options[place] or ():
-                raised = (*found[:place], option, *found[place + 1 :])
-                if option > found[place] and not broken_rows(own, raised):
-                    found[place] = option
+        found = [max(option for option in allowed or (low,) if option <= (at * (1.0 + 1e-9) if near else low)) for at, low, allowed in ways]
+        found = [max(rate, low) if allowed else at for rate, (at, low, allowed) in zip(found, ways, strict=True)]
+        for dimension in sorted(range(len(found)), key=lambda dimension: -max(sent[dimension] / found[dimension] for sent in program.sent)):
+            for option in part.options[dimension] or ():
+                raised = (*found[:dimension], option, *found[dimension + 1 :])
+                if option > found[dimension] and not broken_rows(own, raised):
+                    found[dimension] = option
         if not broken_rows(own, found):
             yield tuple(found)
 
@@ -149,12 +149,12 @@ def candidates(program: Program, part: Part) -> Iterator[Point]:
 def where(part: Part) -> tuple[int, int]:
     """The dimension whose point lies farthest from its options, and the last option below it; -1 where all have one option."""
     best, found = -1.0, (-1, -1)
-    for place, (own, at) in enumerate(zip(part.options, part.point, strict=True)):
+    for dimension, (own, at) in enumerate(zip(part.options, part.point, strict=True)):
         if own is None or len(own) == 1:
             continue
         last = min(max(sum(option <= at for option in own) - 1, 0), len(own) - 2)
         away = min(abs(at - own[last]), abs(own[last + 1] - at)) / at
-        best, found = max((best, found), (away, (place, last)))
+        best, found = max((best, found), (away, (dimension, last)))
     return found
 
 
@@ -199,9 +199,9 @@ def by_root(question: NetworkQuestion) -> Bandwidths | None:
 
 def _bytes_of(question: NetworkQuestion) -> tuple[float, ...]:
     """That each dimension carries, by weight, and a little for those that carry nothing."""
-    found = [fsum(sent.weight * sent.bytes[place] for sent in question.sent) for place in range(len(question.lows))]
+    found = [fsum(sent.weight * sent.bytes[dimension] for sent in question.sent) for dimension in range(len(question.lows))]
     least = max(found) * _LITTLE or 1.0
-    return tuple(max(one, least) for one in found)
+    return tuple(max(size, least) for size in found)
 
 
 def _rooted(question: NetworkQuestion) -> tuple[float, ...]:
@@ -217,7 +217,7 @@ def _along(question: NetworkQuestion, weights: tuple[float, ...]) -> Bandwidths 
     if program is None:
         return None
     lacking = question.file.budget.at_least is not None
-    low, high = 0.0, max(one / weight for one, weight in zip((_reach(program)), weights, strict=True))
+    low, high = 0.0, max(rate / weight for rate, weight in zip((_reach(program)), weights, strict=True))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         fits = not broken_rows(program, _at(question, program, weights, middle))
@@ -227,8 +227,8 @@ def _along(question: NetworkQuestion, weights: tuple[float, ...]) -> Bandwidths 
 
 
 def _reach(program: Program) -> list[float]:
-    asked = max([-most for most in program.most], default=0.0)
-    return [high if high < inf else 4.0 * low + 2.0 * asked for low, high in zip(program.lows, program.highs, strict=True)]
+    least_sum = max([-most for most in program.most], default=0.0)
+    return [high if high < inf else 4.0 * low + 2.0 * least_sum for low, high in zip(program.lows, program.highs, strict=True)]
 
 
 def _at(question: NetworkQuestion, program: Program, weights: tuple[float, ...], share: float) -> tuple[float, ...]:
@@ -292,9 +292,9 @@ def _least_of_equals(question: NetworkQuestion, best: Point) -> Point:
     program, time, before = program_of(question), total_time(question, best), None
     while best != before:
         before = best
-        for place, options in enumerate(options_of(question)):
-            lower = [(*best[:place], rate, *best[place + 1 :]) for rate in options or () if rate < best[place]]
-            best = next((one for one in lower if total_time(question, one) <= time and not broken_rows(program, one)), best)
+        for dimension, options in enumerate(options_of(question)):
+            lower = [(*best[:dimension], rate, *best[dimension + 1 :]) for rate in options or () if rate < best[dimension]]
+            best = next((point for point in lower if total_time(question, point) <= time and not broken_rows(program, point)), best)
     return best
 
 
@@ -310,8 +310,8 @@ def at_one_cost(question: NetworkQuestion, cost: float, near: Point) -> tuple[Mu
     own, costs = at_cost(question, cost), question.costs or ()
     little = _LITTLE_OF_COST * total_time(question, near) / cost
     multipliers, point = solved(replace(own, linear=tuple(price * little for price in costs)), near)
-    place = len(question.rows)
-    prices = (*multipliers.prices[:place], multipliers.prices[place] + little, *multipliers.prices[place + 1 :])
+    cost_row = len(question.rows)
+    prices = (*multipliers.prices[:cost_row], multipliers.prices[cost_row] + little, *multipliers.prices[cost_row + 1 :])
     return Multipliers(multipliers.shares, prices), point
 
 
@@ -352,6 +352,6 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
         lines.append(multipliers)
         now = inf if broken_rows(least, point) else product_of(question, point)
         best, value = (Bandwidths(point), now) if now < value else (best, value)
-    kept = tuple(Tangent(one.shares, one.prices) for one in (floor, *lines))
-    proof = Tangents(f"convex duality at {len(lines)} costs", (None,), kept)
+    tangents = tuple(Tangent(multipliers.shares, multipliers.prices) for multipliers in (floor, *lines))
+    proof = Tangents(f"convex duality at {len(lines)} costs", (None,), tangents)
     return SearchOutcome(best, weighed_bound(question, floor, lines)[0], proof, "tangents", stopped, baselines=baselines_of(question))

@@ -72,12 +72,13 @@ def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
         raise ValueError("bandwidths are more than nothing")
     exchanged = [list(_exchanged(file, workload, rates)) for workload in file.workloads]
     times = tuple(
-        fsum((workload.compute, *(max(one.seconds) for one in sorts))) for workload, sorts in zip(file.workloads, exchanged, strict=True)
+        fsum((workload.compute, *(max(collective.seconds) for collective in sorts)))
+        for workload, sorts in zip(file.workloads, exchanged, strict=True)
     )
     cost = None if question.costs is None else fsum(price * rate for price, rate in zip(question.costs, rates, strict=True))
     value = fsum(workload.weight * time for workload, time in zip(file.workloads, times, strict=True))
     value = value * cost if file.objective == "time_cost" and cost is not None else value
-    details = Network(times, tuple(one for sorts in exchanged for one in sorts), fsum(rates), cost)
+    details = Network(times, tuple(collective for sorts in exchanged for collective in sorts), fsum(rates), cost)
     return Verdict(value, tuple(_violations(question, rates)), details)
 
 
@@ -116,12 +117,12 @@ def why_none(question: NetworkQuestion) -> tuple[str, ...]:
     least = least_point(program, options_of(question))
     if least is None:
         return ("what dimensions have at the least, in the order that is asked for, is more than one of them may have",)
-    broken = [place for place in broken_rows(program, least) if min(program.rows[place][0]) >= 0.0]
+    broken = [row for row in broken_rows(program, least) if min(program.rows[row][0]) >= 0.0]
     if broken:
-        names = [question.rows[place].name for place in broken]
+        names = [question.rows[row].name for row in broken]
         return tuple(f"{name}: the least bandwidths of all dimensions already take more" for name in names)
-    asked = question.file.budget.at_least
-    if asked is not None and most_together(question) < asked:
+    minimum = question.file.budget.at_least
+    if minimum is not None and most_together(question) < minimum:
         return (f"budget.at_least: all dimensions together may have {most_together(question) / 1e9:.6g} GB/s at the most",)
     return ()
 
@@ -172,7 +173,7 @@ def shown_by(question: NetworkQuestion, proof: Tangents) -> float:
     if question.file.objective == "time_cost":
         if proof.branches != (None,) or not 1 <= len(proof.tangents) <= 1_000:
             raise ValueError("time times cost is bounded by multipliers of one part")
-        return weighed_bound(question, _multipliers(proof.tangents[0]), [_multipliers(one) for one in proof.tangents[1:]])[0]
+        return weighed_bound(question, _multipliers(proof.tangents[0]), [_multipliers(tangent) for tangent in proof.tangents[1:]])[0]
     program, least = program_of(question), inf
     parts = list(_parts(options_of(question), proof.branches))
     if len(parts) != len(proof.tangents):
@@ -183,9 +184,9 @@ def shown_by(question: NetworkQuestion, proof: Tangents) -> float:
     return least
 
 
-def _parts(whole: Options, branches: tuple[tuple[int, int] | None, ...]) -> Iterator[Options]:
+def _parts(root: Options, branches: tuple[tuple[int, int] | None, ...]) -> Iterator[Options]:
     """The parts of a tree of branches, which is told from the root down, each before its parts."""
-    waiting = [whole]
+    waiting = [root]
     for branch in branches:
         if not waiting:
             raise ValueError("there are more branches than parts")

@@ -34,7 +34,7 @@ class Placement:
 def placement_of(question: PlacementQuestion, device_of: Whole, piece_of: Whole | None = None) -> Placement:
     """From the number of the device of each row of the graph, and of its piece from 0."""
     names = question.devices
-    devices = {str(name): names[place] for name, place in zip(question.graph.ids, device_of.tolist(), strict=True)}
+    devices = {str(name): names[device] for name, device in zip(question.graph.ids, device_of.tolist(), strict=True)}
     if piece_of is None or question.pieces == 1:
         return Placement(devices)
     rows = np.flatnonzero(device_of < question.accelerators).tolist()
@@ -52,7 +52,7 @@ def judge_placement(question: PlacementQuestion, placement: Placement) -> Verdic
 
 def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Whole:
     """The number of each row's device; a ValueError in words where not every node is on a device of the question."""
-    numbers = {name: place for place, name in enumerate(question.devices)}
+    numbers = {name: number for number, name in enumerate(question.devices)}
     ids = [str(name) for name in question.graph.ids]
     if wrong := sorted(set(ids) ^ set(placement)):
         raise ValueError(f"node {wrong[0]} {'has no device' if wrong[0] in ids else 'is none of the graph'}")

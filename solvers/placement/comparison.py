@@ -142,8 +142,8 @@ def _ruled(question: PlacementQuestion, flow: Flow, name: str, rule: Rule, seed:
 def _by_rank(flow: Flow) -> list[int]:
     """Blocks by the longest way to the end, in the faster of both times; none before what it waits for."""
     blocks, ranks = flow.blocks, np.minimum(flow.blocks.accelerator_time, flow.blocks.cpu_time).tolist()
-    for one, other in sorted(blocks.arcs, reverse=True):
-        ranks[one] = max(ranks[one], min(float(blocks.accelerator_time[one]), float(blocks.cpu_time[one])) + ranks[other])
+    for source, target in sorted(blocks.arcs, reverse=True):
+        ranks[source] = max(ranks[source], min(float(blocks.accelerator_time[source]), float(blocks.cpu_time[source])) + ranks[target])
     return sorted(range(len(blocks)), key=lambda block: (-ranks[block], block))
 
 
@@ -172,8 +172,8 @@ def many_orders(question: PlacementQuestion, seed: int, deadline: float) -> Whol
     blocks, still = blocks_of(question.graph, staged=True), 0
     found, overlapped = Staged(float("inf"), [0] * len(blocks), []), question.communication == "overlapped"
     for order in orders(blocks, _MOST_ORDERS, seed):
-        one = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped, deadline)
-        found, still = (one, 0) if one.value < found.value else (found, still + 1)
+        staged = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped, deadline)
+        found, still = (staged, 0) if staged.value < found.value else (found, still + 1)
         if still >= _STILL or monotonic() >= deadline:
             break
     return None if found.value == float("inf") else on_devices(question, blocks, found)
@@ -188,7 +188,10 @@ def local_search(question: PlacementQuestion, seed: int, deadline: float) -> Who
         question,
         blocks,
         deadline,
-        (None if one is None else annealed(blocks, machine, one, moves, random.getrandbits(32), deadline, heat=0.0) for one in starts),
+        (
+            None if start is None else annealed(blocks, machine, start, moves, random.getrandbits(32), deadline, heat=0.0)
+            for start in starts
+        ),
     )
 
 
@@ -199,9 +202,9 @@ def annealing(question: PlacementQuestion, seed: int, deadline: float) -> Whole 
 
     def runs() -> Iterator[list[int] | None]:
         for doubled in count():
-            for one, heat in ((at_random(question, blocks, random), HEAT), (next(good, None), _WARM)):
-                moves, drawn = (_UPHILL << doubled) * len(blocks), random.getrandbits(32)
-                yield None if one is None else annealed(blocks, machine, one, moves, drawn, deadline, heat)
+            for start, heat in ((at_random(question, blocks, random), HEAT), (next(good, None), _WARM)):
+                moves, number = (_UPHILL << doubled) * len(blocks), random.getrandbits(32)
+                yield None if start is None else annealed(blocks, machine, start, moves, number, deadline, heat)
 
     return _least_busy(question, blocks, deadline, runs())
 
@@ -226,8 +229,8 @@ def good_starts(question: PlacementQuestion, blocks: Blocks, machine: Machine) -
             continue
         device = np.zeros(len(blocks), np.int64)
         device[blocks.block_of] = device_of
-        held = np.bincount(device, blocks.size, len(question.devices))
-        if (held[: question.accelerators] <= question.memory).all():
+        bytes_on = np.bincount(device, blocks.size, len(question.devices))
+        if (bytes_on[: question.accelerators] <= question.memory).all():
             found.append(device.tolist())
     return found
 
@@ -238,7 +241,7 @@ def at_random(question: PlacementQuestion, blocks: Blocks, random: Random) -> li
     device = [0] * len(blocks)
     for block in random.sample(range(len(blocks)), len(blocks)):
         size, runs = float(blocks.size[block]), np.isfinite(blocks.accelerator_time[block])
-        fitting = [place for place, room in enumerate(left) if size <= room and (runs or place >= question.accelerators)]
+        fitting = [number for number, room in enumerate(left) if size <= room and (runs or number >= question.accelerators)]
         if not fitting:
             return None
         device[block] = random.choice(fitting)

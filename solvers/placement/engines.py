@@ -209,8 +209,8 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
     start_many(run, blocks, watch)
     run.improve(staged_devices(question, began + _STARTING * limits.seconds))
     greatest = run.greatest(blocks)
-    held = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
-    run.raise_bound(held.bound, Surrounded(PROOF_BY_BLOCK, greatest, held.block))
+    by_block = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
+    run.raise_bound(by_block.bound, Surrounded(PROOF_BY_BLOCK, greatest, by_block.block))
     if run.known is None:
         return
     watch(Progress("stages along orders", run.value, run.bound, run.answer))
@@ -269,7 +269,7 @@ def least_stage(
     overlapped, word = question.communication == "overlapped", ""
     figures = figures_of(blocks, question.memory, greatest, _STEPS)
     most = alone(blocks, figures)
-    for block in sorted(_busiest(blocks, start), key=lambda one: -most[one])[:_ASKED]:
+    for block in sorted(_busiest(blocks, start), key=lambda number: -most[number])[:_ASKED]:
         model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
         answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
         if answer.status == "INFEASIBLE" and not question.cpus:
@@ -340,8 +340,8 @@ def _bounded(
 ) -> SearchOutcome[Placement] | None:
     """Raises the bound by single blocks, and by the least of one stage; the answer of the program over ideals, where these are few."""
     question, early = run.question, began + _STAGES_STARTING * limits.seconds
-    held = least_busiest(question, blocks, greatest, early)
-    run.raise_bound(held.bound, Surrounded(PROOF_BY_BLOCK, greatest, held.block))
+    by_block = least_busiest(question, blocks, greatest, early)
+    run.raise_bound(by_block.bound, Surrounded(PROOF_BY_BLOCK, greatest, by_block.block))
     if run.closed():
         return None
     best = best_by_ideals(question, run.value, began + _LOOKING * limits.seconds)
@@ -349,8 +349,8 @@ def _bounded(
         return found
     if run.known is not None:
         left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
-        if (told := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
-            run.raise_bound(told[0], UnverifiedBound(told[1]))
+        if (by_stage := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
+            run.raise_bound(by_stage[0], UnverifiedBound(by_stage[1]))
     return None
 
 
@@ -436,6 +436,6 @@ def answered(engine: str, question: PlacementQuestion, limits: Limits, watch: Wa
     of_latency = question.problem == "latency"
     fitting = "latency" if of_latency else BY_CONTIGUITY[question.contiguity]
     if engine not in {"auto", fitting}:
-        asked = "--problem latency" if of_latency else f"--contiguous {question.contiguity}"
-        raise RefusedError(f"the engine {engine} does not answer {asked}; take {fitting}, or none")
+        option = "--problem latency" if of_latency else f"--contiguous {question.contiguity}"
+        raise RefusedError(f"the engine {engine} does not answer {option}; take {fitting}, or none")
     return ENGINES[fitting](question, limits, watch)

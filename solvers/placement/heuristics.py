@@ -90,11 +90,11 @@ def _best_of_many(blocks: Blocks, order: Whole, devices: tuple[int, int], memory
 
 def _by_end(blocks: Blocks, order: Whole, memory: float, overlapped: bool) -> Iterator[tuple[Array, Array]]:
     """For every place from 0 on, what the intervals from all places up to that one cost on an accelerator and on a CPU."""
-    count, place = len(blocks), np.empty(len(blocks), np.int64)
-    place[order] = np.arange(count)
+    count, position = len(blocks), np.empty(len(blocks), np.int64)
+    position[order] = np.arange(count)
     at: list[list[tuple[int, int, bool, float]]] = [[] for _ in range(count)]
     for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
-        places = sorted(int(place[pin]) for pin in pins)
+        places = sorted(int(position[pin]) for pin in pins)
         for before, here in zip((-1, *places), places, strict=False):
             at[here].append((before, places[0], here == places[-1], cost))
     sums = [_running(column[order]) for column in (blocks.accelerator_time, blocks.cpu_time, blocks.size)]
@@ -125,10 +125,10 @@ def _up_to(running: tuple[Array, Whole], end: int) -> Array:
 def interval_costs(blocks: Blocks, order: Whole, memory: float, overlapped: bool) -> tuple[Array, Array]:
     """Milliseconds of the blocks from place i up to j on an accelerator and on a CPU; infinite for j < i and where they do not fit."""
     count = len(blocks)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
+    position = np.empty(count, np.int64)
+    position[order] = np.arange(count)
     compute, on_cpu, size = (_between(column[order]) for column in (blocks.accelerator_time, blocks.cpu_time, blocks.size))
-    transfer = _crossing(blocks, place)
+    transfer = _crossing(blocks, position)
     total = np.maximum(compute, transfer) if overlapped else compute + transfer
     empty = np.tri(count + 1, k=-1, dtype=bool)
     return np.where(empty | (size > memory), np.inf, total), np.where(empty, np.inf, on_cpu)
@@ -140,12 +140,12 @@ def _between(column: Array) -> Array:
     return np.where(count[None, :] > count[:, None], np.inf, np.maximum(sums[None, :] - sums[:, None], 0.0))
 
 
-def _crossing(blocks: Blocks, place: Whole) -> Array:
+def _crossing(blocks: Blocks, position: Whole) -> Array:
     """Transfer time of every interval: all nets, less those that avoid it and those inside it."""
-    count = len(place)
+    count = len(position)
     inside, avoid = np.zeros((count + 2, count + 2)), np.zeros((count + 2, count + 2))
     for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
-        places = sorted(int(place[pin]) for pin in pins)
+        places = sorted(int(position[pin]) for pin in pins)
         inside[places[0], places[-1] + 1] += cost
         for left, right in zip((-1, *places), (*places, count), strict=True):
             avoid[left + 1, right] += cost
@@ -186,8 +186,8 @@ def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = 
     found = Staged(float("inf"), [0] * len(blocks), [])
     for order in orders(blocks, 1 if len(blocks) > LARGE else _ORDERS):
         overlapped = question.communication == "overlapped"
-        one = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped, deadline)
-        found = one if one.value < found.value else found
+        staged = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped, deadline)
+        found = staged if staged.value < found.value else found
         if monotonic() >= deadline:
             break
     return found
@@ -197,9 +197,9 @@ def orders(blocks: Blocks, count: int, seed: int = 0) -> Iterator[Whole]:
     """Orders of the blocks along the arcs: as they are numbered, depth first and breadth first, then with random choices."""
     before = np.zeros(len(blocks), np.int64)
     after: list[list[int]] = [[] for _ in range(len(blocks))]
-    for one, other in blocks.arcs:
-        before[other] += 1
-        after[one].append(other)
+    for source, target in blocks.arcs:
+        before[target] += 1
+        after[source].append(target)
     yield np.arange(len(blocks))
     for number in range(count - 1):
         yield _order(before.tolist(), after, np.random.default_rng(number + (seed << 32)), depth=number % 3)
@@ -235,11 +235,11 @@ def by_work(blocks: Blocks, machine: Machine) -> list[int] | None:
     order = sorted(range(len(blocks)), key=lambda block: -min(times[0][block], times[1][block]))
     busy, device = _Busy(blocks, machine), [0] * len(blocks)
     for block in order:
-        place = min(busy.fitting(block), key=lambda one: busy.work[one] + busy.time(block, one), default=None)
-        if place is None:
+        chosen = min(busy.fitting(block), key=lambda candidate: busy.work[candidate] + busy.time(block, candidate), default=None)
+        if chosen is None:
             return None
-        busy.put(block, place)
-        device[block] = place
+        busy.put(block, chosen)
+        device[block] = chosen
     return device
 
 
@@ -247,22 +247,22 @@ def by_rank(blocks: Blocks, machine: Machine) -> list[int] | None:
     """The same by ranks, for blocks that are numbered along their arcs."""
     after: list[list[int]] = [[] for _ in range(len(blocks))]
     before: list[list[int]] = [[] for _ in range(len(blocks))]
-    for one, other in blocks.arcs:
-        after[one].append(other)
-        before[other].append(one)
+    for source, target in blocks.arcs:
+        after[source].append(target)
+        before[target].append(source)
     costs = _costs(blocks)
     busy, device, finish = _Busy(blocks, machine), [0] * len(blocks), [0.0] * len(blocks)
     ready = [0.0] * (machine.accelerators + machine.cpus)
     for block in sorted(range(len(blocks)), key=_ranks(blocks, after, costs).__getitem__, reverse=True):
         ends: dict[int, float] = {}
-        for place in busy.fitting(block):
-            inputs = (finish[one] + (2.0 * costs[one] if device[one] != place else 0.0) for one in before[block])
-            ends[place] = max(ready[place], *inputs, 0.0) + busy.time(block, place)
+        for chosen in busy.fitting(block):
+            inputs = (finish[source] + (2.0 * costs[source] if device[source] != chosen else 0.0) for source in before[block])
+            ends[chosen] = max(ready[chosen], *inputs, 0.0) + busy.time(block, chosen)
         if not ends:
             return None
-        place = min(ends, key=lambda one: ends[one])
-        busy.put(block, place)
-        device[block], finish[block], ready[place] = place, ends[place], ends[place]
+        chosen = min(ends, key=lambda candidate: ends[candidate])
+        busy.put(block, chosen)
+        device[block], finish[block], ready[chosen] = chosen, ends[chosen], ends[chosen]
     return device
 
 
@@ -276,19 +276,19 @@ class _Busy:
         self.work = [0.0] * (machine.accelerators + machine.cpus)
         self.bytes = [0.0] * machine.accelerators
 
-    def time(self, block: int, place: int) -> float:
-        return float(self.times[place >= self.machine.accelerators][block])
+    def time(self, block: int, on: int) -> float:
+        return float(self.times[on >= self.machine.accelerators][block])
 
     def fitting(self, block: int) -> list[int]:
         """Devices that can run the block and have room for it."""
         accelerators, memory = self.machine.accelerators, self.machine.memory
-        room = [place >= accelerators or self.bytes[place] + self.sizes[block] <= memory for place in range(len(self.work))]
-        return [place for place, fits in enumerate(room) if fits and self.time(block, place) != float("inf")]
+        room = [number >= accelerators or self.bytes[number] + self.sizes[block] <= memory for number in range(len(self.work))]
+        return [number for number, fits in enumerate(room) if fits and self.time(block, number) != float("inf")]
 
-    def put(self, block: int, place: int) -> None:
-        self.work[place] += self.time(block, place)
-        if place < self.machine.accelerators:
-            self.bytes[place] += self.sizes[block]
+    def put(self, block: int, on: int) -> None:
+        self.work[on] += self.time(block, on)
+        if on < self.machine.accelerators:
+            self.bytes[on] += self.sizes[block]
 
 
 def _costs(blocks: Blocks) -> list[float]:
@@ -304,7 +304,7 @@ def _ranks(blocks: Blocks, after: list[list[int]], costs: list[float]) -> list[t
     rank = [0.0] * len(blocks)
     for block in reversed(range(len(blocks))):
         time = min(float(blocks.accelerator_time[block]), float(blocks.cpu_time[block]))
-        rank[block] = time + max((costs[block] + rank[one] for one in after[block]), default=0.0)
+        rank[block] = time + max((costs[block] + rank[follower] for follower in after[block]), default=0.0)
     return [(rank[block], -block) for block in range(len(blocks))]
 
 
@@ -385,16 +385,16 @@ def _grown(members: list[int], nets_of: dict[int, list[_Net]], work: list[float]
     return side
 
 
-def _improved(side: set[int], members: list[int], nets_of: dict[int, list[_Net]], work: list[float], asked: tuple[float, float]) -> bool:
+def _improved(side: set[int], members: list[int], nets_of: dict[int, list[_Net]], work: list[float], goal: tuple[float, float]) -> bool:
     """One pass, towards this work of the side or at most so far from it; whether the cut has become cheaper, or the shares truer."""
     weight = sum(work[block] for block in side)
     heap = [(-_gain(block, side, nets_of), block) for block in members]
     heapify(heap)
     locked: list[int] = []
     done = set[int]()
-    target, slack = asked
+    target, slack = goal
     window = slack + max(work[block] for block in members)
-    gained, kept = 0.0, 0
+    gained, prefix = 0.0, 0
     best = (max(abs(weight - target) - slack, 0.0), 0.0)
     while heap:
         gain, block = heappop(heap)
@@ -415,9 +415,9 @@ def _improved(side: set[int], members: list[int], nets_of: dict[int, list[_Net]]
             heappush(heap, (-_gain(other, side, nets_of), other))
         now = (max(abs(weight - target) - slack, 0.0), -gained)
         if now < best:
-            best, kept = now, len(locked)
-    side.symmetric_difference_update(locked[kept:])
-    return kept > 0
+            best, prefix = now, len(locked)
+    side.symmetric_difference_update(locked[prefix:])
+    return prefix > 0
 
 
 def _gain(block: int, side: set[int], nets_of: dict[int, list[_Net]]) -> float:
@@ -474,8 +474,8 @@ class _State:
     machine: Machine
 
     def load(self, device: int) -> float:
-        one, other = self.compute[device], self.transfer[device]
-        return max(one, other) if self.machine.overlapped else one + other
+        work, traffic = self.compute[device], self.transfer[device]
+        return max(work, traffic) if self.machine.overlapped else work + traffic
 
 
 def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, seed: int, deadline: float, heat: float = HEAT) -> list[int]:
@@ -495,26 +495,26 @@ def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, see
         group = _proposed(random, state)
         if not group:
             continue
-        _, one, other = group[0]
-        before = (state.compute[one], state.transfer[one], state.compute[other], state.transfer[other])
+        _, source, target = group[0]
+        before = (state.compute[source], state.transfer[source], state.compute[target], state.transfer[target])
         _apply(state, group)
-        after = (state.load(one), state.load(other))
+        after = (state.load(source), state.load(target))
         fresh = ((after[0] / scale) ** _POWER, (after[1] / scale) ** _POWER)
-        rise = fresh[0] + fresh[1] - powers[one] - powers[other]
-        if not _fits(state, one, other) or (rise > 0.0 and (not warmth or random.random() >= exp(-rise / warmth))):
+        rise = fresh[0] + fresh[1] - powers[source] - powers[target]
+        if not _fits(state, source, target) or (rise > 0.0 and (not warmth or random.random() >= exp(-rise / warmth))):
             _apply(state, [(block, to, origin) for block, origin, to in reversed(group)])
-            state.compute[one], state.transfer[one], state.compute[other], state.transfer[other] = before
+            state.compute[source], state.transfer[source], state.compute[target], state.transfer[target] = before
             continue
-        loads[one], loads[other] = after
-        powers[one], powers[other] = fresh
+        loads[source], loads[target] = after
+        powers[source], powers[target] = fresh
         if max(after) < best and max(loads) < best:
             best, found = max(loads), list(state.device)
     return found
 
 
-def _fits(state: _State, one: int, other: int) -> bool:
+def _fits(state: _State, source: int, target: int) -> bool:
     accelerators, memory = state.machine.accelerators, state.machine.memory
-    return (one >= accelerators or state.size[one] <= memory) and (other >= accelerators or state.size[other] <= memory)
+    return (source >= accelerators or state.size[source] <= memory) and (target >= accelerators or state.size[target] <= memory)
 
 
 def _proposed(random: Random, state: _State) -> Sequence[Move]:
@@ -527,7 +527,7 @@ def _proposed(random: Random, state: _State) -> Sequence[Move]:
         if to == device[block]:
             return ()
         group = [block] if kind < _ALONG else _cluster(random, state, block)
-        moves = [(one, device[one], to) for one in group]
+        moves = [(member, device[member], to) for member in group]
     else:
         block, other = (int(random.random() * len(device)) for _ in range(2))
         to = int(random.random() * len(state.compute)) if kind < _ANYWHERE else device[other]
@@ -535,20 +535,20 @@ def _proposed(random: Random, state: _State) -> Sequence[Move]:
             return ()
         moves = [(block, device[block], to)] + ([] if kind < _ANYWHERE else [(other, to, device[block])])
     accelerators, times = state.machine.accelerators, state.times[0]
-    return () if any(to < accelerators and times[one] == float("inf") for one, _, to in moves) else moves
+    return () if any(to < accelerators and times[moving] == float("inf") for moving, _, to in moves) else moves
 
 
 def _cluster(random: Random, state: _State, block: int) -> list[int]:
     """The block and some of those that hang together with it on its device, the nearest first."""
     most = 2 + int(-log(random.random() + 1e-12) * _CLUSTERED)
-    device, group, seen, place = state.device, [block], {block}, 0
-    while place < len(group) < most:
-        for net in state.nets_of[group[place]]:
+    device, group, seen, index = state.device, [block], {block}, 0
+    while index < len(group) < most:
+        for net in state.nets_of[group[index]]:
             for pin in state.nets[net]:
                 if pin not in seen and device[pin] == device[block]:
                     seen.add(pin)
                     group.append(pin)
-        place += 1
+        index += 1
     return group[:most]
 
 
@@ -589,12 +589,12 @@ def _state(blocks: Blocks, machine: Machine, device: list[int]) -> _State:
             count[net][device[pin]] += 1
             nets_of[pin].append(net)
     compute, transfer, size = [0.0] * devices, [0.0] * devices, [0.0] * devices
-    for block, place in enumerate(device):
-        compute[place] += float((blocks.accelerator_time if place < machine.accelerators else blocks.cpu_time)[block])
-        size[place] += float(blocks.size[block])
+    for block, number in enumerate(device):
+        compute[number] += float((blocks.accelerator_time if number < machine.accelerators else blocks.cpu_time)[block])
+        size[number] += float(blocks.size[block])
     for net, pins in enumerate(blocks.nets):
-        for place in range(machine.accelerators):
-            transfer[place] += float(blocks.transfer[net]) * (0 < count[net][place] < len(pins))
+        for number in range(machine.accelerators):
+            transfer[number] += float(blocks.transfer[net]) * (0 < count[net][number] < len(pins))
     times, sizes = (blocks.accelerator_time.tolist(), blocks.cpu_time.tolist()), blocks.size.tolist()
     costs = blocks.transfer.tolist()
     return _State(list(device), count, compute, transfer, size, times, sizes, blocks.nets, nets_of, costs, machine)
@@ -642,4 +642,4 @@ def _start(question: PlacementQuestion, blocks: Blocks, known: Whole, seed: int)
 def _on_blocks(blocks: Blocks, device_of: Whole) -> list[int]:
     device = np.zeros(len(blocks), np.int64)
     device[blocks.block_of] = device_of
-    return [int(place) for place in device]
+    return [int(number) for number in device]

@@ -89,7 +89,7 @@ def _crossing(graph: Graph, places: list[int]) -> dict[int, set[int]]:
 
 def _load(question: PlacementQuestion, name: str, device: int, places: list[int], crossing: set[int]) -> Load:
     graph = question.graph
-    rows = [row for row, place in enumerate(places) if place == device]
+    rows = [row for row, placed_on in enumerate(places) if placed_on == device]
     accelerator = device < question.accelerators
     times = graph.accelerator_time if accelerator else graph.cpu_time
     compute = [float(times[row]) for row in rows]
@@ -102,7 +102,7 @@ def _load(question: PlacementQuestion, name: str, device: int, places: list[int]
 def unsupported(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
     """Nodes on accelerators that cannot run them."""
     times = question.graph.accelerator_time
-    rows = [row for row, place in enumerate(device_of.tolist()) if place < question.accelerators and times[row] == float("inf")]
+    rows = [row for row, placed_on in enumerate(device_of.tolist()) if placed_on < question.accelerators and times[row] == float("inf")]
     return (f"{named(question.graph, rows)} on an accelerator that cannot run {'it' if len(rows) == 1 else 'them'}",) if rows else ()
 
 
@@ -114,8 +114,8 @@ def beyond_memory(question: PlacementQuestion, loads: Sequence[Load]) -> tuple[s
 def apart(graph: Graph, device_of: Whole) -> tuple[str, ...]:
     """Nodes of one colour that run on several devices."""
     where: dict[int, set[int]] = defaultdict(set)
-    for colour, place in zip(graph.colour.tolist(), device_of.tolist(), strict=True):
-        where[colour].add(place)
+    for colour, placed_on in zip(graph.colour.tolist(), device_of.tolist(), strict=True):
+        where[colour].add(placed_on)
     apart = [colour for colour, places in where.items() if len(places) > 1]
     rows = [row for row, colour in enumerate(graph.colour.tolist()) if apart and colour == apart[0]]
     return (f"{named(graph, rows)} belong on one device ({len(apart)} such groups are torn apart)",) if apart else ()
@@ -130,7 +130,7 @@ def _order(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
 def _not_stages(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...]:
     """Devices cannot be put in an order in which all data flow forward."""
     where = dict(zip(question.graph.colour.tolist(), device_of.tolist(), strict=True))
-    arcs = {(where[one], where[other]) for one, other in forward_arcs(question.graph)}
+    arcs = {(where[source], where[target]) for source, target in forward_arcs(question.graph)}
     cycle = cycle_of([arc for arc in sorted(arcs) if arc[0] != arc[1]], len(question.devices))
     return (f"data flow in a circle: {' -> '.join(question.devices[device] for device in (*cycle, cycle[0]))}",) if cycle else ()
 
@@ -139,8 +139,8 @@ def _not_convex(question: PlacementQuestion, device_of: Whole) -> tuple[str, ...
     """Devices that data leave and come back to."""
     where = dict(zip(question.graph.colour.tolist(), device_of.tolist(), strict=True))
     after: dict[int, set[int]] = defaultdict(set)
-    for one, other in forward_arcs(question.graph):
-        after[one].add(other)
+    for source, target in forward_arcs(question.graph):
+        after[source].add(target)
     broken = []
     for device, name in enumerate(question.devices):
         outside = {end for start, ends in after.items() if where[start] == device for end in ends if where[end] != device}
@@ -165,11 +165,11 @@ def forward_arcs(graph: Graph) -> frozenset[tuple[int, int]]:
     ahead = {int(colour) for colour, backward in zip(graph.colour, graph.backward, strict=True) if not backward}
     arcs = set()
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
-        one, other = int(graph.colour[start]), int(graph.colour[end])
-        if one != other and not graph.backward[start] and not graph.backward[end]:
-            arcs.add((one, other))
-        elif one != other and graph.backward[start] and graph.backward[end] and not {one, other} <= ahead:
-            arcs.add((other, one))
+        source, target = int(graph.colour[start]), int(graph.colour[end])
+        if source != target and not graph.backward[start] and not graph.backward[end]:
+            arcs.add((source, target))
+        elif source != target and graph.backward[start] and graph.backward[end] and not {source, target} <= ahead:
+            arcs.add((target, source))
     return frozenset(arcs)
 
 
@@ -217,8 +217,8 @@ def judge_latency(question: PlacementQuestion, device_of: Whole, piece_of: Whole
     arcs = _arcs(question, places, step_of)
     circle = cycle_of(sorted(arcs), max(step_of) + 1)
     if circle:
-        words = " -> ".join(_step_text(question, step_of, places, step) for step in (*circle, circle[0]))
-        rule = f"pieces and nodes wait for each other in a circle: {words}"
+        cycle = " -> ".join(_step_text(question, step_of, places, step) for step in (*circle, circle[0]))
+        rule = f"pieces and nodes wait for each other in a circle: {cycle}"
         return Verdict(float("inf"), (*broken, rule), PlacementLoads(loads))
     runs, value = _replayed(question, places, step_of, arcs, parts)
     return Verdict(value, tuple(broken), PlacementLoads(loads, runs))
@@ -239,16 +239,16 @@ def _parts(question: PlacementQuestion, places: Sequence[_Slot]) -> dict[_Slot, 
     graph = question.graph
     taken, given = _piece_crossing(graph, places)
     rows = defaultdict[_Slot, list[int]](list)
-    for row, place in enumerate(places):
-        if place[0] < question.accelerators:
-            rows[place].append(row)
+    for row, slot in enumerate(places):
+        if slot[0] < question.accelerators:
+            rows[slot].append(row)
     return {
-        place: (
-            [float(graph.transfer[row]) for row in sorted(taken[place])],
-            [float(graph.accelerator_time[row]) for row in rows[place]],
-            [float(graph.transfer[row]) for row in sorted(given[place])],
+        slot: (
+            [float(graph.transfer[row]) for row in sorted(taken[slot])],
+            [float(graph.accelerator_time[row]) for row in rows[slot]],
+            [float(graph.transfer[row]) for row in sorted(given[slot])],
         )
-        for place in sorted(rows)
+        for slot in sorted(rows)
     }
 
 
@@ -256,9 +256,9 @@ def _loads(question: PlacementQuestion, places: Sequence[_Slot]) -> tuple[Load, 
     """What every device does, over all its pieces."""
     graph, parts, loads = question.graph, _parts(question, places), []
     for device, name in enumerate(question.devices):
-        rows = [row for row, (place, _) in enumerate(places) if place == device]
+        rows = [row for row, (placed_on, _) in enumerate(places) if placed_on == device]
         accelerator = device < question.accelerators
-        own = [part for (place, _), part in parts.items() if place == device]
+        own = [part for (placed_on, _), part in parts.items() if placed_on == device]
         compute = [figure for part in own for figure in part[1]] if accelerator else [float(graph.cpu_time[row]) for row in rows]
         moved = [figure for part in own for figure in (*part[0], *part[2])]
         size = fsum(float(graph.size[row]) for row in rows) if accelerator else 0.0
@@ -269,19 +269,19 @@ def _loads(question: PlacementQuestion, places: Sequence[_Slot]) -> tuple[Load, 
 def _steps(question: PlacementQuestion, places: Sequence[_Slot]) -> list[int]:
     """The number of the step that each node is done in: a piece, or a node on a CPU."""
     numbers: dict[object, int] = {}
-    for row, place in enumerate(places):
-        numbers.setdefault(place if place[0] < question.accelerators else row, len(numbers))
-    return [numbers[place if place[0] < question.accelerators else row] for row, place in enumerate(places)]
+    for row, slot in enumerate(places):
+        numbers.setdefault(slot if slot[0] < question.accelerators else row, len(numbers))
+    return [numbers[slot if slot[0] < question.accelerators else row] for row, slot in enumerate(places)]
 
 
 def _arcs(question: PlacementQuestion, places: Sequence[_Slot], step_of: Sequence[int]) -> set[tuple[int, int]]:
     """Which step waits for which: for data, and for the piece before it on the same accelerator."""
     graph = question.graph
     pairs = zip(graph.source.tolist(), graph.target.tolist(), strict=True)
-    arcs = {(step_of[one], step_of[other]) for one, other in pairs if step_of[one] != step_of[other]}
-    pieces = {place: step_of[row] for row, place in enumerate(places) if place[0] < question.accelerators}
+    arcs = {(step_of[first], step_of[second]) for first, second in pairs if step_of[first] != step_of[second]}
+    pieces = {slot: step_of[row] for row, slot in enumerate(places) if slot[0] < question.accelerators}
     queue = sorted(pieces)
-    return arcs | {(pieces[one], pieces[other]) for one, other in pairwise(queue) if one[0] == other[0]}
+    return arcs | {(pieces[first], pieces[second]) for first, second in pairwise(queue) if first[0] == second[0]}
 
 
 def _replayed(
@@ -303,27 +303,27 @@ def _replayed(
             lasts[step] = sum(map(Fraction, figures), Fraction(0))
     starts = _starts(steps, arcs, lasts)
     runs = []
-    for place, (taken, compute, given) in parts.items():
-        step = step_of[places.index(place)]
+    for slot, (taken, compute, given) in parts.items():
+        step = step_of[places.index(slot)]
         begin, end = float(starts[step]), float(starts[step] + lasts[step])
-        name, nodes = question.devices[place[0]], sum(one == place for one in places)
-        runs.append(Run(name, place[1] + 1, begin, end, fsum(taken), fsum(compute), fsum(given), nodes))
+        name, nodes = question.devices[slot[0]], sum(other == slot for other in places)
+        runs.append(Run(name, slot[1] + 1, begin, end, fsum(taken), fsum(compute), fsum(given), nodes))
     return tuple(runs), float(max(start + last for start, last in zip(starts, lasts, strict=True)))
 
 
 def _starts(steps: int, arcs: set[tuple[int, int]], lasts: Sequence[Fraction]) -> list[Fraction]:
     after, waiting = defaultdict[int, list[int]](list), [0] * steps
-    for one, other in arcs:
-        after[one].append(other)
-        waiting[other] += 1
+    for source, target in arcs:
+        after[source].append(target)
+        waiting[target] += 1
     starts, free = [Fraction(0)] * steps, [step for step in range(steps) if not waiting[step]]
     while free:
         step = free.pop()
-        for other in after[step]:
-            starts[other] = max(starts[other], starts[step] + lasts[step])
-            waiting[other] -= 1
-            if not waiting[other]:
-                free.append(other)
+        for target in after[step]:
+            starts[target] = max(starts[target], starts[step] + lasts[step])
+            waiting[target] -= 1
+            if not waiting[target]:
+                free.append(target)
     return starts
 
 

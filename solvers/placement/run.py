@@ -145,13 +145,13 @@ def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trac
 def _shortage(question: PlacementQuestion) -> tuple[str, ...]:
     """Why there is no placement, and the least memory that would do: the busiest device where bytes are the work."""
     graph = replace(question.graph, accelerator_time=question.graph.size, transfer=np.zeros(len(question.graph)))
-    asked = replace(question, graph=graph, memory=float("inf"), communication="calls")
-    found = solve(FAMILY, asked, "auto", Limits(seconds=_SHORTAGE), lambda progress: None)
-    words = f"no placement keeps the memory of every accelerator, {question.memory:,.0f} bytes"
+    relaxed = replace(question, graph=graph, memory=float("inf"), communication="calls")
+    found = solve(FAMILY, relaxed, "auto", Limits(seconds=_SHORTAGE), lambda progress: None)
+    reason = f"no placement keeps the memory of every accelerator, {question.memory:,.0f} bytes"
     if found.value is None:
-        return (words,)
+        return (reason,)
     surely = "" if found.status == "OPTIMAL" or found.bound is None else f", and less than {found.bound:,.0f} would not"
-    return (f"{words}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
+    return (f"{reason}; {found.value:,.0f} bytes each would do{surely} (--memory, or more of them: --devices)",)
 
 
 def devices_of(question: PlacementQuestion, blocks: Blocks, stage: Sequence[int], kinds: Sequence[bool]) -> Whole:

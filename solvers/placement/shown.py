@@ -113,17 +113,17 @@ def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
 
 def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:
     """What lies beside the path is looked at where the path alone does not show the bound."""
-    whole = whole_of(question)
+    scaled = whole_of(question)
     if proof.longest == "least":
-        return critical_path(whole)
-    path = path_by(whole, proof.longest)
+        return critical_path(scaled)
+    path = path_by(scaled, proof.longest)
     if len(path) > LARGEST:
         return None
-    between_them = between(whole, path)
-    pieces, size = least_pieces(whole, path, between_them)
-    shown, beside = least_time(whole, path, pieces, size), min(proof.beside, len(path))
+    between_them = between(scaled, path)
+    pieces, size = least_pieces(scaled, path, between_them)
+    shown, beside = least_time(scaled, path, pieces, size), min(proof.beside, len(path))
     if shown >= bound or beside <= 0 or looked_at(pieces, beside) > MOST_PIECES:
         return shown
     ends = iter(range(beside))
-    sharp, _ = sharper(whole, between_them, pieces, size, lambda: next(ends, None) is None)
-    return max(shown, least_time(whole, path, sharp, size))
+    sharp, _ = sharper(scaled, between_them, pieces, size, lambda: next(ends, None) is None)
+    return max(shown, least_time(scaled, path, sharp, size))

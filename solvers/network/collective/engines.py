@@ -31,19 +31,19 @@ Jobs = Sequence[Sequence[Operation]]
 def dispatched(jobs: Jobs, dimensions: int, key: Key, most: float = inf) -> tuple[float, tuple[tuple[int, ...], ...]]:
     """When all is done, and who follows whom on each dimension; infinite where that is not below the most."""
     waiting: list[list[tuple[float, int]]] = [[] for _ in range(dimensions)]
-    busy, place = [False] * dimensions, [0] * len(jobs)
+    busy, phase_of = [False] * dimensions, [0] * len(jobs)
     found: list[list[int]] = [[] for _ in range(dimensions)]
     events, end = list[tuple[int, int]](), 0
 
     def join(chunk: int) -> None:
-        heappush(waiting[jobs[chunk][place[chunk]].phase.dimension], (key(chunk, place[chunk]), chunk))
+        heappush(waiting[jobs[chunk][phase_of[chunk]].phase.dimension], (key(chunk, phase_of[chunk]), chunk))
 
     def start(dimension: int, now: int) -> None:
         if not busy[dimension] and waiting[dimension]:
             _, chunk = heappop(waiting[dimension])
             busy[dimension] = True
             found[dimension].append(chunk)
-            heappush(events, (now + jobs[chunk][place[chunk]].duration, chunk))
+            heappush(events, (now + jobs[chunk][phase_of[chunk]].duration, chunk))
 
     for chunk in range(len(jobs)):
         join(chunk)
@@ -56,9 +56,9 @@ def dispatched(jobs: Jobs, dimensions: int, key: Key, most: float = inf) -> tupl
             return inf, ()
         while events and events[0][0] == end:
             _, chunk = heappop(events)
-            busy[jobs[chunk][place[chunk]].phase.dimension] = False
-            place[chunk] += 1
-            if place[chunk] < len(jobs[chunk]):
+            busy[jobs[chunk][phase_of[chunk]].phase.dimension] = False
+            phase_of[chunk] += 1
+            if phase_of[chunk] < len(jobs[chunk]):
                 join(chunk)
         for dimension in range(dimensions):
             start(dimension, end)
@@ -67,18 +67,18 @@ def dispatched(jobs: Jobs, dimensions: int, key: Key, most: float = inf) -> tupl
 
 def finished(jobs: Jobs, sequences: Sequence[Sequence[int]]) -> int:
     """When all is done in given sequences, each operation as early as may be."""
-    place, came = [0] * len(jobs), [0] * len(jobs)
+    phase_of, came = [0] * len(jobs), [0] * len(jobs)
     free, served = [0] * len(sequences), [0] * len(sequences)
     left = sum(map(len, sequences))
     while left:
         for dimension, sequence in enumerate(sequences):
             while served[dimension] < len(sequence):
                 chunk = sequence[served[dimension]]
-                operation = jobs[chunk][place[chunk]]
+                operation = jobs[chunk][phase_of[chunk]]
                 if operation.phase.dimension != dimension:
                     break
                 came[chunk] = free[dimension] = max(free[dimension], came[chunk]) + operation.duration
-                place[chunk] += 1
+                phase_of[chunk] += 1
                 served[dimension] += 1
                 left -= 1
     return max(free)
@@ -86,20 +86,20 @@ def finished(jobs: Jobs, sequences: Sequence[Sequence[int]]) -> int:
 
 def rules_of(jobs: Jobs) -> list[Key]:
     """Simple rules: by what is left of a chunk, how long a phase is, how far out it is, and the first come."""
-    tails = [[sum(one.duration for one in job[place:]) for place in range(len(job) + 1)] for job in jobs]
+    tails = [[sum(operation.duration for operation in job[phase:]) for phase in range(len(job) + 1)] for job in jobs]
     middle = (len(jobs[0]) - 1) / 2.0
     return [
-        lambda chunk, place: -float(place),
-        lambda chunk, place: float(place),
-        lambda chunk, place: float(tails[chunk][place]),
-        lambda chunk, place: -float(tails[chunk][place]),
-        lambda chunk, place: -float(tails[chunk][place + 1]),
-        lambda chunk, place: float(jobs[chunk][place].duration),
-        lambda chunk, place: -float(jobs[chunk][place].duration),
-        lambda chunk, place: abs(place - middle),
-        lambda chunk, place: -abs(place - middle),
-        lambda chunk, place: float(chunk),
-        lambda chunk, place: place + (len(jobs[0]) if place in (0, len(jobs[0]) - 1) else 0.0),
+        lambda chunk, phase: -float(phase),
+        lambda chunk, phase: float(phase),
+        lambda chunk, phase: float(tails[chunk][phase]),
+        lambda chunk, phase: -float(tails[chunk][phase]),
+        lambda chunk, phase: -float(tails[chunk][phase + 1]),
+        lambda chunk, phase: float(jobs[chunk][phase].duration),
+        lambda chunk, phase: -float(jobs[chunk][phase].duration),
+        lambda chunk, phase: abs(phase - middle),
+        lambda chunk, phase: -abs(phase - middle),
+        lambda chunk, phase: float(chunk),
+        lambda chunk, phase: phase + (len(jobs[0]) if phase in (0, len(jobs[0]) - 1) else 0.0),
     ]
 
 
@@ -108,24 +108,24 @@ def rules_of(jobs: Jobs) -> list[Key]:
 _SCALE, _FEW = 1 << 30, 12
 
 
-def weights_of(asked: Asked) -> tuple[tuple[int, ...], ...]:
+def weights_of(problem: Asked) -> tuple[tuple[int, ...], ...]:
     """For each set of dimensions to begin with the weights that bound best; none where choices are few enough to be looked at."""
-    if asked.few:
+    if problem.few:
         return ()
-    return tuple(_weights(asked, tuple(of_beginning(asked, begun)))[0] for begun in beginnings(asked))
+    return tuple(_weights(problem, tuple(of_beginning(problem, begun)))[0] for begun in beginnings(problem))
 
 
 @lru_cache(maxsize=256)
-def _weights(asked: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list[float]]:
+def _weights(problem: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list[float]]:
     """Weights of dimensions, and shares of orders: the least time T with  sum of shares * loads + around <= T,  and its prices."""
-    loads = asked.loads[list(rows)].astype(float) * asked.chunks
-    around = (asked.heads[list(rows)].min(axis=0) + asked.tails[list(rows)].min(axis=0)).astype(float)
+    loads = problem.loads[list(rows)].astype(float) * problem.chunks
+    around = (problem.heads[list(rows)].min(axis=0) + problem.tails[list(rows)].min(axis=0)).astype(float)
     count, size = len(rows), float(loads.max() + around.max())
     program = Program(
         (),
         (*([0.0] * count), 1.0),
-        (*((*(float(one) for one in column / size), -1.0) for column in loads.T), (*([-1.0] * count), 0.0)),
-        (*(float(-one / size) for one in around), -1.0),
+        (*((*(float(load) for load in column / size), -1.0) for column in loads.T), (*([-1.0] * count), 0.0)),
+        (*(float(-time / size) for time in around), -1.0),
         (0.0,) * (count + 1),
         (2.0,) * count + (10.0,),
     )
@@ -135,23 +135,23 @@ def _weights(asked: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list
     return (weights if any(weights) else (1,) * len(around)), [share / total for share in solved.point[:count]]
 
 
-def promising(asked: Asked) -> Whole:
+def promising(problem: Asked) -> Whole:
     """Numbers of chunks by order with the least bounds, the least first."""
-    if asked.few:
-        every = compositions(asked.chunks, len(asked.orders))
-        times = times_of(asked, every)
+    if problem.few:
+        every = compositions(problem.chunks, len(problem.orders))
+        times = times_of(problem, every)
         return every[np.argsort(times, kind="stable")[:_FEW]]
-    found = [_rounded(asked, rows) for begun in beginnings(asked) if (rows := of_beginning(asked, begun))]
+    found = [_rounded(problem, rows) for begun in beginnings(problem) if (rows := of_beginning(problem, begun))]
     every = np.unique(np.array(found), axis=0)
-    return every[np.argsort(times_of(asked, every), kind="stable")[:_FEW]]
+    return every[np.argsort(times_of(problem, every), kind="stable")[:_FEW]]
 
 
-def _rounded(asked: Asked, rows: list[int]) -> list[int]:
+def _rounded(problem: Asked, rows: list[int]) -> list[int]:
     """Whole numbers near the shares that bound best, bettered by moving a chunk from one order to another."""
-    shares = np.zeros(len(asked.orders))
-    shares[rows] = _weights(asked, tuple(rows))[1]
-    counts = np.floor(shares * asked.chunks).astype(np.int64)
-    for row in np.argsort(counts - shares * asked.chunks, kind="stable")[: asked.chunks - int(counts.sum())]:
+    shares = np.zeros(len(problem.orders))
+    shares[rows] = _weights(problem, tuple(rows))[1]
+    counts = np.floor(shares * problem.chunks).astype(np.int64)
+    for row in np.argsort(counts - shares * problem.chunks, kind="stable")[: problem.chunks - int(counts.sum())]:
         counts[row] += 1
     while True:
         moves = [counts]
@@ -161,9 +161,9 @@ def _rounded(asked: Asked, rows: list[int]) -> list[int]:
                     moves.append(counts.copy())
                     moves[-1][less] -= 1
                     moves[-1][more] += 1
-        best = moves[int(times_of(asked, np.array(moves)).argmin())]
+        best = moves[int(times_of(problem, np.array(moves)).argmin())]
         if best is counts:
-            return [int(one) for one in counts]
+            return [int(count) for count in counts]
         counts = best
 
 
@@ -201,18 +201,18 @@ class Walk:
         key = rules_of(jobs)[rule]
         if self._take(rows, key):
             places = range(len(jobs[0]))
-            self.keys = {(chunk, place): key(chunk, place) for chunk in range(len(jobs)) for place in places}
+            self.keys = {(chunk, phase): key(chunk, phase) for chunk in range(len(jobs)) for phase in places}
 
     def step(self) -> None:
         """The keys of the best with a few of them exchanged, or two chunks of different orders exchanged."""
         keys, rows = dict(self.keys), list(self.order)
         some = self.random.sample(sorted(keys), min(len(keys), self.random.choice((1, 2, 4, 8))))
         values = sorted(keys.values())
-        for one in some:
-            keys[one] = self.random.choice(values) + self.random.uniform(-0.01, 0.01) * (values[-1] - values[0] + 1.0)
+        for key in some:
+            keys[key] = self.random.choice(values) + self.random.uniform(-0.01, 0.01) * (values[-1] - values[0] + 1.0)
         if self.random.random() < 0.3:
             rows[self.random.randrange(len(rows))] = self.random.randrange(len(self.asked.orders))
-        if self._take(tuple(rows), lambda chunk, place: keys[chunk, place]):
+        if self._take(tuple(rows), lambda chunk, phase: keys[chunk, phase]):
             self.keys = keys
 
     def _take(self, rows: tuple[int, ...], key: Key) -> bool:
@@ -229,7 +229,7 @@ class Walk:
 def _arranged(counts: Whole) -> Iterator[tuple[int, ...]]:
     """Chunks by the places of their orders: spread evenly, in blocks, and in blocks the other way round."""
     places = [(row, number) for row, count in enumerate(counts.tolist()) for number in range(count)]
-    yield tuple(row for row, _ in sorted(places, key=lambda one: (one[1] + 0.5) / counts[one[0]]))
+    yield tuple(row for row, _ in sorted(places, key=lambda pair: (pair[1] + 0.5) / counts[pair[0]]))
     if np.count_nonzero(counts) > 1:
         yield tuple(row for row, _ in places)
         yield tuple(row for row, _ in reversed(places))
@@ -246,7 +246,7 @@ def baselines_of(question: CollectiveQuestion) -> tuple[Baseline[Chunks], ...]:
 def best(question: CollectiveQuestion, rule: str) -> Chunks:
     """The number of chunks that suits a rule best."""
     found = [as_run(question, option, RULES[rule](question, option)) for option in question.options]
-    return min(found, key=lambda one: one[0])[1]
+    return min(found, key=lambda run: run[0])[1]
 
 
 def natural(question: CollectiveQuestion, option: int) -> list[Chunk]:
@@ -257,10 +257,10 @@ def natural(question: CollectiveQuestion, option: int) -> list[Chunk]:
 def themis(question: CollectiveQuestion, option: int) -> list[Chunk]:
     """By the bandwidth that an NPU really drives; chunks that do not divide stay as large as the others."""
     dimensions = question.network.dimensions
-    driven = [one.driven for one in dimensions]
+    driven = [dimension.driven for dimension in dimensions]
     chunks = themis_chunks(question.collective, question.size, option, dimensions, driven)
     sizes = chunk_sizes(question.size, option)
-    return [Chunk(size, one.order) for size, one in zip(sizes, chunks, strict=True)]
+    return [Chunk(size, chunk.order) for size, chunk in zip(sizes, chunks, strict=True)]
 
 
 RULES = {"natural order": natural, "Themis": themis}
@@ -271,8 +271,8 @@ def as_run(question: CollectiveQuestion, option: int, chunks: Sequence[Chunk]) -
     jobs = jobs_of(chunks, question.collective, question.network, "two_way")
     runs = sorted(run_shop(jobs), key=lambda run: run.start)
     places = range(len(question.network.dimensions))
-    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.phase].phase.dimension == place) for place in places)
-    return max(run.end for run in runs), Chunks(option, tuple(one.order for one in chunks), sequences)
+    sequences = tuple(tuple(run.chunk for run in runs if jobs[run.chunk][run.phase].phase.dimension == dimension) for dimension in places)
+    return max(run.end for run in runs), Chunks(option, tuple(chunk.order for chunk in chunks), sequences)
 
 
 # Who orders chunks: a search that ends at its bound or when its time is over, and the rules of the simulator.
@@ -306,9 +306,9 @@ def _search(question: CollectiveQuestion, limits: Limits, watch: Watch, engine: 
     solved = engine == "auto" and run.value > run.bound and run.schedules(deadline)
     if engine == "search":
         run.exchanges(deadline)
-    told = run.reported_bound if solved else run.bound
-    proof = UnverifiedBound("cpsat") if told > run.bound and told == run.value else run.proof
-    bound = told if isinstance(proof, UnverifiedBound) else run.bound
+    reported = run.reported_bound if solved else run.bound
+    proof = UnverifiedBound("cpsat") if reported > run.bound and reported == run.value else run.proof
+    bound = reported if isinstance(proof, UnverifiedBound) else run.bound
     stopped = "time limit" if run.value > bound and monotonic() >= deadline else "complete"
     late = question.deadline is not None and run.value > question.deadline
     return SearchOutcome(
@@ -346,58 +346,58 @@ class _Run:
 
     def open(self) -> list[int]:
         """Numbers of chunks that may hold something better, the least bound first."""
-        places = sorted(range(len(self.walks)), key=lambda place: self.bounds[place])
-        return [place for place in places if max(self.bounds[place], self.tells[place]) < self.value]
+        places = sorted(range(len(self.walks)), key=lambda number: self.bounds[number])
+        return [number for number in places if max(self.bounds[number], self.tells[number]) < self.value]
 
-    def tell(self, words: str) -> None:
+    def tell(self, message: str) -> None:
         answer = self.best
-        self.watch(Progress(words, None if self.value == inf else self.value, self.bound, lambda: answer))
+        self.watch(Progress(message, None if self.value == inf else self.value, self.bound, lambda: answer))
 
     def rules(self, deadline: float) -> None:
-        for place in self.open():
-            if self.bounds[place] < self.value and (self.best is None or monotonic() < deadline):
-                self.walks[place].rules(self.bounds[place], deadline)
-                self.tell(f"{self.walks[place].option} chunks")
+        for number in self.open():
+            if self.bounds[number] < self.value and (self.best is None or monotonic() < deadline):
+                self.walks[number].rules(self.bounds[number], deadline)
+                self.tell(f"{self.walks[number].option} chunks")
 
     def schedules(self, deadline: float) -> bool:
         """Whether CP-SAT was asked about any: about each in turn, each time for twice as long and with another seed, until time is over.
 
         What threads come by differs from run to run, so that one long run may miss what a second one finds at once."""
-        asked, turn = False, 0
-        while monotonic() < deadline and (left := [place for place in self.open() if self.walks[place].asked.chunks <= _MOST_SCHEDULED]):
-            for place in left:
+        was_called, turn = False, 0
+        while monotonic() < deadline and (left := [number for number in self.open() if self.walks[number].asked.chunks <= _MOST_SCHEDULED]):
+            for number in left:
                 seconds = min(deadline - monotonic(), _FIRST_TURN * 2.0**turn)
-                if seconds > 0.0 and place in self.open():
-                    asked = True
-                    self.schedule(place, seconds, self.limits.seed + turn)
+                if seconds > 0.0 and number in self.open():
+                    was_called = True
+                    self.schedule(number, seconds, self.limits.seed + turn)
             turn += 1
-        return asked
+        return was_called
 
-    def schedule(self, place: int, seconds: float, seed: int) -> None:
+    def schedule(self, number: int, seconds: float, seed: int) -> None:
         """CP-SAT on one number of chunks."""
-        walk = self.walks[place]
-        ways = tuple(tuple((one.phase.dimension, one.duration) for one in job) for job in walk.asked.operations)
-        shop = Shop(walk.asked.chunks, ways, self.bounds[place], int(min(walk.value, self.value)))
+        walk = self.walks[number]
+        ways = tuple(tuple((operation.phase.dimension, operation.duration) for operation in job) for job in walk.asked.operations)
+        shop = Shop(walk.asked.chunks, ways, self.bounds[number], int(min(walk.value, self.value)))
         found = scheduled(shop, seconds, max(self.limits.workers, _WORKERS), seed)
-        self.tells[place] = max(self.tells[place], found.bound)
+        self.tells[number] = max(self.tells[number], found.bound)
         if found.ways:
             walk.take_schedule(found.ways, found.sequences(shop))
         self.tell(f"schedules of {walk.option} chunks")
 
     def exchanges(self, deadline: float) -> None:
         while (left := self.open()) and monotonic() < deadline:
-            for place in left:
-                self.walks[place].step()
+            for number in left:
+                self.walks[number].step()
             self.tell("exchanges")
 
 
 def _begun(question: CollectiveQuestion, limits: Limits, watch: Watch) -> _Run:
     """The bounds of every number of chunks."""
     options = question.options
-    asked = [asked_of(question, option) for option in options]
-    weights = tuple(weights_of(one) for one in asked)
-    bounds = [least_time(one, own) for one, own in zip(asked, weights, strict=True)]
-    walks = [Walk(one, option, Random(limits.seed)) for one, option in zip(asked, options, strict=True)]
+    problems = [asked_of(question, option) for option in options]
+    weights = tuple(weights_of(problem) for problem in problems)
+    bounds = [least_time(problem, own) for problem, own in zip(problems, weights, strict=True)]
+    walks = [Walk(problem, option, Random(limits.seed)) for problem, option in zip(problems, options, strict=True)]
     return _Run(walks, bounds, Weighed("loads of dimensions", weights), limits, watch, [0] * len(options))
 
 

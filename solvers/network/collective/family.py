@@ -63,12 +63,14 @@ def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:
         raise ValueError(f"each of {len(sizes)} chunks passes each of {count} dimensions")
     chunks = [Chunk(size, order) for size, order in zip(sizes, answer.orders, strict=True)]
     jobs = jobs_of(chunks, question.collective, question.network, "two_way")
-    asked = [Counter(chunk for chunk, job in enumerate(jobs) for one in job if one.phase.dimension == place) for place in range(count)]
-    if [Counter(sequence) for sequence in answer.sequences] != asked:
+    expected = [
+        Counter(chunk for chunk, job in enumerate(jobs) for phase in job if phase.phase.dimension == level) for level in range(count)
+    ]
+    if [Counter(sequence) for sequence in answer.sequences] != expected:
         raise ValueError("a sequence names each chunk as often as it comes to the dimension")
     runs = _run(jobs, answer)
     value = max(run.end for run in runs)
-    busy = tuple(sum(run.end - run.start for run in runs if run.dimension == place) for place in range(count))
+    busy = tuple(sum(run.end - run.start for run in runs if run.dimension == level) for level in range(count))
     fifo = time_collective(chunks, question.collective, question.network, "two_way").time
     late = question.deadline is not None and value > question.deadline
     violations = (f"it takes {value:,} ns, the deadline is {question.deadline:,} ns",) if late else ()
@@ -77,21 +79,21 @@ def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:
 
 def _run(jobs: list[list[Operation]], answer: Chunks) -> list[Ran]:
     """Every phase as soon as its chunk and its dimension are free, in the sequences; a ValueError where all wait for each other."""
-    place, free, came, served = [0] * len(jobs), [0] * len(answer.sequences), [0] * len(jobs), [0] * len(answer.sequences)
+    phase_of, free, came, served = [0] * len(jobs), [0] * len(answer.sequences), [0] * len(jobs), [0] * len(answer.sequences)
     runs, going = list[Ran](), True
     while going:
         going = False
         for dimension, sequence in enumerate(answer.sequences):
             while served[dimension] < len(sequence):
                 chunk = sequence[served[dimension]]
-                operation = jobs[chunk][place[chunk]]
+                operation = jobs[chunk][phase_of[chunk]]
                 if operation.phase.dimension != dimension:
                     break
                 start = max(free[dimension], came[chunk])
                 end = start + operation.duration
                 runs.append(Ran(chunk, dimension, operation.phase.collective, operation.phase.bytes, start, end))
                 free[dimension] = came[chunk] = end
-                place[chunk] += 1
+                phase_of[chunk] += 1
                 served[dimension] += 1
                 going = True
     if any(number < len(sequence) for number, sequence in zip(served, answer.sequences, strict=True)):

@@ -27,17 +27,17 @@ def filled(question: SynthesisQuestion, random: Random) -> Sends:
     places = list(range(len(question.links)))
     while len(has) < len(question.origins) * question.npus:
         random.shuffle(places)
-        for place in places:
-            link = question.links[place]
+        for number in places:
+            link = question.links[number]
             useful = [
                 chunk
                 for chunk in range(len(question.origins))
                 if has.get((chunk, link.sender), step + 1) <= step and (chunk, link.receiver) not in has
             ]
-            if free[place] <= step and useful:
+            if free[number] <= step and useful:
                 chunk = random.choice(useful)
-                free[place] = has[chunk, link.receiver] = step + link.steps
-                sends.append((chunk, place, step))
+                free[number] = has[chunk, link.receiver] = step + link.steps
+                sends.append((chunk, number, step))
         step += 1
     return in_order(sends)
 
@@ -47,7 +47,7 @@ def ring(question: SynthesisQuestion) -> Sends | None:
     way = next(_rings(question), None)
     if way is None:
         return None
-    after = {question.links[place].sender: place for place in way}
+    after = {question.links[number].sender: number for number in way}
     waits = dict.fromkeys(way, 0)
     sends = []
     coming = [(0, chunk, origin) for chunk, origin in enumerate(question.origins)]
@@ -66,7 +66,7 @@ def ring(question: SynthesisQuestion) -> Sends | None:
 
 def _rings(question: SynthesisQuestion) -> Iterator[tuple[int, ...]]:
     """Links that go once through all NPUs and back, if need be after looking at 40,320 orders."""
-    place_of = {(link.sender, link.receiver): place for place, link in enumerate(question.links)}
+    place_of = {(link.sender, link.receiver): number for number, link in enumerate(question.links)}
     for rest in permutations(range(1, question.npus)):
         order = (0, *rest, 0)
         pairs = list(pairwise(order))
@@ -140,9 +140,9 @@ class _Run:
             return False
         return True
 
-    def tell(self, watch: Watch, words: str) -> None:
+    def tell(self, watch: Watch, message: str) -> None:
         best = self.best
-        watch(Progress(words, self.value, self.bound, lambda: best))
+        watch(Progress(message, self.value, self.bound, lambda: best))
 
 
 def tacos(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Sends]:

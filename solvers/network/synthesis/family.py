@@ -44,26 +44,26 @@ def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
     """Steps until everybody has everything; a ValueError in words where the answer is none of the question."""
     has = dict.fromkeys(enumerate(question.origins), 0)
     free, busy = [0] * len(question.links), [0] * len(question.links)
-    for chunk, place, step in answer.sends:
-        if not (0 <= chunk < len(question.origins) and 0 <= place < len(question.links) and step >= 0):
+    for chunk, number, step in answer.sends:
+        if not (0 <= chunk < len(question.origins) and 0 <= number < len(question.links) and step >= 0):
             raise ValueError("a send names a chunk and a link of the question, and a step from 0")
     if list(answer.sends) != sorted(answer.sends, key=lambda send: (send[2], send[1])):
         raise ValueError("sends stand by their steps, and those of a step by their links")
-    for chunk, place, step in answer.sends:
-        link = question.links[place]
+    for chunk, number, step in answer.sends:
+        link = question.links[number]
         if has.get((chunk, link.sender), step + 1) > step:
             raise ValueError(f"NPU {link.sender} sends chunk {chunk} at step {step} and has not got it")
         if (chunk, link.receiver) in has:
             raise ValueError(f"NPU {link.receiver} receives chunk {chunk} twice")
-        if free[place] > step:
+        if free[number] > step:
             raise ValueError(
-                f"the link from {link.sender} to {link.receiver} holds a chunk until step {free[place]}, and is sent one at {step}"
+                f"the link from {link.sender} to {link.receiver} holds a chunk until step {free[number]}, and is sent one at {step}"
             )
-        free[place] = has[chunk, link.receiver] = step + link.steps
-        busy[place] += link.steps
+        free[number] = has[chunk, link.receiver] = step + link.steps
+        busy[number] += link.steps
     if len(has) < len(question.origins) * question.npus:
         raise ValueError("every NPU needs every chunk")
-    received = tuple(max(at for (_, one), at in has.items() if one == npu) for npu in range(question.npus))
+    received = tuple(max(at for (_, receiver), at in has.items() if receiver == npu) for npu in range(question.npus))
     value, deadline = max(received), question.file.deadline
     late = deadline is not None and value > deadline
     violations = (f"it takes {value} steps, the deadline is {deadline}",) if late else ()
@@ -82,12 +82,12 @@ def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> 
     if not isinstance(saved.proof, RecomputableBound) or saved.proof.by != "cuts":
         return Proved((), ("proof: bounds on sends are shown by cuts",))
     shown, deadline = least_steps(question), question.file.deadline
-    words = f"cuts around all {2**question.npus - 1} sets of NPUs were counted anew"
+    method = f"cuts around all {2**question.npus - 1} sets of NPUs were counted anew"
     if saved.bound is None:
         fault = f"bound: cuts show no more than {shown} steps, the result says that nothing is possible"
-        return Proved((words,), () if deadline is not None and shown > deadline else (fault,))
+        return Proved((method,), () if deadline is not None and shown > deadline else (fault,))
     fault = f"bound: cuts show no more than {shown} steps, the result says that none is below {saved.bound!r}"
-    return Proved((words,), () if saved.bound <= shown and saved.bound < inf else (fault,))
+    return Proved((method,), () if saved.bound <= shown and saved.bound < inf else (fault,))
 
 
 # Sends over links as a family of questions: what is asked again, who answers, who judges, what proves.

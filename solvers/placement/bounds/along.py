@@ -49,19 +49,19 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, 
     figures, cpus = _figures(question, blocks, greatest), question.cpus
     most = alone(blocks, figures)
     own = [_either(work, cpu, cpus) if runs else 0 for work, cpu, runs in _rows(figures)]
-    block = max(range(len(blocks)), key=lambda one: own[one])
-    best, network, asked = own[block], None, 0
-    for one in sorted(range(len(blocks)), key=lambda one: -most[one]):
-        if asked == _CUTS or monotonic() >= deadline:
+    block = max(range(len(blocks)), key=lambda number: own[number])
+    best, network, solved = own[block], None, 0
+    for other in sorted(range(len(blocks)), key=lambda number: -most[number]):
+        if solved == _CUTS or monotonic() >= deadline:
             break
-        if min(most[one], figures.cpu[one] if cpus and figures.supported[one] else most[one]) <= best:
+        if min(most[other], figures.cpu[other] if cpus and figures.supported[other] else most[other]) <= best:
             continue
-        if figures.supported[one] and most[one] > figures.accelerator[one]:
+        if figures.supported[other] and most[other] > figures.accelerator[other]:
             network = network_of(_edges(blocks, figures)) if network is None else network
-            asked += 1
-        found = _least_load(blocks, figures, one, cpus, network)
+            solved += 1
+        found = _least_load(blocks, figures, other, cpus, network)
         if found > best:
-            best, block = found, one
+            best, block = found, other
     return Held(min(greatest, real(best, figures.quantum)), block)
 
 
@@ -172,7 +172,7 @@ def _order(nets: Sequence[Pins], nets_of: list[list[int]], start: int) -> tuple[
         return fresh - sum(left[net] == 1 for net in nets_of[block]), fresh - len(nets_of[block]), block
 
     while len(order) < len(nets_of):
-        block = min(near, key=score) if near else next(one for one in following if not done[one])
+        block = min(near, key=score) if near else next(other for other in following if not done[other])
         opened += score(block)[0]
         order.append(block)
         done[block] = True
@@ -202,18 +202,18 @@ def _sweep(nets: Sequence[Pins], nets_of: list[list[int]], order: list[int], fig
     return Sweep(tuple(steps), width)
 
 
-def put(held: Whole, device: int, step: Step, accelerators: int) -> tuple[Whole, Whole]:
+def put(nets: Whole, device: int, step: Step, accelerators: int) -> tuple[Whole, Whole]:
     """What each accelerator pays once the block is on the device, and which nets devices hold then. A row for each device."""
-    paid, bits = np.zeros((accelerators, held.shape[1]), np.int64), 0
+    paid, bits = np.zeros((accelerators, nets.shape[1]), np.int64), 0
     for cost, bit in step.nets:
-        here = (held >> bit) & 1
+        here = (nets >> bit) & 1
         count = here.sum(axis=0)
         fresh = (here[device] == 0) & (count > 0)
         if device < accelerators:
             paid[device] += cost * fresh
         paid += here[:accelerators] * (cost * (fresh & (count == 1)))
         bits |= 1 << bit
-    after = held & ~step.closed
+    after = nets & ~step.closed
     after[device] |= bits & ~step.closed
     return paid, after
 
@@ -290,12 +290,12 @@ def course_for(blocks: Blocks, figures: Figures, machine: Machine, most: int, de
     rate = max((work / cpu for work, cpu in zip(figures.accelerator, figures.cpu, strict=True) if cpu), default=0.0)
     course = Course(figures, sweeps[0], machine.accelerators, machine.cpus, most, (), ())
     tried = dict.fromkeys(ceil(SCALE * share * rate) for share in _MULTIPLIERS) if machine.cpus else (0,)
-    course = replace(course, multipliers=tuple(one for one in tried if _most_energy(course, one) < _OVERFLOW))
+    course = replace(course, multipliers=tuple(multiplier for multiplier in tried if _most_energy(course, multiplier) < _OVERFLOW))
     if not course.multipliers:
         return None
     found = [_with_tables(replace(course, sweep=sweep), deadline, states) for sweep in sweeps]
-    ready = [one for one in found if one is not None and monotonic() < deadline]  # not one where there was no time for both
-    return min(ready, key=lambda one: max(len(table.signature) for table in one.tables), default=None)
+    ready = [course for course in found if course is not None and monotonic() < deadline]  # not one where there was no time for both
+    return min(ready, key=lambda course: max(len(table.signature) for table in course.tables), default=None)
 
 
 def _most_energy(course: Course, multiplier: int) -> int:
@@ -312,24 +312,24 @@ def _with_tables(course: Course, deadline: float, states: int) -> Course | None:
         return None
     course = replace(course, tables=tables)
     tops = least_limits(course)
-    kept = sorted(range(len(tops)), key=lambda number: -tops[number])[:_KEPT]
-    tables = tuple(Table(table.signature, tuple(table.to_come[number] for number in kept)) for table in tables)
-    return replace(course, multipliers=tuple(course.multipliers[number] for number in kept), tables=tables)
+    best = sorted(range(len(tops)), key=lambda number: -tops[number])[:_KEPT]
+    tables = tuple(Table(table.signature, tuple(table.to_come[number] for number in best)) for table in tables)
+    return replace(course, multipliers=tuple(course.multipliers[number] for number in best), tables=tables)
 
 
 def _tables(course: Course, deadline: float, states: int) -> tuple[Table, ...] | None:
     """All states without loads, forward, and the least energies to come, backward; None where they are too many."""
-    held = np.zeros((course.devices, 1), np.int64)
-    signatures, ways = [signature_of(held, course)], list[list[tuple[Whole, Whole, tuple[Whole, ...]]]]()
+    nets = np.zeros((course.devices, 1), np.int64)
+    signatures, ways = [signature_of(nets, course)], list[list[tuple[Whole, Whole, tuple[Whole, ...]]]]()
     for step in course.sweep.steps:
-        found = [(device, *put(held, device, step, course.accelerators)) for device in devices(course, step)]
+        found = [(device, *put(nets, device, step, course.accelerators)) for device in devices(course, step)]
         signs = [signature_of(_renamed(after, course), course) for _, _, after in found]
         every, first = np.unique(np.concatenate(signs), return_index=True)
         states -= len(every)
         if len(every) > _SIGNATURES or states < 0 or monotonic() >= deadline:
             return None
-        held = np.concatenate([_renamed(after, course) for _, _, after in found], axis=1)[:, first]
-        costs = [tuple(_energy(course, step, device, paid, one) for one in course.multipliers) for device, paid, _ in found]
+        nets = np.concatenate([_renamed(after, course) for _, _, after in found], axis=1)[:, first]
+        costs = [tuple(_energy(course, step, device, paid, multiplier) for multiplier in course.multipliers) for device, paid, _ in found]
         rows = np.arange(len(signatures[-1]))
         ways.append([(rows, np.searchsorted(every, sign), cost) for sign, cost in zip(signs, costs, strict=True)])
         signatures.append(every)
@@ -357,8 +357,8 @@ def least_limits(course: Course) -> list[int]:
     """The least T for which the energy of nothing placed is within what T allows, for each multiplier."""
     total = SCALE * sum(work_of(course, block) for block in range(len(course.figures.accelerator)))
     return [
-        -(-(total + int(energy[0])) // (SCALE * course.accelerators + one * course.cpus))
-        for one, energy in zip(course.multipliers, course.tables[0].to_come, strict=True)
+        -(-(total + int(energy[0])) // (SCALE * course.accelerators + multiplier * course.cpus))
+        for multiplier, energy in zip(course.multipliers, course.tables[0].to_come, strict=True)
     ]
 
 
@@ -366,32 +366,32 @@ def devices(course: Course, step: Step) -> list[int]:
     return list(devices_for(step.block, course.figures, course.accelerators, course.cpus, course.limit))
 
 
-def _renamed(held: Whole, course: Course) -> Whole:
+def _renamed(nets: Whole, course: Course) -> Whole:
     """Accelerators in the order of the nets they hold."""
-    return _in_order(held, course.accelerators)
+    return _in_order(nets, course.accelerators)
 
 
-def rename_with(held: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
+def rename_with(nets: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
     """The same, and of those that hold equal nets in the order of their loads."""
-    held, load, own = held.copy(), load.copy(), slice(course.accelerators)
-    both = _in_order((held[own] << LOAD) | load[own], course.accelerators)
-    held[own], load[own] = both >> LOAD, both & ((1 << LOAD) - 1)
-    return held, load
+    nets, load, own = nets.copy(), load.copy(), slice(course.accelerators)
+    both = _in_order((nets[own] << LOAD) | load[own], course.accelerators)
+    nets[own], load[own] = both >> LOAD, both & ((1 << LOAD) - 1)
+    return nets, load
 
 
 def _in_order(rows: Whole, count: int) -> Whole:
     """Each column's first figures in rising order, by comparing neighbours: they are few, and columns are many."""
     rows = rows.copy()
     for start in (turn % 2 for turn in range(count)):
-        for one in range(start, count - 1, 2):
-            rows[one], rows[one + 1] = np.minimum(rows[one], rows[one + 1]), np.maximum(rows[one], rows[one + 1])
+        for row in range(start, count - 1, 2):
+            rows[row], rows[row + 1] = np.minimum(rows[row], rows[row + 1]), np.maximum(rows[row], rows[row + 1])
     return rows
 
 
-def signature_of(held: Whole, course: Course) -> Whole:
+def signature_of(nets: Whole, course: Course) -> Whole:
     """One number for the nets that all devices hold."""
-    found = np.zeros(held.shape[1], np.int64)
-    for row in held:
+    found = np.zeros(nets.shape[1], np.int64)
+    for row in nets:
         found = (found << course.sweep.width) | row
     return found
 
@@ -454,28 +454,28 @@ def next_round(course: Course, before: Round, digits: int, deadline: float, most
     """With the limit for a bound where nothing is left; None where time ran out or states are too many, or more than so many."""
     nothing, none = np.zeros((course.devices, 1), np.int64), np.zeros(1, np.int32)
     states, ways, goes = States(nothing, nothing, none, none), list[Column](), list[Column]()
-    left, kept = sum(work_of(course, step.block) for step in course.sweep.steps), 0
+    left, count = sum(work_of(course, step.block) for step in course.sweep.steps), 0
     with ThreadPoolExecutor(_THREADS) as threads:
         for step, table, guide in zip(course.sweep.steps, course.tables[1:], before.goes, strict=True):
-            if len(states) > _MOST or kept > min(_MOST_KEPT, most) or monotonic() >= deadline:
+            if len(states) > _MOST or count > min(_MOST_KEPT, most) or monotonic() >= deadline:
                 return None
             left -= work_of(course, step.block)
-            place = partial(_placed, course, step, states=states, table=table, left=left, guide=guide)
-            found = _together(list(threads.map(place, devices(course, step))))
+            place_on = partial(_placed, course, step, states=states, table=table, left=left, guide=guide)
+            found = _together(list(threads.map(place_on, devices(course, step))))
             if not len(found):
-                return Round(course.limit, np.zeros(0, np.int64), states=kept)
+                return Round(course.limit, np.zeros(0, np.int64), states=count)
             after, place_of = _in_cells(course, found, digits)
             goes.append(np.full((len(states), course.devices), -1, np.int32))
             goes[-1].ravel()[found.whence] = place_of
             ways.append(after.whence)
-            states, kept = after, kept + len(after)
-    if kept > most:
+            states, count = after, count + len(after)
+    if count > most:
         return None
     load = states.load.copy()
     if course.cpus:
         load[-1] //= course.cpus
     busiest = load.max(axis=0)
-    return Round(int(busiest.min()), np.argsort(busiest, kind="stable")[:_ENDS], tuple(ways), kept, _leading_on(goes))
+    return Round(int(busiest.min()), np.argsort(busiest, kind="stable")[:_ENDS], tuple(ways), count, _leading_on(goes))
 
 
 def _leading_on(goes: list[Column]) -> tuple[Column, ...]:
@@ -487,30 +487,30 @@ def _leading_on(goes: list[Column]) -> tuple[Column, ...]:
 
 
 def _together(parts: Sequence[States]) -> States:
-    held, load, whence, guide = zip(*((part.held, part.load, part.whence, part.guide) for part in parts), strict=True)
-    return States(np.concatenate(held, axis=1), np.concatenate(load, axis=1), np.concatenate(whence), np.concatenate(guide))
+    nets, load, whence, guide = zip(*((part.held, part.load, part.whence, part.guide) for part in parts), strict=True)
+    return States(np.concatenate(nets, axis=1), np.concatenate(load, axis=1), np.concatenate(whence), np.concatenate(guide))
 
 
 def _placed(course: Course, step: Step, device: int, states: States, table: Table, left: int, guide: Column) -> States:
     """The states with the block on this device that may become placements within the limit."""
     accelerators, leads = course.accelerators, guide[states.guide, device]
     origin = np.flatnonzero(leads >= 0)
-    paid, held = put(states.held[:, origin], device, step, accelerators)
+    paid, nets = put(states.held[:, origin], device, step, accelerators)
     load = states.load[:, origin]
     load[:accelerators] += paid
     load[device] += (course.figures.accelerator if device < accelerators else course.figures.cpu)[step.block]
     keep: Mask = np.logical_and.reduce(load[:accelerators] <= course.limit)
     if course.cpus:
         keep &= load[-1] <= course.cpus * course.limit
-    held, load = rename_with(held[:, keep], load[:, keep], course)
+    nets, load = rename_with(nets[:, keep], load[:, keep], course)
     origin = origin[keep]
-    found = States(held, load, (origin * course.devices + device).astype(np.int32), leads[origin])
-    place = np.searchsorted(table.signature, signature_of(held, course))
+    found = States(nets, load, (origin * course.devices + device).astype(np.int32), leads[origin])
+    index = np.searchsorted(table.signature, signature_of(nets, course))
     work = SCALE * (load[:accelerators].sum(axis=0) + left)
-    within = np.ones(len(place), bool)
-    for one, to_come in zip(course.multipliers, table.to_come, strict=True):
-        allowed = (SCALE * accelerators + one * course.cpus) * course.limit
-        within &= work + (one * load[-1] if course.cpus else 0) + to_come[place] <= allowed
+    within = np.ones(len(index), bool)
+    for multiplier, to_come in zip(course.multipliers, table.to_come, strict=True):
+        allowed = (SCALE * accelerators + multiplier * course.cpus) * course.limit
+        within &= work + (multiplier * load[-1] if course.cpus else 0) + to_come[index] <= allowed
     return found.at(np.flatnonzero(within))
 
 
@@ -533,10 +533,10 @@ def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Whol
         for step in range(1, min(_NEIGHBOURS + 1, len(order))):
             beaten = (signature[step:] == signature[:-step]) & (load[:, step:] >= load[:, :-step]).all(axis=0)
             better[step:][beaten] = np.flatnonzero(beaten)
-        better, kept = _last(better), np.flatnonzero(better == np.arange(len(order)))
-        place = np.empty(len(order), np.int64)
-        place[order] = np.searchsorted(kept, better)
-        place_of, states = place[place_of], states.at(order[kept])
+        better, representatives = _last(better), np.flatnonzero(better == np.arange(len(order)))
+        place_in_order = np.empty(len(order), np.int64)
+        place_in_order[order] = np.searchsorted(representatives, better)
+        place_of, states = place_in_order[place_of], states.at(order[representatives])
     return states, place_of
 
 
@@ -574,16 +574,16 @@ def replayed(sweep: Sweep, figures: Figures, machine: tuple[int, int], names: Se
     """The device of each block, of so many accelerators and CPUs, from the name that its device had when it was placed."""
     accelerators, cpus = machine
     called = np.arange(accelerators + (cpus > 0))
-    held, load = np.zeros((len(called), 1), np.int64), np.zeros((len(called), 1), np.int64)
+    nets, load = np.zeros((len(called), 1), np.int64), np.zeros((len(called), 1), np.int64)
     device = np.zeros(len(names), np.int64)
     for step, name in zip(sweep.steps, names, strict=True):
         device[step.block] = called[name]
-        paid, held = put(held, name, step, accelerators)
+        paid, nets = put(nets, name, step, accelerators)
         load[:accelerators] += paid
         load[name] += (figures.accelerator if name < accelerators else figures.cpu)[step.block]
         order = np.arange(len(called))
-        order[:accelerators] = np.argsort((held[:accelerators, 0] << _LOAD) | load[:accelerators, 0], kind="stable")
-        called, held, load = called[order], held[order], load[order]
+        order[:accelerators] = np.argsort((nets[:accelerators, 0] << _LOAD) | load[:accelerators, 0], kind="stable")
+        called, nets, load = called[order], nets[order], load[order]
     return _shared(device, accelerators, cpus, figures.cpu)
 
 
@@ -591,7 +591,7 @@ def _shared(device: Whole, accelerators: int, cpus: int, work: Sequence[int]) ->
     """The blocks of the one device that stands for all CPUs, the longest first, each on the CPU that has least to do."""
     idle = [(0, accelerators + number) for number in range(cpus)]
     heapify(idle)
-    for block in sorted(np.flatnonzero(device == accelerators).tolist(), key=lambda one: -work[one]) if cpus else ():
+    for block in sorted(np.flatnonzero(device == accelerators).tolist(), key=lambda other: -work[other]) if cpus else ():
         done, cpu = idle[0]
         device[block] = cpu
         heapreplace(idle, (done + work[block], cpu))
@@ -655,15 +655,15 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
     course = course_for(blocks, figures, machine, most, deadline, states)
     if course is None:
         return
-    quantum, began, best, digits, kept = course.figures.quantum, monotonic(), least, _COARSEST, course.states
+    quantum, began, best, digits, states_so_far = course.figures.quantum, monotonic(), least, _COARSEST, course.states
     found: Round | None = unguided(course)
     while found is not None:
         best = max(best, min(limit, real(found.bound, quantum)))
-        kept += found.states
-        yield Along(best, tuple(_placements(course, found, machine)[:, blocks.block_of]), kept)
+        states_so_far += found.states
+        yield Along(best, tuple(_placements(course, found, machine)[:, blocks.block_of]), states_so_far)
         if best >= limit or digits > course.finest or monotonic() + _LONGER * (monotonic() - began) > deadline:
             return
-        began, found, digits = monotonic(), next_round(course, found, digits, deadline, states - kept), digits + 1
+        began, found, digits = monotonic(), next_round(course, found, digits, deadline, states - states_so_far), digits + 1
 
 
 def _placements(course: Course, found: Round, machine: Machine) -> Whole:

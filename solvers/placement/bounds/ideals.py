@@ -143,12 +143,12 @@ def _traced(ideals: Ideals, least: Array, most: float, first_cpu: int) -> Whole:
         starts, (accelerator, on_cpu) = _stages_to(ideals, end, most, least)
         on = np.flatnonzero(np.maximum(least[starts, left - 1, cores], accelerator) <= value if left else np.empty(0, bool))
         if len(on):
-            left, place = left - 1, left - 1
+            left, placed_on = left - 1, left - 1
         else:
             on = np.flatnonzero(np.maximum(least[starts, left, cores - 1], on_cpu) <= value)
-            cores, place = cores - 1, first_cpu + cores - 1
+            cores, placed_on = cores - 1, first_cpu + cores - 1
         start = int(starts[on[0]])
-        device[ideals.inside[end] & ~ideals.inside[start]] = place
+        device[ideals.inside[end] & ~ideals.inside[start]] = placed_on
         end = start
     return device[ideals.unit_of]
 
@@ -192,15 +192,15 @@ def _filled(
     pins = inside.astype(np.float32) @ joined
     cut = (pins > 0.0) & (pins < joined.sum(axis=0))
 
-    def held(column: Array) -> Array:
+    def summed(column: Array) -> Array:
         return np.asarray(inside @ np.bincount(unit_of, column, count))
 
     return Ideals(
         bits=_text(inside),
-        work=held(work),
-        cpu=held(cpu),
-        size=held(_down(graph.size, digits)),
-        stranded=held(np.isinf(graph.accelerator_time).astype(np.float64)),
+        work=summed(work),
+        cpu=summed(cpu),
+        size=summed(_down(graph.size, digits)),
+        stranded=summed(np.isinf(graph.accelerator_time).astype(np.float64)),
         pins=pins,
         cut=cut,
         crossing=cut @ costs,
@@ -215,20 +215,20 @@ def _filled(
 
 def _units(colours: int, arcs: frozenset[tuple[int, int]], colour: Whole) -> tuple[Whole, list[int]]:
     """Colours that data join in a circle made one: the unit of each row, and what each unit needs before it."""
-    needed = [1 << place for place in range(colours)]
-    for one, other in arcs:
-        needed[other] |= 1 << one
+    needed = [1 << unit_index for unit_index in range(colours)]
+    for source, target in arcs:
+        needed[target] |= 1 << source
     for middle in range(colours):
-        held = needed[middle]
-        for place, mask in enumerate(needed):
+        reached = needed[middle]
+        for unit_index, mask in enumerate(needed):
             if mask >> middle & 1:
-                needed[place] = mask | held
+                needed[unit_index] = mask | reached
     numbers = {mask: number for number, mask in enumerate(dict.fromkeys(needed))}
     unit = [numbers[mask] for mask in needed]
     before = [0] * len(numbers)
-    for one, other in arcs:
-        before[unit[other]] |= (1 << unit[one]) * (unit[one] != unit[other])
-    return np.array([unit[one] for one in colour.tolist()], np.int64), before
+    for source, target in arcs:
+        before[unit[target]] |= (1 << unit[source]) * (unit[source] != unit[target])
+    return np.array([unit[row_colour] for row_colour in colour.tolist()], np.int64), before
 
 
 def _nets(question: PlacementQuestion, unit_of: Whole) -> dict[tuple[int, ...], list[int]]:

@@ -73,7 +73,7 @@ def priceable(blocks: Blocks, machine: Machine, greatest: float) -> Priceable | 
     blocks = contract(blocks, machine, greatest)
     figures = figures_of(blocks, machine.memory, greatest, _STEPS)
     walks = [walk for sweep in swept(blocks, figures) if sweep.width < 62 and (walk := walk_along(sweep, figures)) is not None]
-    walk = min(walks, key=lambda one: int(one.states[-1]), default=None)
+    walk = min(walks, key=lambda sweep: int(sweep.states[-1]), default=None)
     if walk is None:
         return None
     total = min(_ENTRIES // int(walk.states[-1]), _MOST)

@@ -90,21 +90,21 @@ def multiplier_bounds(blocks: Blocks, machine: Machine, limit: float, least: flo
     course = Course(ready, np.array(ready.figures.cpu, np.int64), work / work.sum(), none)
     prices: Array | None = course.best_prices
     while prices is not None and course.stale < _PATIENCE and monotonic() < deadline:
-        whole = np.rint(prices * (ready.total / prices.sum())).astype(np.int64)
-        found = in_time(ready, _bound_at(course, prices, whole))
+        quanta = np.rint(prices * (ready.total / prices.sum())).astype(np.int64)
+        found = in_time(ready, _bound_at(course, prices, quanta))
         if found > least:
             least = found
-            yield ByPrices(least, whole)
+            yield ByPrices(least, quanta)
         if least >= limit:
             return
         prices = _proposed(course, deadline)
 
 
-def _bound_at(course: Course, prices: Array, whole: Whole) -> int:
+def _bound_at(course: Course, prices: Array, quanta: Whole) -> int:
     """The bound of these prices; the sets that are worth most by them are kept."""
     machine, walk, limit = course.ready.machine, course.ready.walk, course.ready.limit
-    loads, chosen = least_loads(walk, whole, limit)
-    work, taken = least_work(whole, course.cpu, limit if machine.cpus else -1)
+    loads, chosen = least_loads(walk, quanta, limit)
+    work, taken = least_work(quanta, course.cpu, limit if machine.cpus else -1)
     bound = least_busiest_of(loads, work, machine.accelerators, machine.cpus)
     course.failed, course.stale = course.failed + 1, course.stale + 1
     if bound > course.best:
@@ -116,9 +116,9 @@ def _bound_at(course: Course, prices: Array, whole: Whole) -> int:
     within = min(int(course.best * (1.0 + course.ahead)), limit)
     worth = int(np.flatnonzero(loads <= within)[-1])
     levels = {int(np.flatnonzero(loads[: int(worth * (1.0 - level)) + 1] <= within)[-1]) for level in _LEVELS}
-    _keep(course.master, [set_of(walk, whole, chosen, level) for level in sorted(levels)], of_cpu=False)
+    _keep(course.master, [set_of(walk, quanta, chosen, level) for level in sorted(levels)], of_cpu=False)
     if machine.cpus:
-        _keep(course.master, [taken_for(whole, taken, int(np.flatnonzero(work <= within)[-1]))], of_cpu=True)
+        _keep(course.master, [taken_for(quanta, taken, int(np.flatnonzero(work <= within)[-1]))], of_cpu=True)
     return bound
 
 

@@ -111,23 +111,23 @@ def slots_in(model: Latency, values: Values) -> list[int]:
 def values_at(model: Latency, flow: Flow, slot: list[int]) -> Values:
     """The values of a placement, its accelerators numbered as their first slots start and every piece in the first slot left."""
     figures, slots = model.figures, flow.slots
-    whole = replace(flow, accelerator=figures.accelerator, cpu=figures.cpu, transfer=figures.transfer)
-    done = [int(end) for end in timed(whole, slot)[1]]
+    in_quanta = replace(flow, accelerator=figures.accelerator, cpu=figures.cpu, transfer=figures.transfer)
+    done = [int(end) for end in timed(in_quanta, slot)[1]]
     taken, given = _crossed(model, slot)
     load = [0] * slots
-    for row, place in enumerate(slot):
-        if place != CPU:
-            load[place] += figures.accelerator[row]
-    for row, place in (*taken, *given):
-        load[place] += figures.transfer[row]
-    end = {place: done[row] for row, place in enumerate(slot) if place != CPU}
-    name = _renamed(flow, {place: moment - load[place] for place, moment in end.items()}, max(done))
+    for row, number in enumerate(slot):
+        if number != CPU:
+            load[number] += figures.accelerator[row]
+    for row, number in (*taken, *given):
+        load[number] += figures.transfer[row]
+    end = {number: done[row] for row, number in enumerate(slot) if number != CPU}
+    name = _renamed(flow, {number: moment - load[number] for number, moment in end.items()}, max(done))
     values = {x: int(slot[row] != CPU and name[slot[row]] == s) for row, line in enumerate(model.on) for s, x in enumerate(line)}
     values |= {x: int(slot[row] == CPU) for row, x in enumerate(model.cpu)}
     for lines, pairs in ((model.taken, taken), (model.given, given)):
-        there = {(row, name[place]) for row, place in pairs}
+        there = {(row, name[number]) for row, number in pairs}
         values |= {x: int((row, s) in there) for row, line in enumerate(lines) for s, x in enumerate(line)}
-    ends = {name[place]: (moment - load[place], moment) for place, moment in end.items()}
+    ends = {name[number]: (moment - load[number], moment) for number, moment in end.items()}
     last = 0
     for s in range(slots):
         last = 0 if not s % flow.pieces else last
@@ -141,17 +141,17 @@ def values_at(model: Latency, flow: Flow, slot: list[int]) -> Values:
 
 def _crossed(model: Latency, slot: list[int]) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Which rows' outputs each slot takes in, and hands out."""
-    pairs = [(row, slot[row], slot[one]) for row, takers in enumerate(model.after) for one in takers if slot[one] != slot[row]]
+    pairs = [(row, slot[row], slot[taker]) for row, takers in enumerate(model.after) for taker in takers if slot[taker] != slot[row]]
     return {(row, there) for row, _, there in pairs if there != CPU}, {(row, here) for row, here, _ in pairs if here != CPU}
 
 
 def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
     """New numbers of slots."""
     by_accelerator: dict[int, list[int]] = {}
-    for place in sorted(starts):
-        by_accelerator.setdefault(place // flow.pieces, []).append(place)
+    for slot in sorted(starts):
+        by_accelerator.setdefault(slot // flow.pieces, []).append(slot)
     order = sorted(by_accelerator.values(), key=lambda places: min(last, starts[places[0]]))
-    return {place: number * flow.pieces + rank for number, places in enumerate(order) for rank, place in enumerate(places)}
+    return {slot: number * flow.pieces + rank for number, places in enumerate(order) for rank, slot in enumerate(places)}
 
 
 # Answers how soon one sample is through: pieces along orders, made better, a bound from paths of the data, then the integer model.
@@ -285,20 +285,20 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     yield
 
 
-def _bounds(whole: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
+def _bounds(scaled: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
     """Of the longest path, then by dynamic programming along some paths, and then with what lies beside them."""
     tables = []
-    yield critical_path(whole), OnPath(_CRITICAL, "least", 0)
-    for figure, path in weighed(whole).items():
+    yield critical_path(scaled), OnPath(_CRITICAL, "least", 0)
+    for figure, path in weighed(scaled).items():
         if len(path) > LARGEST:
             continue
-        beside = between(whole, path)
-        tables.append((figure, path, beside, *least_pieces(whole, path, beside)))
-        yield least_time(whole, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
+        beside = between(scaled, path)
+        tables.append((figure, path, beside, *least_pieces(scaled, path, beside)))
+        yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
     for figure, path, beside, pieces, size in tables:
-        sharp, ends = sharper(whole, beside, pieces, size, lambda: course.late(_BOUNDING))
+        sharp, ends = sharper(scaled, beside, pieces, size, lambda: course.late(_BOUNDING))
         again = looked_at(pieces, ends) <= MOST_REPEATED
-        yield least_time(whole, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
+        yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
 
 
 def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:

@@ -117,37 +117,37 @@ FIGURES: tuple[Figure, ...] = ("cpu", "size", "transfer")
 """Paths that are longest by one of these say the most."""
 
 
-def weighed(whole: Whole) -> dict[Figure, list[int]]:
+def weighed(scaled: Whole) -> dict[Figure, list[int]]:
     """Paths that say the most: the longest in CPU times, in transfers and in sizes; each once."""
-    found = {figure: path_by(whole, figure) for figure in FIGURES}
-    return {figure: path for place, (figure, path) in enumerate(found.items()) if path not in list(found.values())[:place]}
+    found = {figure: path_by(scaled, figure) for figure in FIGURES}
+    return {figure: path for index, (figure, path) in enumerate(found.items()) if path not in list(found.values())[:index]}
 
 
-def path_by(whole: Whole, figure: Figure) -> list[int]:
+def path_by(scaled: Whole, figure: Figure) -> list[int]:
     """The path that is longest by one kind of figure."""
-    return longest(whole, {"cpu": whole.cpu, "size": whole.size, "transfer": whole.transfer}[figure])
+    return longest(scaled, {"cpu": scaled.cpu, "size": scaled.size, "transfer": scaled.transfer}[figure])
 
 
-def longest(whole: Whole, weights: list[float]) -> list[int]:
+def longest(scaled: Whole, weights: list[float]) -> list[int]:
     """The path of the largest sum of weights."""
     sums, origin = [0.0] * len(weights), [-1] * len(weights)
-    for row in whole.along:
-        origin[row] = max(whole.before[row], key=lambda one: sums[one], default=-1)
+    for row in scaled.along:
+        origin[row] = max(scaled.before[row], key=lambda number: sums[number], default=-1)
         sums[row] = weights[row] + (sums[origin[row]] if origin[row] >= 0 else 0.0)
-    row, path = max(range(len(sums)), key=lambda one: sums[one]), list[int]()
+    row, path = max(range(len(sums)), key=lambda number: sums[number]), list[int]()
     while row >= 0:
         path.append(row)
         row = origin[row]
     return path[::-1]
 
 
-def critical_path(whole: Whole) -> float:
+def critical_path(scaled: Whole) -> float:
     """Milliseconds of the longest path where every node takes the lesser of its times: a bound that any graph has at once."""
-    weights = [min(times) for times in zip(whole.accelerator, whole.cpu, strict=True)]
-    return real(int(sum(weights[row] for row in longest(whole, weights))), whole.quantum)
+    weights = [min(times) for times in zip(scaled.accelerator, scaled.cpu, strict=True)]
+    return real(int(sum(weights[row] for row in longest(scaled, weights))), scaled.quantum)
 
 
-def least_time(whole: Whole, path: list[int], pieces: Array, size: Array) -> float:
+def least_time(scaled: Whole, path: list[int], pieces: Array, size: Array) -> float:
     """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` and has `size[i, j]`.
 
     Where accelerators run several pieces, these fill one memory: all sizes together are no more than the memories. For any price of a byte
@@ -156,37 +156,37 @@ def least_time(whole: Whole, path: list[int], pieces: Array, size: Array) -> flo
 
     which is concave in the price, so that prices are doubled, and then refined, for as long as that helps.
     """
-    least = _quanta(whole, path, pieces)
-    if whole.slots > whole.accelerators and whole.memories < float(np.max(size, initial=0.0)):
+    least = _quanta(scaled, path, pieces)
+    if scaled.slots > scaled.accelerators and scaled.memories < float(np.max(size, initial=0.0)):
         whole_size = np.where(np.isfinite(pieces), size, 0.0)
-        least = max(least, _best_over_prices(whole, path, pieces, whole_size, least))
-    return real(int(least), whole.quantum)
+        least = max(least, _best_over_prices(scaled, path, pieces, whole_size, least))
+    return real(int(least), scaled.quantum)
 
 
-def _best_over_prices(whole: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
+def _best_over_prices(scaled: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
     """The best over some prices. A price is few bits times a power of two: its products with sizes are exact, and so are their floors."""
 
     def at(price: float) -> float:
-        return _quanta(whole, path, pieces + np.floor(price * size)) - float(np.ceil(price * whole.memories))
+        return _quanta(scaled, path, pieces + np.floor(price * size)) - float(np.ceil(price * scaled.memories))
 
-    middle = floor(log2(max(least, 1.0) / whole.memories)) if whole.memories else 0
+    middle = floor(log2(max(least, 1.0) / scaled.memories)) if scaled.memories else 0
     prices = [2.0**power for power in range(middle - 6, middle + 7)]
     best = max(prices, key=at)
     return max(at(best * share) for share in (0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 1.75))
 
 
-def _quanta(whole: Whole, path: list[int], pieces: Array) -> float:
+def _quanta(scaled: Whole, path: list[int], pieces: Array) -> float:
     """What the path takes at least; pieces are not counted where there may be one for each node, or very many."""
-    if whole.slots >= min(len(path), _MOST_PIECES):
+    if scaled.slots >= min(len(path), _MOST_PIECES):
         ahead = np.zeros(len(path) + 1)
         for j, row in enumerate(path):
-            ahead[j + 1] = min(ahead[j] + whole.cpu[row], float((ahead[: j + 1] + pieces[: j + 1, j]).min()))
+            ahead[j + 1] = min(ahead[j] + scaled.cpu[row], float((ahead[: j + 1] + pieces[: j + 1, j]).min()))
         return float(ahead[-1])
-    slots = whole.slots
+    slots = scaled.slots
     least = np.full((slots + 1, len(path) + 1), np.inf)
     least[0, 0] = 0.0
     for j, row in enumerate(path):
-        least[:, j + 1] = least[:, j] + whole.cpu[row]
+        least[:, j + 1] = least[:, j] + scaled.cpu[row]
         if slots:
             ended = (least[:-1, : j + 1] + pieces[: j + 1, j]).min(axis=1)
             least[1:, j + 1] = np.minimum(least[1:, j + 1], ended)
@@ -207,43 +207,43 @@ class Between:
     """Places of nodes of one colour that follow each other on the path."""
 
 
-def between(whole: Whole, path: list[int]) -> Between:
+def between(scaled: Whole, path: list[int]) -> Between:
     """For every row the last path node before it and the first after it; colours tie rows, or stretches of the path, to one device."""
-    place = {row: number for number, row in enumerate(path)}
-    low, high = [place.get(row, -1) for row in range(len(whole.cpu))], [place.get(row, len(path)) for row in range(len(whole.cpu))]
-    for row in whole.along:
-        low[row] = max([low[row], *(low[one] for one in whole.before[row])])
-    for row in reversed(whole.along):
-        high[row] = min([high[row], *(high[one] for one in whole.after[row])])
+    index_of = {row: number for number, row in enumerate(path)}
+    low, high = [index_of.get(row, -1) for row in range(len(scaled.cpu))], [index_of.get(row, len(path)) for row in range(len(scaled.cpu))]
+    for row in scaled.along:
+        low[row] = max([low[row], *(low[neighbour] for neighbour in scaled.before[row])])
+    for row in reversed(scaled.along):
+        high[row] = min([high[row], *(high[neighbour] for neighbour in scaled.after[row])])
     last: dict[int, int] = {}
     torn = []
     for number, row in enumerate(path):
-        if whole.colour[row] in last:
-            torn.append((last[whole.colour[row]], number))
-        last[whole.colour[row]] = number
-    held = {row: last[colour] for row, colour in enumerate(whole.colour) if colour in last and row not in place}
-    return Between(low, high, held, torn)
+        if scaled.colour[row] in last:
+            torn.append((last[scaled.colour[row]], number))
+        last[scaled.colour[row]] = number
+    tied = {row: last[colour] for row, colour in enumerate(scaled.colour) if colour in last and row not in index_of}
+    return Between(low, high, tied, torn)
 
 
-def least_pieces(whole: Whole, path: list[int], beside: Between) -> tuple[Array, Array]:
+def least_pieces(scaled: Whole, path: list[int], beside: Between) -> tuple[Array, Array]:
     """What a piece with the nodes i to j of the path takes at least, infinite where it does not fit or is none; and the size it has."""
     count = len(path)
     work, size, barred = (np.zeros((count + 1, count + 1)) for _ in range(3))
-    for row in range(len(whole.cpu)):
+    for row in range(len(scaled.cpu)):
         low, high = (beside.held[row],) * 2 if row in beside.held else (beside.low[row], beside.high[row])
         if low >= 0 and high < count:
-            endless = whole.accelerator[row] == float("inf")
-            _add(work, (0, low), (high, count - 1), 0.0 if endless else whole.accelerator[row])
-            _add(size, (0, low), (high, count - 1), whole.size[row])
+            endless = scaled.accelerator[row] == float("inf")
+            _add(work, (0, low), (high, count - 1), 0.0 if endless else scaled.accelerator[row])
+            _add(size, (0, low), (high, count - 1), scaled.size[row])
             _add(barred, (0, low), (high, count - 1), float(endless))
-        if whole.transfer[row] and whole.after[row]:
-            _add_transfer(work, whole, beside, row, count)
-    for one, other in beside.torn:
-        _add(barred, (0, one), (one, other - 1), 1.0)
-        _add(barred, (one + 1, other), (other, count - 1), 1.0)
+        if scaled.transfer[row] and scaled.after[row]:
+            _add_transfer(work, scaled, beside, row, count)
+    for first, second in beside.torn:
+        _add(barred, (0, first), (first, second - 1), 1.0)
+        _add(barred, (first + 1, second), (second, count - 1), 1.0)
     work, size, barred = (corners.cumsum(axis=0).cumsum(axis=1)[:count, :count] for corners in (work, size, barred))
     none = np.tri(count, k=-1, dtype=bool)
-    return np.where(none | (size > whole.memory) | (barred > 0.0), np.inf, work), size
+    return np.where(none | (size > scaled.memory) | (barred > 0.0), np.inf, work), size
 
 
 def _add(corners: Array, rows: tuple[int, int], columns: tuple[int, int], figure: float) -> None:
@@ -255,13 +255,13 @@ def _add(corners: Array, rows: tuple[int, int], columns: tuple[int, int], figure
         corners[rows[1] + 1, columns[1] + 1] += figure
 
 
-def _add_transfer(corners: Array, whole: Whole, beside: Between, row: int, count: int) -> None:
+def _add_transfer(corners: Array, scaled: Whole, beside: Between, row: int, count: int) -> None:
     """The transfer of a node's output to all (i, j) where some node of it is surely in and some surely outside."""
-    low, high, cost = beside.low[row], beside.high[row], whole.transfer[row]
+    low, high, cost = beside.low[row], beside.high[row], scaled.transfer[row]
     if low >= 0:  # the node is in and a taker outside
-        _add(corners, (0, low), (high, min(max(beside.low[one] for one in whole.after[row]) - 1, count - 1)), cost)
+        _add(corners, (0, low), (high, min(max(beside.low[taker] for taker in scaled.after[row]) - 1, count - 1)), cost)
     edge = count  # the node is outside and the takers with the largest lo are in, from the least of their hi on
-    takers = sorted(((beside.low[one], beside.high[one]) for one in whole.after[row]), key=lambda pair: (-pair[0], pair[1]))
+    takers = sorted(((beside.low[taker], beside.high[taker]) for taker in scaled.after[row]), key=lambda pair: (-pair[0], pair[1]))
     steps = list[tuple[int, int]]()
     for pair in takers:
         if pair[1] < edge:
@@ -309,17 +309,17 @@ class Net:
     outside: bool
 
 
-def ends(whole: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
+def ends(scaled: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
     """Choices at the end of pieces that end at P_j: those of the last pair with its first figure not below i serve a start at i."""
     free = {row for row, low in enumerate(beside.low) if 0 <= low <= j < beside.high[row] and row not in beside.held}
 
     def net(row: int, nodes: set[int]) -> Net:
-        takers = whole.after[row]
-        pins = tuple(one for one in (row, *takers) if one in nodes)
-        return Net(whole.transfer[row], pins, beside.high[row] <= j, any(beside.low[one] > j for one in takers))
+        takers = scaled.after[row]
+        pins = tuple(neighbour for neighbour in (row, *takers) if neighbour in nodes)
+        return Net(scaled.transfer[row], pins, beside.high[row] <= j, any(beside.low[neighbour] > j for neighbour in takers))
 
     def owners(nodes: set[int], start: int) -> Iterable[int]:
-        rows = {*nodes, *(one for row in nodes for one in whole.before[row])}
+        rows = {*nodes, *(neighbour for row in nodes for neighbour in scaled.before[row])}
         return sorted(row for row in rows if beside.low[row] >= start)
 
     found = list[tuple[int, Front]]()
@@ -327,22 +327,22 @@ def ends(whole: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
         nodes = {row for row in free if beside.low[row] >= start}
         if len(nodes) > _MOST_NODES:
             break
-        found.append((start, choices(whole, nodes, [net(row, nodes) for row in owners(nodes, start)], whole.before, whole.along)))
+        found.append((start, choices(scaled, nodes, [net(row, nodes) for row in owners(nodes, start)], scaled.before, scaled.along)))
     return found
 
 
-def starts(whole: Whole, beside: Between, i: int, count: int) -> list[tuple[int, Front]]:
+def starts(scaled: Whole, beside: Between, i: int, count: int) -> list[tuple[int, Front]]:
     """Choices at the start of pieces that start at P_i: those of the last pair with its first figure not above j serve an end at j."""
     free = {row for row, low in enumerate(beside.low) if low < i <= beside.high[row] < count and row not in beside.held}
 
     def net(row: int, nodes: set[int], end: int) -> Net:
-        takers = whole.after[row]
-        inside = any(beside.low[one] >= i and beside.high[one] <= end for one in takers)
-        return Net(whole.transfer[row], tuple(one for one in (row, *takers) if one in nodes), inside, beside.high[row] < i)
+        takers = scaled.after[row]
+        inside = any(beside.low[near] >= i and beside.high[near] <= end for near in takers)
+        return Net(scaled.transfer[row], tuple(near for near in (row, *takers) if near in nodes), inside, beside.high[row] < i)
 
     def owners(nodes: set[int]) -> Iterable[int]:
-        rows = {*nodes, *(one for row in nodes for one in whole.before[row])}
-        counted = {row for row in rows if beside.high[row] < i and any(beside.low[one] >= i for one in whole.after[row])}
+        rows = {*nodes, *(near for row in nodes for near in scaled.before[row])}
+        counted = {row for row in rows if beside.high[row] < i and any(beside.low[near] >= i for near in scaled.after[row])}
         return sorted(row for row in rows - counted if beside.low[row] < i)
 
     found = list[tuple[int, Front]]()
@@ -350,14 +350,14 @@ def starts(whole: Whole, beside: Between, i: int, count: int) -> list[tuple[int,
         nodes = {row for row in free if beside.high[row] <= end}
         if len(nodes) > _MOST_NODES:
             break
-        found.append((end, choices(whole, nodes, [net(row, nodes, end) for row in owners(nodes)], whole.after, whole.along[::-1])))
+        found.append((end, choices(scaled, nodes, [net(row, nodes, end) for row in owners(nodes)], scaled.after, scaled.along[::-1])))
     return found
 
 
-def choices(whole: Whole, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front:
+def choices(scaled: Whole, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front:
     """What the nodes may add to a piece, where a node is in it only with all it needs among them."""
     nets = [net for net in nets if net.cost and net.pins and not (net.inside and net.outside)]
-    together = _choices(whole, nodes, nets, needs, order)
+    together = _choices(scaled, nodes, nets, needs, order)
     if together is not None:
         return together
     part = _parts(nodes, needs, [])
@@ -369,43 +369,43 @@ def choices(whole: Whole, nodes: set[int], nets: list[Net], needs: list[list[int
     ]
     found = NOTHING
     for group in _groups(nodes, part):
-        own = _choices(whole, group, [net for net in shared if net.pins[0] in group], needs, order)
+        own = _choices(scaled, group, [net for net in shared if net.pins[0] in group], needs, order)
         found = _both(found, NOTHING if own is None else own)
     return found
 
 
-def _choices(whole: Whole, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front | None:
+def _choices(scaled: Whole, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front | None:
     """The same, part by part; None where a part has too many sets."""
     part, found = _parts(nodes, needs, [net.pins for net in nets]), NOTHING
     for group in _groups(nodes, part):
         rows = [row for row in order if row in group] if len(group) > 1 else sorted(group)
-        sets = _closed(rows, needs, whole)
+        sets = _closed(rows, needs, scaled)
         if sets is None:
             return None
-        found = _both(found, _front(whole, rows, sets, [net for net in nets if net.pins[0] in group]))
+        found = _both(found, _front(scaled, rows, sets, [net for net in nets if net.pins[0] in group]))
     return found
 
 
-def _closed(rows: list[int], needs: list[list[int]], whole: Whole) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None":
+def _closed(rows: list[int], needs: list[list[int]], scaled: Whole) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None":
     """All sets of these rows that hold what their rows need, as rows of a table; None for too many."""
-    place = {row: number for number, row in enumerate(rows)}
+    index_of = {row: number for number, row in enumerate(rows)}
     found = [0]
     for number, row in enumerate(rows):
-        if whole.accelerator[row] == float("inf"):
+        if scaled.accelerator[row] == float("inf"):
             continue
-        needed = sum(1 << place[one] for one in needs[row] if one in place)
-        found += [one | 1 << number for one in found if one & needed == needed]
+        needed = sum(1 << index_of[need] for need in needs[row] if need in index_of)
+        found += [subset | 1 << number for subset in found if subset & needed == needed]
         if len(found) > _MOST_SETS:
             return None
-    return np.array([[one >> number & 1 for number in range(len(rows))] for one in found], bool)
+    return np.array([[subset >> number & 1 for number in range(len(rows))] for subset in found], bool)
 
 
-def _front(whole: Whole, rows: list[int], sets: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]", nets: list[Net]) -> Front:
-    work = np.array([0.0 if whole.accelerator[row] == float("inf") else whole.accelerator[row] for row in rows])
-    time, size = sets @ work, sets @ np.array([whole.size[row] for row in rows])
-    place = {row: number for number, row in enumerate(rows)}
+def _front(scaled: Whole, rows: list[int], sets: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]", nets: list[Net]) -> Front:
+    work = np.array([0.0 if scaled.accelerator[row] == float("inf") else scaled.accelerator[row] for row in rows])
+    time, size = sets @ work, sets @ np.array([scaled.size[row] for row in rows])
+    index_of = {row: number for number, row in enumerate(rows)}
     for net in nets:
-        pins = sets[:, [place[pin] for pin in net.pins]]
+        pins = sets[:, [index_of[pin] for pin in net.pins]]
         time = time + net.cost * ((pins.any(axis=1) | net.inside) & (~pins.all(axis=1) | net.outside))
     return _undominated(size, time)
 
@@ -415,16 +415,16 @@ def _undominated(size: Array, time: Array) -> Front:
     order = np.lexsort((time, size))
     size, time = size[order], time[order]
     least = np.minimum.accumulate(time)
-    kept = np.concatenate([[True], time[1:] < least[:-1]])
-    size, time = size[kept], time[kept]
+    efficient = np.concatenate([[True], time[1:] < least[:-1]])
+    size, time = size[efficient], time[efficient]
     while len(size) > _MOST_CHOICES:
         last = np.minimum(np.arange(1, len(size) + 1, 2), len(size) - 1)
         size, time = size[::2], time[last]
     return size, time
 
 
-def _both(one: Front, other: Front) -> Front:
-    return _undominated((one[0][:, None] + other[0]).ravel(), (one[1][:, None] + other[1]).ravel())
+def _both(first: Front, second: Front) -> Front:
+    return _undominated((first[0][:, None] + second[0]).ravel(), (first[1][:, None] + second[1]).ravel())
 
 
 def _parts(nodes: set[int], needs: list[list[int]], pins: Iterable[Sequence[int]]) -> dict[int, int]:
@@ -466,20 +466,20 @@ def looked_at(pieces: Array, ends: int) -> int:
     return int(np.isfinite(pieces[:, :ends]).sum())
 
 
-def sharper(whole: Whole, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> tuple[Array, int]:
+def sharper(scaled: Whole, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> tuple[Array, int]:
     """The least times of pieces with what they take beside the path, as they were where time ran out; and up to which end they are."""
     count, found = len(pieces), pieces.copy()
     at_start = list[list[tuple[int, Front]]]()
     for j in range(count):
         if late():
             return found, j
-        at_start.append(starts(whole, beside, j, count))
-        at_end = ends(whole, beside, j)
+        at_start.append(starts(scaled, beside, j, count))
+        at_end = ends(scaled, beside, j)
         for i in np.flatnonzero(np.isfinite(pieces[:, j])).tolist():
             end = next((front for start, front in reversed(at_end) if start >= i), NOTHING)
             first = next((front for last, front in reversed(at_start[i]) if last <= j), NOTHING)
             if end is NOTHING and first is NOTHING:
                 continue
-            fits = end[0][:, None] + first[0] <= whole.memory - size[i, j]
+            fits = end[0][:, None] + first[0] <= scaled.memory - size[i, j]
             found[i, j] += np.where(fits, end[1][:, None] + first[1], np.inf).min()
     return found, count

@@ -55,7 +55,7 @@ def flow_of(question: PlacementQuestion) -> Flow:
     after: list[list[int]] = [[] for _ in range(len(graph))]
     for start, end in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         after[start].append(end)
-    whole = bool((graph.size == np.floor(graph.size)).all()) and float(graph.size.sum()) < 2.0**53
+    integral = bool((graph.size == np.floor(graph.size)).all()) and float(graph.size.sum()) < 2.0**53
     return Flow(
         blocks=blocks,
         rows=rows,
@@ -65,7 +65,7 @@ def flow_of(question: PlacementQuestion) -> Flow:
         transfer=graph.transfer.tolist(),
         accelerators=question.accelerators,
         pieces=min(question.pieces, len(graph)),
-        memory=question.memory if whole else question.memory * _BELOW,
+        memory=question.memory if integral else question.memory * _BELOW,
     )
 
 
@@ -77,7 +77,7 @@ def replayed(flow: Flow, slot_of: list[int]) -> float:
 def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
     """The same for the slot of every row, and when each row is done."""
     slots, count = flow.slots, len(slot)
-    step = [slots + row if place == CPU else place for row, place in enumerate(slot)]
+    step = [slots + row if slot_of_row == CPU else slot_of_row for row, slot_of_row in enumerate(slot)]
     lasts, after = [0.0] * (slots + count), [[] for _ in range(slots + count)]  # type: list[float], list[list[int]]
     waiting = [0] * (slots + count)
     for row, here in enumerate(step):
@@ -92,10 +92,10 @@ def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
         after[here] += beyond
         if here < slots:
             lasts[here] += flow.transfer[row]
-    for one in range(slots - 1):
-        if (one + 1) % flow.pieces:
-            after[one].append(one + 1)
-            waiting[one + 1] += 1
+    for slot_before in range(slots - 1):
+        if (slot_before + 1) % flow.pieces:
+            after[slot_before].append(slot_before + 1)
+            waiting[slot_before + 1] += 1
     starts, done = [0.0] * (slots + count), 0
     free = [here for here in {*step, *range(slots)} if not waiting[here]]
     while free:
@@ -130,10 +130,10 @@ def tidy(flow: Flow, slots: list[int]) -> list[int]:
     done = {slot: end for slot, end in zip(slots, timed(flow, slots)[1], strict=True) if slot != CPU}
     accelerators: dict[int, int] = {}
     pieces: dict[int, list[int]] = {}
-    for slot in sorted(done, key=lambda one: (done[one], one)):
+    for slot in sorted(done, key=lambda number: (done[number], number)):
         accelerator = accelerators.setdefault(slot // flow.pieces, len(accelerators))
         pieces.setdefault(accelerator, []).append(slot)
-    names = {slot: one * flow.pieces + place for one, places in pieces.items() for place, slot in enumerate(sorted(places))}
+    names = {slot: accelerator * flow.pieces + index for accelerator, places in pieces.items() for index, slot in enumerate(sorted(places))}
     return [CPU if slot == CPU else names[slot] for slot in slots]
 
 
@@ -225,19 +225,19 @@ def best_pieces(blocks: Blocks, order: Whole, pieces: int, memory: float) -> Ser
 def chains(blocks: Blocks, order: Whole) -> Array:
     """The longest chain of CPU times in every interval; infinite for j < i."""
     count = len(blocks)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
+    position = np.empty(count, np.int64)
+    position[order] = np.arange(count)
     before: list[list[int]] = [[] for _ in range(count)]
-    for one, other in blocks.arcs:
-        before[place[other]].append(int(place[one]))
+    for source, target in blocks.arcs:
+        before[position[target]].append(int(position[source]))
     ends = np.zeros((count + 1, count))
     """When the block at a place is done, for each place that the interval starts at."""
     longest = np.full((count + 1, count + 1), np.inf)
     longest[0, 0] = 0.0
     for here in range(count):
         column = np.zeros(here + 1)
-        for one in before[here]:
-            np.maximum(column[: one + 1], ends[: one + 1, one], out=column[: one + 1])
+        for source in before[here]:
+            np.maximum(column[: source + 1], ends[: source + 1, source], out=column[: source + 1])
         column += blocks.cpu_time[order[here]]
         ends[: here + 1, here] = column
         longest[: here + 1, here + 1] = np.maximum(longest[: here + 1, here], column)
@@ -311,7 +311,7 @@ def packed(flow: Flow, serial: Serial) -> list[int] | None:
             return None
         on[fitting[0]].append(piece)
         room[fitting[0]] = flow.memory - float(sizes[on[fitting[0]]].sum())
-    slot = {piece: number * flow.pieces + place for number, pieces in enumerate(on) for place, piece in enumerate(sorted(pieces))}
+    slot = {piece: number * flow.pieces + index for number, pieces in enumerate(on) for index, piece in enumerate(sorted(pieces))}
     return [CPU if piece == CPU else slot[piece] for piece in serial.piece]
 
 
@@ -346,26 +346,26 @@ def as_done(flow: Flow, slot_of: list[int]) -> Whole:
     ends = timed(flow, [slot_of[block] for block in flow.blocks.block_of.tolist()])[1]
     own = [flow.slots + block if slot == CPU else slot for block, slot in enumerate(slot_of)]
     keys = [(max(ends[row] for row in rows), own[block]) for block, rows in enumerate(flow.rows)]
-    whole = {key: place for place, key in enumerate(sorted(set(keys)))}
-    return in_line(flow.blocks, np.array([float(whole[key]) for key in keys]))
+    ranks = {key: index for index, key in enumerate(sorted(set(keys)))}
+    return in_line(flow.blocks, np.array([float(ranks[key]) for key in keys]))
 
 
 def in_line(blocks: Blocks, keys: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Whole:
     """The order along the data in which the block with the least key of those that are free comes next."""
     waiting, after = [0] * len(blocks), [list[int]() for _ in range(len(blocks))]
-    for one, other in blocks.arcs:
-        waiting[other] += 1
-        after[one].append(other)
+    for source, target in blocks.arcs:
+        waiting[target] += 1
+        after[source].append(target)
     free = [(float(keys[block]), block) for block, count in enumerate(waiting) if not count]
     heapify(free)
     order = []
     while free:
         block = heappop(free)[1]
         order.append(block)
-        for other in after[block]:
-            waiting[other] -= 1
-            if not waiting[other]:
-                heappush(free, (float(keys[other]), other))
+        for target in after[block]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                heappush(free, (float(keys[target]), target))
     return np.array(order, np.int64)
 
 
@@ -383,8 +383,8 @@ def annealed(flow: Flow, start: list[int], moves: int, seed: int, late: Late) ->
         if goal == here[1][block] or not _fits(flow, here[1], group, goal):
             continue
         slot_of = list(here[1])
-        for one in group:
-            slot_of[one] = goal
+        for member in group:
+            slot_of[member] = goal
         value = replayed(flow, slot_of)
         heat = _HOT * (_COLD / _HOT) ** (move / moves) * best[0]
         if value <= here[0] or (heat > 0.0 and random.random() < exp((here[0] - value) / heat)):
@@ -399,9 +399,9 @@ _Around = tuple[list[list[int]], list[list[int]]]
 def _around(blocks: Blocks) -> _Around:
     """The blocks right before and right after each block."""
     before, after = [list[int]() for _ in range(len(blocks))], [list[int]() for _ in range(len(blocks))]
-    for one, other in blocks.arcs:
-        before[other].append(one)
-        after[one].append(other)
+    for source, target in blocks.arcs:
+        before[target].append(source)
+        after[source].append(target)
     return before, after
 
 

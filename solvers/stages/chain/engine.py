@@ -107,14 +107,14 @@ def slowest(pairs: Pairs, memory: float, limits: Array, tick: Tick) -> Array:
     least = np.minimum.accumulate(near.min(axis=0)[::-1])[::-1]
     longest = np.searchsorted(least, limits, "right")
     near, inside = near[:, : longest[2]], inside[:, : longest[2]]
-    kept, stash = pairs.stored[rows, inside], pairs.stash[rows, inside]
+    stored, stash = pairs.stored[rows, inside], pairs.stash[rows, inside]
     for stages in range(2, most + 1):
         tick()
         size, rows_left = int(longest[stages]), count - stages + 1
         if not size or rows_left < 1:
             break
         behind = sliding_window_view(np.append(table[stages - 1, 1:], np.full(size, np.inf)), size)[:rows_left]
-        fits = kept[:rows_left, :size] + (stages - 1) * stash[:rows_left, :size] <= memory
+        fits = stored[:rows_left, :size] + (stages - 1) * stash[:rows_left, :size] <= memory
         table[stages, :rows_left] = np.where(fits, np.maximum(near[:rows_left, :size], behind), np.inf).min(axis=1)
     return table
 
@@ -248,8 +248,8 @@ def _equal(question: ChainQuestion, setting: Setting, pairs: Pairs, cuts: Whole,
         times = (rounds[:, None] * loads + _sums(question, 2.0, data)[:, None] * parameters).max(axis=1)
     if not len(times) or times.min() >= best.value:
         return best
-    place = int(times.argmin())
-    return Best(float(times[place]), _plan(setting, int(data[place]), even(len(question.layers), stages)))
+    index = int(times.argmin())
+    return Best(float(times[index]), _plan(setting, int(data[index]), even(len(question.layers), stages)))
 
 
 def _flush(question: ChainQuestion, setting: Setting, bests: list[Best], known: float, tick: Tick) -> list[Best]:
@@ -312,9 +312,9 @@ def _two_versions(question: ChainQuestion, setting: Setting, bests: list[Best], 
         most = min(len(question.layers), rounds, file.devices // (setting.width * data))
         table = slowest(costs, file.memory, np.full(most + 1, known), tick)
         stages = int(table[1:, 0].argmin()) + 1
-        for place, divisible in enumerate(_kinds(question)):
-            if table[stages, 0] < found[place].value and not (divisible and file.devices % data):
-                found[place] = Best(float(table[stages, 0]), _plan(setting, data, traced(costs, file.memory, table, stages, 0)))
+        for index, divisible in enumerate(_kinds(question)):
+            if table[stages, 0] < found[index].value and not (divisible and file.devices % data):
+                found[index] = Best(float(table[stages, 0]), _plan(setting, data, traced(costs, file.memory, table, stages, 0)))
     return found
 
 
@@ -345,8 +345,8 @@ def cuts(question: ChainQuestion, limits: Limits, watch: Watch) -> SearchOutcome
         return SearchOutcome(equal.any.plan, engine="cuts", stopped="time limit")
     except KeyboardInterrupt:
         return SearchOutcome(equal.any.plan, engine="cuts", stopped="interrupted")
-    words = "dynamic programming over all cuts"
-    proof = RecomputableBound(words) if countable(question) else UnverifiedBound(words)
+    method = "dynamic programming over all cuts"
+    proof = RecomputableBound(method) if countable(question) else UnverifiedBound(method)
     reasons = () if best.any.plan else (_reason(question),)
     return SearchOutcome(best.any.plan, best.any.value, proof, "cuts", reasons=reasons, baselines=_baselines(question, equal, best))
 
@@ -372,7 +372,7 @@ def _baselines(question: ChainQuestion, equal: Bests, best: Bests) -> tuple[Base
     if not file.divisible:
         found.insert(0, _baseline("divisible", best.divisible.plan))
     if file.fixed is not None:
-        found += [_fixed(question, file.fixed.stages, file.fixed.width, file.fixed.data, one) for one in file.recompute]
+        found += [_fixed(question, file.fixed.stages, file.fixed.width, file.fixed.data, mode) for mode in file.recompute]
     return tuple(found)
 
 

@@ -206,9 +206,9 @@ class Costs:
 def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
     """Every plan looked at, or none left out by the second program; else whose word it is."""
     if not countable(question):
-        told = by_looking_at_all(saved, lambda: least_of_all(question))
+        checked = by_looking_at_all(saved, lambda: least_of_all(question))
         fault = "proof: counting again takes more steps than a check does"
-        return Proved((), (fault,)) if told.unverified and isinstance(saved.proof, RecomputableBound) else told
+        return Proved((), (fault,)) if checked.unverified and isinstance(saved.proof, RecomputableBound) else checked
     least, bound = least_of_all(question), float("inf") if saved.bound is None else saved.bound
     if least is not None:
         return by_looking_at_all(saved, lambda: least)
@@ -285,8 +285,8 @@ def _least(question: ChainQuestion, width: Width, chosen: tuple[int, int], costs
     if file.schedule == "flush":
         return _flush(question, width, _slowest(costs, file.memory, stages), costs)
     rounds, sums = file.microbatches // (size * data), 2.0 * (data - 1) / data / file.bandwidth * costs.parameters
-    whole = replace(costs, last=rounds * costs.last + sums[:, -1], other=rounds * costs.other + sums)
-    return float(_slowest(whole, file.memory, stages)[1:, 0].min())
+    costs_of_step = replace(costs, last=rounds * costs.last + sums[:, -1], other=rounds * costs.other + sums)
+    return float(_slowest(costs_of_step, file.memory, stages)[1:, 0].min())
 
 
 def _slowest(costs: Costs, memory: float, stages: int) -> Array:

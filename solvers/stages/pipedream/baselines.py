@@ -55,5 +55,5 @@ def baselines_of(question: PipelineQuestion) -> tuple[Baseline[PipedreamPlan], .
 
 def best_rule(question: PipelineQuestion) -> PipedreamPlan | None:
     """The plan of the best rule that keeps the limits; none where no rule does."""
-    kept = [(verdict.value, plan) for plan in rules(question).values() if not (verdict := judge(question, plan)).violations]
-    return min(kept, key=lambda pair: pair[0])[1] if kept else None
+    feasible = [(verdict.value, plan) for plan in rules(question).values() if not (verdict := judge(question, plan)).violations]
+    return min(feasible, key=lambda pair: pair[0])[1] if feasible else None

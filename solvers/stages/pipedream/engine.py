@@ -73,8 +73,8 @@ def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> 
     found = _followed(before, after, tick) if compatible else _grown(first, before, eager, tick)
     if max(found) != (1 << len(profile)) - 1:
         lost = next(name for row, name in enumerate(profile.ids) if not max(found, key=int.bit_count) >> row & 1)
-        words = f"node {lost} does not follow from node {profile.ids[0]}, and the public optimizer would not see it"
-        raise RefusedError(f"{words} (leave out --compatible)")
+        reason = f"node {lost} does not follow from node {profile.ids[0]}, and the public optimizer would not see it"
+        raise RefusedError(f"{reason} (leave out --compatible)")
     ideals = sorted({first, *found}, key=int.bit_count)
     crossing = [_seen(ideal, before, after) if compatible else _taken(ideal, after) for ideal in ideals[:-1]] + [0]
     sums = [
@@ -83,7 +83,7 @@ def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> 
     ]
     masks = [(1 << _BITS) - 1 << _BITS * number for number in range(-(-len(profile) // _BITS))]
     seconds, parameters, activation, crossed = (np.array(column) for column in zip(*sums, strict=True))
-    bits = np.array([[(ideal & mask) >> _BITS * place for place, mask in enumerate(masks)] for ideal in ideals], np.uint64)
+    bits = np.array([[(ideal & mask) >> _BITS * bit for bit, mask in enumerate(masks)] for ideal in ideals], np.uint64)
     return Ideals(seconds, parameters, activation, crossed, bits)
 
 
@@ -132,8 +132,8 @@ def _followed(before: list[int], after: list[int], tick: Tick) -> set[int]:
 
 def _refuse_many(found: set[int]) -> None:
     if len(found) > MOST:
-        words = "it branches too much to look at every way to cut it (merge nodes that belong together)"
-        raise RefusedError(f"the profile can be cut in more than {MOST:,} places: {words}")
+        reason = "it branches too much to look at every way to cut it (merge nodes that belong together)"
+        raise RefusedError(f"the profile can be cut in more than {MOST:,} places: {reason}")
 
 
 def _ancestors(before: list[int]) -> list[int]:
@@ -299,8 +299,8 @@ def best_stages(question: PipelineQuestion, ideals: Ideals, tick: Tick) -> tuple
     """The least seconds of the slowest stage, and stages that have it; infinite and none where no stages fit."""
     top = len(question.levels) - 1
     if top and len(ideals) > MOST_INSIDE:
-        words = f"{len(ideals):,} places to cut it are too many for groups of devices (at most {MOST_INSIDE:,})"
-        raise RefusedError(f"{words}: give --devices as one number, or merge nodes that belong together")
+        reason = f"{len(ideals):,} places to cut it are too many for groups of devices (at most {MOST_INSIDE:,})"
+        raise RefusedError(f"{reason}: give --devices as one number, or merge nodes that belong together")
     search = Search(question, ideals, tick)
     tables = _tables(search, top, 1)
     value = float(tables.first_stage[0, 0])
@@ -320,17 +320,17 @@ def _filled(search: Search, level: int, share: int) -> Tables:
     ends = np.array([count - 1]) if charges.top else np.arange(count)
     members = charges.level.members
     left = np.full((count, len(ends), _stage_counts(search, members), members + 1), np.inf)
-    whole = np.full((count, len(ends)), np.inf)
-    tables = Tables(charges, ends, left, whole)
+    least = np.full((count, len(ends)), np.inf)
+    tables = Tables(charges, ends, left, least)
     for row in range(count - 2, -1, -1):
         after = search.ideals.after(row)
         if row or not charges.top:
             left[row] = _joined(search, tables, level, share, row, after, first=False)
         if not charges.top:
-            whole[row] = _started(search, tables, level, share, row, after)
+            least[row] = _started(search, tables, level, share, row, after)
         elif not row:
             started = _joined(search, tables, level, share, row, after, first=True)
-            whole[row] = (started[:, :, members] if charges.compatible else started.min(axis=2)).min(axis=1)
+            least[row] = (started[:, :, members] if charges.compatible else started.min(axis=2)).min(axis=1)
         search.tick(1.0 - (row / count) ** 2 if charges.top else 0.0)
     return tables
 
@@ -432,7 +432,7 @@ def _choices(search: Search, level: int, share: int, row: int, end: int) -> list
     started = _joined(search, tables, level, share, row, search.ideals.after(row), first=True)[column]
     members = started.shape[1] - 1
     wanted = float(tables.first_stage[row, column])
-    places = [place for place in np.argwhere(started == wanted).tolist() if place[1] == members or not tables.charges.compatible]
+    places = [choice for choice in np.argwhere(started == wanted).tolist() if choice[1] == members or not tables.charges.compatible]
     stages, left = places[0]
     parts, first = list[tuple[int, int, int]](), True
     while row != end:
@@ -445,10 +445,10 @@ def _choices(search: Search, level: int, share: int, row: int, end: int) -> list
 
 
 def _choice(
-    search: Search, tables: Tables, level: int, share: int, place: tuple[int, int, int], counts: tuple[int, int], wanted: float, first: bool
+    search: Search, tables: Tables, level: int, share: int, entry: tuple[int, int, int], counts: tuple[int, int], wanted: float, first: bool
 ) -> tuple[int, int]:
     """The next cut and the replicas of a stage with which an entry has its value."""
-    (row, end, column), (stages, left), charges = place, counts, tables.charges
+    (row, end, column), (stages, left), charges = entry, counts, tables.charges
     after = search.ideals.after(row)
     staged = tables.left.shape[2] > 1
     for replicas in range(1, left + 1 if not search.question.straight else 2):
@@ -456,9 +456,9 @@ def _choice(
         on = charges.load(row, after, work, replicas, first, last=False)
         at_end = charges.load(row, after, work, replicas, first, last=True)
         fits = _fitting(search, charges, row, after, replicas, tables.left.shape[2])
-        kept = None if fits is None else np.broadcast_to(fits, (len(after), tables.left.shape[2], charges.level.members + 1 - replicas))
-        on = on if kept is None else np.where(kept[:, stages, left - replicas], on, np.inf)
-        at_end = at_end if kept is None else np.where(kept[:, 0, 0], at_end, np.inf)
+        allowed = None if fits is None else np.broadcast_to(fits, (len(after), tables.left.shape[2], charges.level.members + 1 - replicas))
+        on = on if allowed is None else np.where(allowed[:, stages, left - replicas], on, np.inf)
+        at_end = at_end if allowed is None else np.where(allowed[:, 0, 0], at_end, np.inf)
         following = tables.left[after, column, stages - staged, left - replicas] if stages >= staged else np.full(len(after), np.inf)
         values = np.maximum(on, following)
         if left == replicas and not (staged and stages):
@@ -492,8 +492,8 @@ def cuts(question: PipelineQuestion, limits: Limits, watch: Watch) -> SearchOutc
         return SearchOutcome(rule, engine="cuts", stopped="time limit", baselines=baselines)
     except KeyboardInterrupt:
         return SearchOutcome(rule, engine="cuts", stopped="interrupted", baselines=baselines)
-    words, reasons = "dynamic programming over all cuts", () if stages else (_reason(question),)
-    proof = RecomputableBound(words) if countable(question) else UnverifiedBound(words)
+    method, reasons = "dynamic programming over all cuts", () if stages else (_reason(question),)
+    proof = RecomputableBound(method) if countable(question) else UnverifiedBound(method)
     return SearchOutcome(PipedreamPlan(stages) if stages else None, value, proof, "cuts", reasons=reasons, baselines=baselines)
 
 

@@ -83,8 +83,8 @@ def steps_of(question: PipelineQuestion, cuts: int) -> int:
     for number, level in enumerate(reversed(question.levels)):
         several = range(1, 2 if question.straight else level.members + 1)
         pairs = cuts**3 // 6 if number else cuts**2 // 2 * _coming(question, cuts)
-        found += len(shares) * (pairs * sum(level.members + 1 - one for one in several) + _CALL * cuts * len(several))
-        shares = shares if question.compatible else {share * one for share in shares for one in several}
+        found += len(shares) * (pairs * sum(level.members + 1 - replicas for replicas in several) + _CALL * cuts * len(several))
+        shares = shares if question.compatible else {share * replicas for share in shares for replicas in several}
     return found
 
 
@@ -108,7 +108,7 @@ def cuts_of(question: PipelineQuestion) -> Cuts | None:
     handed[inside.all(axis=1)] = False
     return Cuts(
         bits=_in_text(inside),
-        seconds=np.array([fsum(profile.seconds[held].tolist()) for held in inside]),
+        seconds=np.array([fsum(profile.seconds[rows].tolist()) for rows in inside]),
         parameters=inside @ profile.parameters,
         activation=inside @ profile.activation,
         crossing=handed @ profile.activation,
@@ -140,8 +140,8 @@ def _without_idle_cuts(question: PipelineQuestion, masks: list[int], before: lis
             mask |= (before[row] & ~mask == 0) << row
         return mask
 
-    kept = {moved(mask) for mask in masks}
-    return sorted(kept, key=lambda mask: (mask.bit_count(), mask)) if len(kept) > 1 else masks
+    needed = {moved(mask) for mask in masks}
+    return sorted(needed, key=lambda mask: (mask.bit_count(), mask)) if len(needed) > 1 else masks
 
 
 def _in_text(inside: Mask) -> NDArray[np.uint64]:
@@ -176,7 +176,7 @@ def _seen(inside: Mask, profile: Profile) -> Mask:
         found[:, start] &= ~inside[:, end]
     last, feeding = found.copy(), list[set[int]]()
     for node in range(len(profile)):  # rows come behind all that they need
-        feeding.append({one for start, end in profile.edges if end == node for one in (start, *feeding[start])})
+        feeding.append({node_before for start, end in profile.edges if end == node for node_before in (start, *feeding[start])})
         beside = {start for start, end in profile.edges if start in feeding[node] and end not in feeding[node] and end != node}
         found[:, sorted(beside)] |= last[:, [node]]
     return found
@@ -192,31 +192,31 @@ def _least_of_level(question: PipelineQuestion, cuts: Cuts, known: Tables, level
     members, top, count = question.levels[level].members, level == len(question.levels) - 1, len(cuts)
     starts = 1 if top else count
     reached = np.full((starts, _coming(question, count) if top else 1, members + 1, count), np.inf)
-    whole = np.full((starts, count), np.inf)
+    least = np.full((starts, count), np.inf)
     for cut in range(count - 1):
         apart, after = cuts.apart(cut), slice(cut + 1, count)
         parameters, activation = (column[after] - column[cut] for column in (cuts.parameters, cuts.activation))
         for replicas in range(1, 2 if question.straight else members + 1):
             work = np.where(apart, np.inf, _work(question, cuts, known, (level, share, cut, replicas)))
             stages = Stages(cut, replicas, work, parameters, activation)
-            _begin(question, cuts, stages, (level, share), reached, whole)
-            _go_on(question, cuts, stages, (level, share), reached, whole)
-    known[level, share] = whole
-    return whole
+            _begin(question, cuts, stages, (level, share), reached, least)
+            _go_on(question, cuts, stages, (level, share), reached, least)
+    known[level, share] = least
+    return least
 
 
-def _work(question: PipelineQuestion, cuts: Cuts, known: Tables, place: tuple[int, int, int, int]) -> Array:
+def _work(question: PipelineQuestion, cuts: Cuts, known: Tables, key: tuple[int, int, int, int]) -> Array:
     """Seconds of stages without what their own level adds."""
-    level, share, cut, replicas = place
+    level, share, cut, replicas = key
     if level:
         return np.asarray(_least_of_level(question, cuts, known, level - 1, 1 if question.compatible else share * replicas)[cut, cut + 1 :])
     seconds = cuts.seconds[cut + 1 :] - cuts.seconds[cut]
     return np.asarray(seconds if question.compatible else seconds / (replicas * share))
 
 
-def _load(question: PipelineQuestion, cuts: Cuts, stages: Stages, place: tuple[int, int], first: bool, last: bool) -> Array:
+def _load(question: PipelineQuestion, cuts: Cuts, stages: Stages, key: tuple[int, int], first: bool, last: bool) -> Array:
     """Seconds of each stage: compute and gradient all-reduce, or its slowest transfer if that is longer."""
-    (level, share), replicas, bandwidth = place, stages.members, question.levels[place[0]].bandwidth
+    (level, share), replicas, bandwidth = key, stages.members, question.levels[key[0]].bandwidth
     ring = (replicas - 1) / replicas * stages.parameters / bandwidth
     if question.compatible:
         inner = question.levels[level - 1].members if level and first else 1
@@ -233,28 +233,28 @@ def _load(question: PipelineQuestion, cuts: Cuts, stages: Stages, place: tuple[i
     return np.asarray(load)
 
 
-def _begin(question: PipelineQuestion, cuts: Cuts, stages: Stages, place: tuple[int, int], reached: Array, whole: Array) -> None:
+def _begin(question: PipelineQuestion, cuts: Cuts, stages: Stages, key: tuple[int, int], reached: Array, least: Array) -> None:
     """Stages that are the first of their level."""
     start, after = stages.cut if len(reached) > 1 else 0, slice(stages.cut + 1, None)
     if stages.cut != start:
         return
-    on, closing = (_load(question, cuts, stages, place, first=True, last=last) for last in (False, True))
+    on, closing = (_load(question, cuts, stages, key, first=True, last=last) for last in (False, True))
     coming, none = np.arange(reached.shape[1]), np.zeros(1, np.int64)
-    on = _fitting(question, place[0], stages, (coming, none), on)[:, 0]
-    closing = _fitting(question, place[0], stages, (none, none), closing)[0, 0]
+    on = _fitting(question, key[0], stages, (coming, none), on)[:, 0]
+    closing = _fitting(question, key[0], stages, (none, none), closing)[0, 0]
     reached[start, :, stages.members, after] = np.minimum(reached[start, :, stages.members, after], on)
-    if stages.members == question.levels[place[0]].members or not question.compatible:
-        whole[start, after] = np.minimum(whole[start, after], closing)
+    if stages.members == question.levels[key[0]].members or not question.compatible:
+        least[start, after] = np.minimum(least[start, after], closing)
 
 
-def _go_on(question: PipelineQuestion, cuts: Cuts, stages: Stages, place: tuple[int, int], reached: Array, whole: Array) -> None:
+def _go_on(question: PipelineQuestion, cuts: Cuts, stages: Stages, key: tuple[int, int], reached: Array, least: Array) -> None:
     """Stages that follow others of their level."""
-    level, counted, cut, members = place[0], reached.shape[1] > 1, stages.cut, stages.members
+    level, counted, cut, members = key[0], reached.shape[1] > 1, stages.cut, stages.members
     before, after = reached[: max(cut, 1), ..., cut], slice(cut + 1, None)
     last = question.levels[level].members - members
     if last < 1 or not np.isfinite(before).any():
         return
-    on, closing = (_load(question, cuts, stages, place, first=False, last=one) for one in (False, True))
+    on, closing = (_load(question, cuts, stages, key, first=False, last=last) for last in (False, True))
     used, coming = np.arange(1, last + 1), np.arange(1, reached.shape[1] - 1) if counted else np.zeros(1, np.int64)
     on = _fitting(question, level, stages, (coming, used), on)
     goal = reached[: len(before), slice(1, -1) if counted else slice(None), 1 + members :, after]
@@ -262,7 +262,7 @@ def _go_on(question: PipelineQuestion, cuts: Cuts, stages: Stages, place: tuple[
     used = used[-1:] if question.compatible else used
     closing = _fitting(question, level, stages, (np.zeros(1, np.int64), used), closing)[0]
     found = np.maximum(before[:, int(counted), used[0] : last + 1, None], closing).min(axis=1)
-    whole[: len(before), after] = np.minimum(whole[: len(before), after], found)
+    least[: len(before), after] = np.minimum(least[: len(before), after], found)
 
 
 def _fitting(question: PipelineQuestion, level: int, stages: Stages, counts: tuple[Whole, Whole], load: Array) -> Array:
@@ -272,11 +272,11 @@ def _fitting(question: PipelineQuestion, level: int, stages: Stages, counts: tup
     coming, used = counts[0][:, None, None], counts[1][None, :, None]
     if question.compatible:
         left = question.levels[level].members - used - stages.members
-        kept = -(-left // stages.members) * (stages.activation + stages.parameters)
+        needed = -(-left // stages.members) * (stages.activation + stages.parameters)
     else:
-        kept = (coming + 1.0) * (stages.parameters + stages.activation / stages.members)
+        needed = (coming + 1.0) * (stages.parameters + stages.activation / stages.members)
     shape = (len(coming), used.shape[1], len(load))
-    return np.asarray(np.where(np.broadcast_to(kept <= question.memory, shape), load, np.inf))
+    return np.asarray(np.where(np.broadcast_to(needed <= question.memory, shape), load, np.inf))
 
 
 # Every plan of a small profile, one after the other: the slow path beside the search, which shares no code with it.

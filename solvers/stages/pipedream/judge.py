@@ -108,19 +108,19 @@ def _replicas_possible(stage: Stage) -> bool:
 
 def _ranges(stages: Sequence[Stage], level: int, depth: int) -> list[_Range]:
     """The stages of one level, by what of their groups' numbers tells them apart."""
-    kept = depth - 1 - level
-    keys = [(stage.group[:kept], stage.group[kept] if level else leaf) for leaf, stage in enumerate(stages)]
+    prefix = depth - 1 - level
+    keys = [(stage.group[:prefix], stage.group[prefix] if level else leaf) for leaf, stage in enumerate(stages)]
     found = list[_Range]()
     for _, siblings in groupby(range(len(stages)), lambda leaf: keys[leaf][0]):
         parts = [list(leaves) for _, leaves in groupby(siblings, lambda leaf: keys[leaf][1])]
         before = 0
-        for place, leaves in enumerate(parts):
+        for number, leaves in enumerate(parts):
             replicas = stages[leaves[0]].replicas[level]
             if any(stages[leaf].replicas[level] != replicas for leaf in leaves):
                 raise ValueError("stages of one group say different replicas of it")
-            if level and keys[leaves[0]][1] != place:
+            if level and keys[leaves[0]][1] != number:
                 raise ValueError("groups are counted from 0 in their order")
-            found.append(_Range(leaves[0], leaves[-1] + 1, replicas, before, len(parts) - 1 - place))
+            found.append(_Range(leaves[0], leaves[-1] + 1, replicas, before, len(parts) - 1 - number))
             before += replicas
     return found
 
@@ -142,9 +142,9 @@ def _load(question: PipelineQuestion, stages: Sequence[Stage], rows: list[list[i
             total, busy = total + 2.0 * ring, busy + 2.0 * ring
         transfer = _transfer(question, rows, here, level, prod(stages[leaf].replicas[level + 1 :]))
         total, moved = max(total, transfer), max(moved, transfer)
-    kept = fsum(profile.parameters[rows[leaf]])
+    size = fsum(profile.parameters[rows[leaf]])
     memory = _bytes(question, rows, next(part for part in levels[0] if part.start == leaf), 0)
-    return StageLoad(devices, compute, busy - compute, moved, total, kept, None if question.compatible or len(levels) > 1 else memory)
+    return StageLoad(devices, compute, busy - compute, moved, total, size, None if question.compatible or len(levels) > 1 else memory)
 
 
 def _transfer(question: PipelineQuestion, rows: list[list[int]], here: _Range, level: int, share: int) -> float:
@@ -206,9 +206,9 @@ def _unseen(question: PipelineQuestion, rows: list[list[int]]) -> tuple[str, ...
     for number, part in enumerate(rows):
         apart += len(part)
         for start, end in inside[number]:
-            one, other = _root(tree, start), _root(tree, end)
-            apart -= one != other
-            tree[one] = other
+            start_root, end_root = _root(tree, start), _root(tree, end)
+            apart -= start_root != end_root
+            tree[start_root] = end_root
         if apart > 1 or stage_of[0] > number:
             before = f"the {number + 1:,} stages before" if number else "stage 1 before"
             first = question.profile.ids[0]
@@ -240,8 +240,8 @@ def _counts(question: PipelineQuestion, levels: list[list[_Range]]) -> list[str]
 def _memory(question: PipelineQuestion, rows: list[list[int]], levels: list[list[_Range]]) -> list[str]:
     if question.memory == float("inf"):
         return []
-    kept = [_bytes(question, rows, part, level) for level, ranges in enumerate(levels) for part in ranges]
-    most = max(kept)
+    needed = [_bytes(question, rows, part, level) for level, ranges in enumerate(levels) for part in ranges]
+    most = max(needed)
     return [f"a stage keeps {bytes_beyond(most, question.memory, 'on a device of')}"] if most > question.memory else []
 
 

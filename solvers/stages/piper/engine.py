@@ -63,7 +63,7 @@ def equal_stages(question: PiperQuestion, clock: Callable[[], None]) -> dict[str
 def _parts(question: PiperQuestion) -> tuple[list[int], list[int], list[int]] | None:
     """Rows before the layers that repeat, these, and rows after them."""
     graph, count = question.graph, len(question.graph)
-    busy = [row for row in range(count) if any(one.time for options in graph.offers[row].values() for one in options)]
+    busy = [row for row in range(count) if any(option.time for options in graph.offers[row].values() for option in options)]
     names = Counter(graph.names[row] for row in busy).most_common(1)
     if not names or names[0][1] < 2:
         return None
@@ -82,7 +82,7 @@ def _parts(question: PiperQuestion) -> tuple[list[int], list[int], list[int]] | 
 def _split(parts: tuple[list[int], list[int], list[int]], most: int) -> Iterator[_Stages]:
     first, layers, last = parts
     for count in range(1, min(len(layers), most) + 1):
-        sizes = [len(layers) // count + (place >= count - len(layers) % count) for place in range(count)]
+        sizes = [len(layers) // count + (index >= count - len(layers) % count) for index in range(count)]
         ends = np.cumsum([0, *sizes]).tolist()
         stages = [tuple(layers[begin:end]) for begin, end in pairwise(ends)]
         for apart in product((False, True), repeat=2):
@@ -117,7 +117,7 @@ def _configurations(question: PiperQuestion, rows: _Stages, tensor: int, recompu
     found = {}
     for row in (row for stage in rows for row in stage):
         offered = question.graph.offers[row].get(tensor, ())
-        fitting = [one for one in offered if one.recomputes == recompute]
+        fitting = [option for option in offered if option.recomputes == recompute]
         if not fitting:
             return None
         found[row] = fitting[0]
@@ -125,21 +125,21 @@ def _configurations(question: PiperQuestion, rows: _Stages, tensor: int, recompu
 
 
 def _fit(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration]) -> bool:
-    sizes = [sum(chosen[row].stashed * (len(rows) - place) + chosen[row].fixed for row in stage) for place, stage in enumerate(rows)]
+    sizes = [sum(chosen[row].stashed * (len(rows) - index) + chosen[row].fixed for row in stage) for index, stage in enumerate(rows)]
     return max(sizes) <= question.memory
 
 
 def _times(question: PiperQuestion, rows: _Stages, chosen: dict[int, Configuration], degrees: Whole) -> Array:
     """The busiest stage for each number of replicas."""
-    place = {row: number for number, stage in enumerate(rows) for row in stage}
+    stage_of = {row: number for number, stage in enumerate(rows) for row in stage}
     work, parameters = np.zeros(len(rows)), np.zeros(len(rows))
-    for row, one in chosen.items():
-        work[place[row]] += one.time
-        parameters[place[row]] += one.parameters
+    for row, option in chosen.items():
+        work[stage_of[row]] += option.time
+        parameters[stage_of[row]] += option.parameters
     for (start, end), size in zip(question.graph.edges, question.graph.sizes, strict=True):
-        if place[start] != place[end]:
-            work[place[start]] += 2.0 * (size + chosen[start].leaving.get(end, 0.0)) / question.bandwidth
-            work[place[end]] += 2.0 * (size + chosen[end].entering.get(start, 0.0)) / question.bandwidth
+        if stage_of[start] != stage_of[end]:
+            work[stage_of[start]] += 2.0 * (size + chosen[start].leaving.get(end, 0.0)) / question.bandwidth
+            work[stage_of[end]] += 2.0 * (size + chosen[end].entering.get(start, 0.0)) / question.bandwidth
     share = 4.0 / (question.microbatches * question.bandwidth)
     times = (work[:, None] + (degrees - 1) * share * parameters[:, None]) / degrees
     return np.asarray(times.max(axis=0))
@@ -191,7 +191,7 @@ def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage:
     times = np.where(changes.under_way >= span.under_way, changes.work + exchange * changes.parameters, np.inf)
     column = int(changes.under_way[times.argmin()]) - 1
     changed = set(changes.order[changes.taken[:, column], column].tolist())
-    points = [changes.small[place] if place in changed else changes.quick[place] for place in range(len(layers))]
+    points = [changes.small[index] if index in changed else changes.quick[index] for index in range(len(layers))]
     numbers = [int(layer.joined[point]) for layer, point in zip(layers, points, strict=True)]
     return chosen_stage(options, places_in(outer & ~inner), span, numbers)
 
@@ -200,8 +200,8 @@ def _changes(layers: Sequence[Front], memory: int, most: int) -> _Changes:
     quick = [int(layer.work.argmin()) for layer in layers]
     small = [int((layer.stashed * most + layer.memory).argmin()) for layer in layers]
     figures = [
-        [(float(layer.work[row]), float(layer.parameters[row]), int(layer.memory[row]), int(layer.stashed[row])) for row in (one, other)]
-        for layer, one, other in zip(layers, quick, small, strict=True)
+        [(float(layer.work[row]), float(layer.parameters[row]), int(layer.memory[row]), int(layer.stashed[row])) for row in (first, second)]
+        for layer, first, second in zip(layers, quick, small, strict=True)
     ]
     table = np.array(figures).reshape(-1, 2, 4)
     work, parameters, fixed, stashed = (table[:, 0, column] for column in range(4))
@@ -381,14 +381,14 @@ def _search_some(known: Known, tables: Tables, gap: float, options: Options, clo
 
 def _improve(known: Known, options: Options, clock: _Clock) -> None:
     """Better stages along orders near those that are known, until some orders in a row give none."""
-    place = {row: number for number, row in enumerate(options.network.rows)}
+    index_of = {row: number for number, row in enumerate(options.network.rows)}
     failed = seed = 0
     while known.stages is not None and failed < _ROUNDS:
-        stage_of = [0] * len(place)
+        stage_of = [0] * len(index_of)
         for number, stage in enumerate(known.stages):
             for row in stage.rows:
-                if row in place:
-                    stage_of[place[row]] = number
+                if row in index_of:
+                    stage_of[index_of[row]] = number
         value, seed = known.value, seed + 1
         cuts = cuts_near(options.network.arcs, stage_of, clock.limits.seed + seed)
         _search_some(known, tables_of(options, cuts, Bundling(most=_SOME_POINTS), clock.tick), clock.limits.gap, options, clock)
@@ -412,6 +412,6 @@ def _found(work: _Work, known: Known) -> SearchOutcome[PiperPlan]:
         return SearchOutcome(plan, bound, RecomputableBound(BY_WORK), "cuts", notes=(*question.notes, *few))
     shown = not tables.bundled and countable(question, np.diff([*tables.start, len(tables.work)]))
     reasons = ("no stages keep the memory and the number of devices (more of --memory or --devices)",)
-    told = RecomputableBound(BY_CUTS) if shown else UnverifiedBound(f"{BY_CUTS}, choices bundled" if tables.bundled else BY_CUTS)
-    proof = RecomputableBound(BY_WORK) if known.bound <= load_bound(question) else told
+    by_cuts = RecomputableBound(BY_CUTS) if shown else UnverifiedBound(f"{BY_CUTS}, choices bundled" if tables.bundled else BY_CUTS)
+    proof = RecomputableBound(BY_WORK) if known.bound <= load_bound(question) else by_cuts
     return SearchOutcome(plan, bound, proof, "cuts", reasons=reasons if bound == float("inf") else (), notes=question.notes)

@@ -30,11 +30,11 @@ def load_bound(question: PiperQuestion) -> float:
     """Device-seconds of all layers over the devices, or the largest layer on as many replicas as it can have; 0 where a layer has none."""
     if not all(question.graph.offers):
         return 0.0
-    work = sum(min(tensor * one.time for tensor, options in offer.items() for one in options) for offer in question.graph.offers)
+    work = sum(min(tensor * option.time for tensor, options in offer.items() for option in options) for offer in question.graph.offers)
     largest = 0.0
     for offer in question.graph.offers:
         fitting = {tensor: [degree for degree in question.degrees if degree * tensor <= question.devices] for tensor in offer}
-        times = [one.time / max(fitting[tensor]) for tensor, options in offer.items() if fitting[tensor] for one in options]
+        times = [option.time / max(fitting[tensor]) for tensor, options in offer.items() if fitting[tensor] for option in options]
         largest = max(largest, min(times, default=0.0))
     return max(work / question.devices, largest) * _SURE
 
@@ -43,18 +43,20 @@ def too_large(question: PiperQuestion) -> tuple[str, ...]:
     """Why no stages can keep the limits, whatever the order of the layers; nothing where that is not plain."""
     graph = question.graph
     for row, offer in enumerate(graph.offers):
-        least = min((one.stashed + one.fixed for options in offer.values() for one in options), default=None)
-        words = f"node {quoted(str(graph.ids[row]))}"
+        least = min((mode.stashed + mode.fixed for options in offer.values() for mode in options), default=None)
+        text = f"node {quoted(str(graph.ids[row]))}"
         if least is None:
-            return (f"{words} has no configuration left",)
+            return (f"{text} has no configuration left",)
         if least > question.memory:
-            return (f"{words} needs {least:,} bytes of a device, which has {question.memory:,} (--memory)",)
+            return (f"{text} needs {least:,} bytes of a device, which has {question.memory:,} (--memory)",)
         if min(offer) > question.devices:
-            return (f"{words} is offered on {min(offer)} devices or more, and there are {question.devices} (--devices)",)
-    least = sum(min(tensor * (one.stashed + one.fixed) for tensor, options in offer.items() for one in options) for offer in graph.offers)
+            return (f"{text} is offered on {min(offer)} devices or more, and there are {question.devices} (--devices)",)
+    least = sum(
+        min(tensor * (mode.stashed + mode.fixed) for tensor, options in offer.items() for mode in options) for offer in graph.offers
+    )
     if least > question.memory * question.devices:
-        words = f"{least:,} bytes in all do not fit {question.devices} devices of {question.memory:,}"
-        return (f"{words}; at least {-(-least // question.devices):,} bytes each would be needed",)
+        text = f"{least:,} bytes in all do not fit {question.devices} devices of {question.memory:,}"
+        return (f"{text}; at least {-(-least // question.devices):,} bytes each would be needed",)
     return ()
 
 
@@ -111,7 +113,7 @@ def countable(question: PiperQuestion, sizes: Whole) -> bool:
 def none_below(question: PiperQuestion, bound: float, tell: Callable[[str], None]) -> bool | None:
     """Whether no stages are quicker than this, none at all where it is infinite; None where that takes too many steps."""
     layers, steps = layers_of(question), Steps(MOST_STEPS)
-    whole, most = (1 << len(layers.rows)) - 1, min(question.microbatches, question.devices)
+    every, most = (1 << len(layers.rows)) - 1, min(question.microbatches, question.devices)
     fewest = {0: np.zeros(most + 1, np.int64)}
     waiting: list[set[int]] = [{0}, *(set[int]() for _ in layers.rows)]
     try:
@@ -124,7 +126,7 @@ def none_below(question: PiperQuestion, bound: float, tell: Callable[[str], None
                     _go_on(question, before, fewest.setdefault(end, np.full(most + 1, _NONE)), tensor, reach)
     except TimeoutError:
         return None
-    return whole not in fewest or bool(fewest[whole][0] > question.devices)
+    return every not in fewest or bool(fewest[every][0] > question.devices)
 
 
 def _go_on(question: PiperQuestion, before: Whole, after: Whole, tensor: int, reach: Whole) -> None:
@@ -146,30 +148,30 @@ def layers_of(question: PiperQuestion) -> Layers:
     order = list(TopologicalSorter(sources).static_order())
     touched = {row for edge, size in zip(graph.edges, graph.sizes, strict=True) if size for row in edge}
     free = [row for row in order if row not in touched and _idle(question, row, tensors)]
-    kept = [row for row in order if row not in free] or order[-1:]
-    place, behind = {row: number for number, row in enumerate(kept)}, dict[int, int]()
+    layers = [row for row in order if row not in free] or order[-1:]
+    index_of, behind = {row: number for number, row in enumerate(layers)}, dict[int, int]()
     for row in order:
         behind[row] = 0
         for start in sources[row]:
-            behind[row] |= 1 << place[start] if start in place else behind[start]
-    offers = [graph.offers[row] for row in kept]
+            behind[row] |= 1 << index_of[start] if start in index_of else behind[start]
+    offers = [graph.offers[row] for row in layers]
     points = {tensor: tuple(_points(offer[tensor]) if tensor in offer else None for offer in offers) for tensor in tensors}
-    return Layers(tuple(kept), tuple(behind[row] for row in kept), points)
+    return Layers(tuple(layers), tuple(behind[row] for row in layers), points)
 
 
 def _idle(question: PiperQuestion, row: int, tensors: list[int]) -> bool:
     """Whether a layer costs nothing in any configuration, on any devices, and its neighbours move nothing on its account."""
     graph, offer = question.graph, question.graph.offers[row]
-    own = [one for options in offer.values() for one in options]
-    others = [one for edge in graph.edges if row in edge for near in edge for options in graph.offers[near].values() for one in options]
-    moved = any(one.entering.get(row) or one.leaving.get(row) for one in others) or any(
-        moved for one in own for moved in (*one.entering.values(), *one.leaving.values())
+    own = [mode for options in offer.values() for mode in options]
+    others = [mode for edge in graph.edges if row in edge for near in edge for options in graph.offers[near].values() for mode in options]
+    moved = any(mode.entering.get(row) or mode.leaving.get(row) for mode in others) or any(
+        moved for mode in own for moved in (*mode.entering.values(), *mode.leaving.values())
     )
-    return sorted(offer) == tensors and not moved and not any(one.time or one.parameters or one.stashed or one.fixed for one in own)
+    return sorted(offer) == tensors and not moved and not any(mode.time or mode.parameters or mode.stashed or mode.fixed for mode in own)
 
 
 def _points(options: tuple[Configuration, ...]) -> Array:
-    return np.array([(one.time, one.parameters, one.stashed + one.fixed, one.stashed) for one in options], np.float64)
+    return np.array([(option.time, option.parameters, option.stashed + option.fixed, option.stashed) for option in options], np.float64)
 
 
 def _stages_from(question: PiperQuestion, layers: Layers, cut: int, bound: float, steps: Steps) -> Iterator[tuple[int, int, Whole]]:
@@ -178,17 +180,17 @@ def _stages_from(question: PiperQuestion, layers: Layers, cut: int, bound: float
     while level:
         longer = dict[int, dict[int, Array]]()
         for mask, sets in level.items():
-            for place, needed in enumerate(layers.needs):
-                end = mask | 1 << place
+            for layer, needed in enumerate(layers.needs):
+                end = mask | 1 << layer
                 if end == mask or needed & ~mask or end in longer:
                     continue
                 found = {
-                    tensor: _with_layer(question, points, layers.points[tensor][place], bound, steps) for tensor, points in sets.items()
+                    tensor: _with_layer(question, points, layers.points[tensor][layer], bound, steps) for tensor, points in sets.items()
                 }
                 longer[end] = {tensor: points for tensor, points in found.items() if points is not None and len(points)}
         level = {end: sets for end, sets in longer.items() if sets}
         for end, sets in level.items():
-            rows = frozenset(row for place, row in enumerate(layers.rows) if (end & ~cut) >> place & 1)
+            rows = frozenset(row for layer, row in enumerate(layers.rows) if (end & ~cut) >> layer & 1)
             for tensor, points in sets.items():
                 steps.take(_STAGE * len(question.degrees))
                 moved = _bytes_moved(question, rows, tensor)
@@ -211,20 +213,20 @@ def _needed(points: Array, steps: Steps) -> Array:
     """The points but for those that another one is as good as in everything."""
     steps.take(len(points) ** 2)
     points = points[np.lexsort(points.T[::-1])]
-    kept = np.zeros((0, 4))
+    needed = np.zeros((0, 4))
     for at in range(0, len(points), 256):
         some = points[at : at + 256]
-        some = some[~np.asarray((kept[None] <= some[:, None]).all(axis=2)).any(axis=1)]
+        some = some[~np.asarray((needed[None] <= some[:, None]).all(axis=2)).any(axis=1)]
         beaten: Mask = (some[None] <= some[:, None]).all(axis=2) & np.tri(len(some), k=-1, dtype=bool)
-        kept = np.concatenate([kept, some[~beaten.any(axis=1)]])
-    return kept
+        needed = np.concatenate([needed, some[~beaten.any(axis=1)]])
+    return needed
 
 
 def _bytes_moved(question: PiperQuestion, rows: frozenset[int], tensor: int) -> float | None:
     """Bytes over the boundary of a stage, one way; None where they depend on what is chosen in it."""
     total = 0.0
     for row, other, size in _crossing(question, rows):
-        moved = {size + _beside(one, other) for one in question.graph.offers[row][tensor]}
+        moved = {size + _beside(option, other) for option in question.graph.offers[row][tensor]}
         if len(moved) > 1:
             return None
         total += moved.pop()
@@ -238,9 +240,9 @@ def _crossing(question: PiperQuestion, rows: frozenset[int]) -> Iterator[tuple[i
             yield (end, start, size) if end in rows else (start, end, size)
 
 
-def _beside(one: Configuration, other: int) -> float:
+def _beside(option: Configuration, other: int) -> float:
     """Bytes beside the output over an edge to or from another layer."""
-    return one.entering.get(other, 0.0) + one.leaving.get(other, 0.0)
+    return option.entering.get(other, 0.0) + option.leaving.get(other, 0.0)
 
 
 def _with_traffic(question: PiperQuestion, rows: frozenset[int], tensor: int, steps: Steps) -> Array:
@@ -248,7 +250,7 @@ def _with_traffic(question: PiperQuestion, rows: frozenset[int], tensor: int, st
     edges, points = list(_crossing(question, rows)), np.zeros((1, 4))
     for row in sorted(rows):
         options = question.graph.offers[row][tensor]
-        moved = [sum(size + _beside(one, other) for own, other, size in edges if own == row) for one in options]
+        moved = [sum(size + _beside(option, other) for own, other, size in edges if own == row) for option in options]
         layer = _points(options)
         layer[:, 0] += 2.0 * np.array(moved) / question.bandwidth
         every = (points[:, None, :] + layer).reshape(-1, 4)
@@ -277,7 +279,7 @@ def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], watch: 
     bound = float("inf") if saved.bound is None else saved.bound
     if too_large(question) if saved.bound is None else bound <= load_bound(question):
         return Proved(("the bound was proved anew: by the work of all layers",), by=BY_SIZES if saved.bound is None else BY_WORK)
-    found = none_below(question, bound, lambda words: watch(Progress(words, saved.value, saved.bound)))
+    found = none_below(question, bound, lambda message: watch(Progress(message, saved.value, saved.bound)))
     if found is None:
         return Proved((f"the bound is solver-reported and was not proved again: {saved.proved_by}",), unverified=True)
     if found:

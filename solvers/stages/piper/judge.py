@@ -93,15 +93,15 @@ def judge(question: PiperQuestion, plan: PiperPlan) -> Verdict[PiperLoads]:
 def judge_rows(question: PiperQuestion, stages: Sequence[Stage]) -> Verdict[PiperLoads]:
     """Loads, value and broken rules; a ValueError where the stages do not hold every layer once, in configurations that are offered."""
     chosen = _chosen(question, stages)
-    place = {row: number for number, stage in enumerate(stages) for row in stage.rows}
-    if sorted(place) != list(range(len(question.graph))) or sum(len(stage.rows) for stage in stages) != len(place):
+    stage_of = {row: number for number, stage in enumerate(stages) for row in stage.rows}
+    if sorted(stage_of) != list(range(len(question.graph))) or sum(len(stage.rows) for stage in stages) != len(stage_of):
         raise ValueError("stages hold every layer of the graph once")
     later, loads = 0, list[StageLoad]()
     for number in range(len(stages) - 1, -1, -1):
         later += stages[number].data
-        loads.append(_load(question, stages[number], chosen[number], _boundary(question, place, number, chosen[number]), later))
+        loads.append(_load(question, stages[number], chosen[number], _boundary(question, stage_of, number, chosen[number]), later))
     loads.reverse()
-    broken = (*_order(question, place), *_shares(question, stages), *_memory(question, loads))
+    broken = (*_order(question, stage_of), *_shares(question, stages), *_memory(question, loads))
     return Verdict(max(load.total for load in loads), broken, PiperLoads(tuple(loads)))
 
 
@@ -111,45 +111,45 @@ def _chosen(question: PiperQuestion, stages: Sequence[Stage]) -> list[dict[int, 
     for number, stage in enumerate(stages):
         if not stage.rows or not 1 <= stage.data <= MOST_MICROBATCHES or len(stage.rows) != len(stage.configurations):
             raise ValueError(f"stage {number + 1} needs a layer, replicas that can be, and a configuration for each layer")
-        kept = {}
+        options = {}
         for row, name in zip(stage.rows, stage.configurations, strict=True):
             if not 0 <= row < len(question.graph):
                 raise ValueError(f"there is no layer in row {row}")
-            offered = [one for one in question.graph.offers[row].get(stage.tensor, ()) if one.name == name]
+            offered = [option for option in question.graph.offers[row].get(stage.tensor, ()) if option.name == name]
             if not offered:
                 raise ValueError(f"node {question.graph.ids[row]} offers no {name!r} on {stage.tensor} devices")
-            kept[row] = offered[0]
-        found.append(kept)
+            options[row] = offered[0]
+        found.append(options)
     return found
 
 
-def _boundary(question: PiperQuestion, place: dict[int, int], number: int, chosen: dict[int, Configuration]) -> Fraction:
+def _boundary(question: PiperQuestion, stage_of: dict[int, int], number: int, chosen: dict[int, Configuration]) -> Fraction:
     """Bytes of a sample that cross the boundary of a stage one way."""
     total = Fraction(0)
     for (start, end), size in zip(question.graph.edges, question.graph.sizes, strict=True):
-        if place[end] == number != place[start]:
+        if stage_of[end] == number != stage_of[start]:
             total += Fraction(size) + Fraction(chosen[end].entering.get(start, 0.0))
-        elif place[start] == number != place[end]:
+        elif stage_of[start] == number != stage_of[end]:
             total += Fraction(size) + Fraction(chosen[start].leaving.get(end, 0.0))
     return total
 
 
 def _load(question: PiperQuestion, stage: Stage, chosen: dict[int, Configuration], boundary: Fraction, later: int) -> StageLoad:
     bandwidth = Fraction(question.bandwidth)
-    compute = sum((Fraction(one.time) for one in chosen.values()), Fraction(0)) / stage.data
+    compute = sum((Fraction(option.time) for option in chosen.values()), Fraction(0)) / stage.data
     transfer = 2 * boundary / stage.data / bandwidth
-    parameters = sum((Fraction(one.parameters) for one in chosen.values()), Fraction(0))
+    parameters = sum((Fraction(option.parameters) for option in chosen.values()), Fraction(0))
     exchange = 4 * (stage.data - 1) * parameters / (stage.data * question.microbatches) / bandwidth
     under_way = -(-later // stage.data)
-    memory = sum(one.stashed * under_way + one.fixed for one in chosen.values())
+    memory = sum(option.stashed * under_way + option.fixed for option in chosen.values())
     total = compute + transfer + exchange
     return StageLoad(float(compute), float(transfer), float(exchange), float(total), under_way, memory, stage.data * stage.tensor)
 
 
-def _order(question: PiperQuestion, place: dict[int, int]) -> tuple[str, ...]:
+def _order(question: PiperQuestion, stage_of: dict[int, int]) -> tuple[str, ...]:
     """Edges that lead back to an earlier stage."""
     ids = question.graph.ids
-    back = [(ids[start], ids[end]) for start, end in question.graph.edges if place[start] > place[end]]
+    back = [(ids[start], ids[end]) for start, end in question.graph.edges if stage_of[start] > stage_of[end]]
     shown = ", ".join(f"{start} -> {end}" for start, end in back[:LISTED])
     return (f"edges lead back to an earlier stage: {shown}{', ...' if len(back) > LISTED else ''}",) if back else ()
 

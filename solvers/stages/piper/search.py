@@ -54,24 +54,24 @@ def network_of(graph: PiperGraph) -> Network:
             for end in after[row]:
                 before[end] = before[end] - {row} | before[row]
     rows = tuple(row for row in order if row not in free)
-    place = {row: number for number, row in enumerate(rows)}
-    arcs = tuple(sorted((place[start], place[row]) for row in rows for start in before[row]))
+    index_of = {row: number for number, row in enumerate(rows)}
+    arcs = tuple(sorted((index_of[start], index_of[row]) for row in rows for start in before[row]))
     return Network(graph, rows, arcs, tuple(row for row in order if row in free))
 
 
 def with_free(network: Network, stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages with the layers that were left out: each in the last stage that holds one of its predecessors, else in the first."""
     graph = network.graph
-    place = {row: number for number, stage in enumerate(stages) for row in stage.rows}
+    stage_of = {row: number for number, stage in enumerate(stages) for row in stage.rows}
     free = {row: list[int]() for row in network.free}
     for start, end in graph.edges:
         if end in free:
             free[end].append(start)
     for row, before in free.items():
-        place[row] = max((place[start] for start in before), default=0)
+        stage_of[row] = max((stage_of[start] for start in before), default=0)
     return tuple(
         Stage(
-            rows=(*stage.rows, *(added := tuple(row for row in network.free if place[row] == number))),
+            rows=(*stage.rows, *(added := tuple(row for row in network.free if stage_of[row] == number))),
             data=stage.data,
             tensor=stage.tensor,
             configurations=(*stage.configurations, *(graph.offers[row][stage.tensor][0].name for row in added)),
@@ -81,19 +81,19 @@ def with_free(network: Network, stages: Sequence[Stage]) -> tuple[Stage, ...]:
 
 
 def _configurations(graph: PiperGraph, row: int) -> list[Configuration]:
-    return [one for configurations in graph.offers[row].values() for one in configurations]
+    return [option for configurations in graph.offers[row].values() for option in configurations]
 
 
-def _idle(one: Configuration) -> bool:
-    return not (one.time or one.parameters or one.stashed or one.fixed)
+def _idle(option: Configuration) -> bool:
+    return not (option.time or option.parameters or option.stashed or option.fixed)
 
 
 def _moved(graph: PiperGraph) -> set[int]:
     """Rows with an edge over which anything is moved in some configuration of either end."""
     found = set()
     for (start, end), size in zip(graph.edges, graph.sizes, strict=True):
-        leaving = any(one.leaving.get(end) for one in _configurations(graph, start))
-        entering = any(one.entering.get(start) for one in _configurations(graph, end))
+        leaving = any(option.leaving.get(end) for option in _configurations(graph, start))
+        entering = any(option.entering.get(start) for option in _configurations(graph, end))
         if size or leaving or entering:
             found |= {start, end}
     return found
@@ -137,13 +137,13 @@ def ideals_of(count: int, arcs: Sequence[tuple[int, int]]) -> tuple[list[int], b
     every = _every(count, arcs)
     if every is not None:
         return every, True
-    kept = {int(place) for place in np.linspace(1, count, min(count, _MOST_PREFIXES)).round()}
+    sizes = {int(size_of_prefix) for size_of_prefix in np.linspace(1, count, min(count, _MOST_PREFIXES)).round()}
     found = {0}
     for seed in range(_ORDERS):
         mask, prefixes = 0, set[int]()
-        for size, place in enumerate(_order(count, arcs, seed), 1):
-            mask |= 1 << place
-            prefixes |= {mask} if size in kept else set()
+        for size, layer in enumerate(_order(count, arcs, seed), 1):
+            mask |= 1 << layer
+            prefixes |= {mask} if size in sizes else set()
         more = _by_size(found | prefixes)
         if seed and _pairs_at_most(more) > MOST_PAIRS // 4:
             break
@@ -161,20 +161,20 @@ def cuts_near(arcs: Sequence[tuple[int, int]], stage_of: Sequence[int], seed: in
         waiting[end] += 1
     random = np.random.default_rng(seed)
     when = np.array(stage_of) + random.random(count) * float(random.choice([1.0, 2.0, 4.0]))
-    ready = [(float(when[place]), place) for place in range(count) if not waiting[place]]
+    ready = [(float(when[layer]), layer) for layer in range(count) if not waiting[layer]]
     heapify(ready)
-    kept = {int(place) for place in np.linspace(1, count, min(count, _MOST_NEAR)).round()}
+    sizes = {int(size_of_prefix) for size_of_prefix in np.linspace(1, count, min(count, _MOST_NEAR)).round()}
     found, mask = {0}, 0
     for size in range(1, count + 1):
-        place = heappop(ready)[1]
-        mask |= 1 << place
-        found |= {mask} if size in kept else set()
-        for other in after[place]:
+        layer = heappop(ready)[1]
+        mask |= 1 << layer
+        found |= {mask} if size in sizes else set()
+        for other in after[layer]:
             waiting[other] -= 1
             if not waiting[other]:
                 heappush(ready, (float(when[other]), other))
     for stage in range(max(stage_of)):
-        found.add(sum(1 << place for place, number in enumerate(stage_of) if number <= stage))
+        found.add(sum(1 << layer for layer, number in enumerate(stage_of) if number <= stage))
     return _by_size(found)
 
 
@@ -195,7 +195,7 @@ def _every(count: int, arcs: Sequence[tuple[int, int]]) -> list[int] | None:
 
 def _pairs_at_most(masks: Sequence[int]) -> int:
     """Pairs of which one is within the other."""
-    return sum(sum(inner & ~outer == 0 for inner in masks[:place]) for place, outer in enumerate(masks))
+    return sum(sum(inner & ~outer == 0 for inner in masks[:index]) for index, outer in enumerate(masks))
 
 
 def _order(count: int, arcs: Sequence[tuple[int, int]], seed: int) -> list[int]:
@@ -206,11 +206,11 @@ def _order(count: int, arcs: Sequence[tuple[int, int]], seed: int) -> list[int]:
         after[start].append(end)
         waiting[end] += 1
     random, order = np.random.default_rng(seed), list[int]()
-    ready = [place for place in range(count) if not waiting[place]]
+    ready = [layer for layer in range(count) if not waiting[layer]]
     while ready and seed:
-        place = ready.pop({1: -1, 2: 0}.get(seed, int(random.integers(len(ready)))))
-        order.append(place)
-        for other in after[place]:
+        layer = ready.pop({1: -1, 2: 0}.get(seed, int(random.integers(len(ready)))))
+        order.append(layer)
+        for other in after[layer]:
             waiting[other] -= 1
             ready += [] if waiting[other] else [other]
     return order if seed else list(range(count))
@@ -271,18 +271,18 @@ def joined(front: Front, options: Front, memory: int, bundling: Bundling) -> Fro
     parameters = (front.parameters[:, None] + options.parameters).ravel()
     least = (front.memory[:, None] + options.memory).ravel()
     stashed = (front.stashed[:, None] + options.stashed).ravel()
-    kept = np.flatnonzero(least <= memory)
-    if size > 1 or len(kept) < len(work):
-        kept = _undominated(work, parameters, least, stashed, kept) if size > 1 else kept
-        work, parameters, least, stashed = work[kept], parameters[kept], least[kept], stashed[kept]
-    found = Front(work, parameters, least, stashed, kept // size, kept % size, front.bundled)
+    rows = np.flatnonzero(least <= memory)
+    if size > 1 or len(rows) < len(work):
+        rows = _undominated(work, parameters, least, stashed, rows) if size > 1 else rows
+        work, parameters, least, stashed = work[rows], parameters[rows], least[rows], stashed[rows]
+    found = Front(work, parameters, least, stashed, rows // size, rows % size, front.bundled)
     most = MOST_POINTS if bundling.most is None else bundling.most
     return _bundled(found, bundling.relaxed, most) if len(found) > most else found
 
 
-def _undominated(work: Array, parameters: Array, memory: Whole, stashed: Whole, kept: Whole) -> Whole:
+def _undominated(work: Array, parameters: Array, memory: Whole, stashed: Whole, rows: Whole) -> Whole:
     """Rows, among those kept, that no other one beats: first among equal parameters and memory, then, of not too many, among all."""
-    order = kept[np.lexsort((stashed[kept], work[kept], memory[kept], parameters[kept]))]
+    order = rows[np.lexsort((stashed[rows], work[rows], memory[rows], parameters[rows]))]
     if len(order) < 2:
         return np.asarray(order)
     fresh = np.concatenate([[True], (np.diff(parameters[order]) != 0) | (np.diff(memory[order]) != 0)])
@@ -351,28 +351,28 @@ class Options:
 
 def options_of(question: PiperQuestion, network: Network) -> Options:
     """Everything about single layers and edges."""
-    place = {row: number for number, row in enumerate(network.rows)}
+    index_of = {row: number for number, row in enumerate(network.rows)}
     edges = zip(network.graph.edges, network.graph.sizes, strict=True)
-    kept = [(start, end, size) for (start, end), size in edges if start in place and end in place]
+    edges_between = [(start, end, size) for (start, end), size in edges if start in index_of and end in index_of]
     tensors = tuple(sorted({tensor for row in network.rows for tensor in network.graph.offers[row]}))
     layers = range(len(network))
     return Options(
         question=question,
         network=network,
-        starts=np.array([place[start] for start, _, _ in kept], np.int64),
-        ends=np.array([place[end] for _, end, _ in kept], np.int64),
+        starts=np.array([index_of[start] for start, _, _ in edges_between], np.int64),
+        ends=np.array([index_of[end] for _, end, _ in edges_between], np.int64),
         tensors=tensors,
         plain={tensor: tuple(_front(question, network, number, tensor, None) for number in layers) for tensor in tensors},
-        shared={tensor: _shared(question, network, tensor, kept) for tensor in tensors},
-        special={tensor: _special(question, network, tensor, kept) for tensor in tensors},
+        shared={tensor: _shared(question, network, tensor, edges_between) for tensor in tensors},
+        special={tensor: _special(question, network, tensor, edges_between) for tensor in tensors},
     )
 
 
-def front_of(options: Options, place: int, tensor: int, extra: Array | None) -> Front:
+def front_of(options: Options, layer: int, tensor: int, extra: Array | None) -> Front:
     """What a layer can be with seconds beside its work, by configuration; `joined` tells the configuration."""
-    found = options.plain[tensor][place] if extra is None else _front(options.question, options.network, place, tensor, extra)
+    found = options.plain[tensor][layer] if extra is None else _front(options.question, options.network, layer, tensor, extra)
     if found is None:
-        raise ValueError(f"layer {place} is offered on no {tensor} devices")
+        raise ValueError(f"layer {layer} is offered on no {tensor} devices")
     return found
 
 
@@ -393,19 +393,19 @@ def moved(options: Options, tensor: int, inner: Mask, outer: Mask) -> float:
     starts, ends = options.starts, options.ends
     entering = inner[starts] & outer[ends] & ~inner[ends]
     leaving = outer[starts] & ~inner[starts] & ~outer[ends]
-    one, other = options.shared[tensor]
-    return float(one[entering].sum() + other[leaving].sum())
+    into, out_of = options.shared[tensor]
+    return float(into[entering].sum() + out_of[leaving].sum())
 
 
-def _front(question: PiperQuestion, network: Network, place: int, tensor: int, extra: Array | None) -> Front | None:
-    configurations = network.graph.offers[network.rows[place]].get(tensor)
+def _front(question: PiperQuestion, network: Network, layer: int, tensor: int, extra: Array | None) -> Front | None:
+    configurations = network.graph.offers[network.rows[layer]].get(tensor)
     if configurations is None:
         return None
-    time = np.array([one.time for one in configurations])
-    stashed = np.array([one.stashed for one in configurations], np.int64)
-    memory = stashed + np.array([one.fixed for one in configurations], np.int64)
+    time = np.array([option.time for option in configurations])
+    stashed = np.array([option.stashed for option in configurations], np.int64)
+    memory = stashed + np.array([option.fixed for option in configurations], np.int64)
     none = np.zeros(len(configurations), np.int64)
-    parameters = np.array([one.parameters for one in configurations])
+    parameters = np.array([option.parameters for option in configurations])
     every = Front(time if extra is None else time + extra, parameters, memory, stashed, none, none)
     return joined(nothing(), every, question.memory, Bundling())
 
@@ -413,7 +413,7 @@ def _front(question: PiperQuestion, network: Network, place: int, tensor: int, e
 def _sync(network: Network, tensor: int, row: int, other: int, leaving: bool) -> Array:
     """Bytes of an edge beside the output, by the configuration at one end."""
     offered = network.graph.offers[row].get(tensor, ())
-    return np.array([(one.leaving if leaving else one.entering).get(other, 0.0) for one in offered])
+    return np.array([(option.leaving if leaving else option.entering).get(other, 0.0) for option in offered])
 
 
 def _shared(question: PiperQuestion, network: Network, tensor: int, edges: list[tuple[int, int, float]]) -> tuple[Array, Array]:
@@ -474,8 +474,8 @@ class Tables:
         """For each stage and degree, how many microbatches may be under way within the limit; 0 where none."""
         found = np.empty((len(self.start), len(self.degrees)), np.int64)
         for column, degree in enumerate(self.degrees.tolist()):
-            kept = np.where(self.seconds(degree) <= limit, self.under_way, 0)
-            found[:, column] = np.maximum.reduceat(kept, self.start) if len(kept) else 0
+            microbatches = np.where(self.seconds(degree) <= limit, self.under_way, 0)
+            found[:, column] = np.maximum.reduceat(microbatches, self.start) if len(microbatches) else 0
         return found
 
     def following(self, limit: float) -> float:
@@ -495,7 +495,7 @@ def tables_of(options: Options, cuts: Sequence[int], bundling: Bundling, clock: 
     """The tables of all stages between two cuts; `clock` is asked now and then. A rule chooses in place of all that can be chosen."""
     question = options.question
     most = min(question.microbatches, question.devices)
-    members = np.array([[bool(cut >> place & 1) for place in range(len(options.network))] for cut in cuts])
+    members = np.array([[bool(cut >> layer & 1) for layer in range(len(options.network))] for cut in cuts])
     stages: list[tuple[int, int, int, Front]] = []
     for lower, inner in enumerate(cuts):
         known = {inner: dict.fromkeys(options.tensors, nothing())}
@@ -518,8 +518,8 @@ def _extended(options: Options, known: dict[int, dict[int, Front]], inner: int, 
     """Fronts of a stage by tensor degree, from those of the largest stage within it."""
     nearest = next(cut for cut in reversed(known) if cut & ~outer == 0)
     fronts = known[nearest]
-    for place in places_in(outer & ~nearest):
-        offered = {tensor: options.plain[tensor][place] for tensor in fronts}
+    for layer in places_in(outer & ~nearest):
+        offered = {tensor: options.plain[tensor][layer] for tensor in fronts}
         steps = {
             tensor: joined(fronts[tensor], new, options.question.memory, bundling) for tensor, new in offered.items() if new is not None
         }
@@ -532,7 +532,7 @@ def _chosen(options: Options, tensor: int, cut: tuple[int, int], front: Front, b
     extra = dear(options, tensor, *cut)
     if not extra and rule is None:
         return front
-    layers = [front_of(options, place, tensor, extra.get(place)) for place in places_in(cut[1] & ~cut[0])]
+    layers = [front_of(options, layer, tensor, extra.get(layer)) for layer in places_in(cut[1] & ~cut[0])]
     if rule is not None:
         question = options.question
         return rule(layers, question.memory, min(question.microbatches, question.devices))
@@ -549,8 +549,8 @@ def _limited(front: Front, memory: int, most: int, seconds: float) -> Front:
     under_way = np.minimum(under_way, most)
     order = np.lexsort((-under_way, front.work, front.parameters))
     best = np.maximum.accumulate(under_way[order])
-    kept = order[np.concatenate([[True], under_way[order][1:] > best[:-1]])] if np.ptp(front.parameters) == 0.0 else order
-    return taken_from(replace(front, work=front.work + seconds, stashed=under_way), kept)
+    rows = order[np.concatenate([[True], under_way[order][1:] > best[:-1]])] if np.ptp(front.parameters) == 0.0 else order
+    return taken_from(replace(front, work=front.work + seconds, stashed=under_way), rows)
 
 
 def _tables(options: Options, cuts: tuple[int, ...], stages: list[tuple[int, int, int, Front]], most: int) -> Tables:
@@ -576,19 +576,19 @@ def _tables(options: Options, cuts: tuple[int, ...], stages: list[tuple[int, int
 
 def places_in(mask: int) -> list[int]:
     """The layers in a mask."""
-    return [place for place in range(mask.bit_length()) if mask >> place & 1]
+    return [layer for layer in range(mask.bit_length()) if mask >> layer & 1]
 
 
-def only(tables: Tables, kept: Mask) -> Tables:
+def only(tables: Tables, chosen: Mask) -> Tables:
     """The tables with these stages alone."""
     sizes = np.diff([*tables.start, len(tables.work)])
-    points = np.repeat(kept, sizes)
+    points = np.repeat(chosen, sizes)
     return replace(
         tables,
-        lower=tables.lower[kept],
-        upper=tables.upper[kept],
-        tensor=tables.tensor[kept],
-        start=(np.cumsum(sizes[kept]) - sizes[kept]).astype(np.int64),
+        lower=tables.lower[chosen],
+        upper=tables.upper[chosen],
+        tensor=tables.tensor[chosen],
+        start=(np.cumsum(sizes[chosen]) - sizes[chosen]).astype(np.int64),
         work=tables.work[points],
         exchanged=tables.exchanged[points],
         under_way=tables.under_way[points],
@@ -821,14 +821,14 @@ def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None
 def layers_of(options: Options, inner: int, outer: int, tensor: int) -> list[Front]:
     """What each layer between two cuts can be."""
     extra = dear(options, tensor, inner, outer)
-    return [front_of(options, place, tensor, extra.get(place)) for place in places_in(outer & ~inner)]
+    return [front_of(options, layer, tensor, extra.get(layer)) for layer in places_in(outer & ~inner)]
 
 
 def chosen_stage(options: Options, places: Sequence[int], span: Span, numbers: Sequence[int]) -> Stage:
     """The stage of these layers in the configurations of these numbers."""
-    rows = [options.network.rows[place] for place in places]
+    rows = [options.network.rows[layer] for layer in places]
     offered = [options.network.graph.offers[row][span.tensor] for row in rows]
-    return Stage(tuple(rows), span.data, span.tensor, tuple(one[number].name for one, number in zip(offered, numbers, strict=True)))
+    return Stage(tuple(rows), span.data, span.tensor, tuple(options[number].name for options, number in zip(offered, numbers, strict=True)))
 
 
 def _flat(layer: Front, exchange: float, under_way: int) -> Front:

@@ -47,12 +47,12 @@ def window(question: BenchmarkQuestion, inside: Selection, relaxed: Sequence[flo
     """The narrower model around what the relaxation has of each variable, kernels first."""
     taken = [round(figure, _DIGITS) for figure in relaxed[: len(question.kernels)]]
     made_up = [_made_up(kernel, question.file.share) for kernel in question.kernels]
-    order = sorted(range(len(taken)), key=lambda place: (-taken[place], -made_up[place], place))
+    order = sorted(range(len(taken)), key=lambda kernel: (-taken[kernel], -made_up[kernel], kernel))
     runs, open_ = max(sum(part >= 1.0 for part in taken) - _AROUND, 0), sum(part > 0.0 for part in taken) + _AROUND
-    held = [Linear(f"runs {place}", ((1, inside.chosen[place]),), low=1) for place in order[:runs]]
-    none = [Linear(f"none {place}", ((1, inside.chosen[place]),), high=0) for place in order[open_:]]
+    fixed = [Linear(f"runs {kernel}", ((1, inside.chosen[kernel]),), low=1) for kernel in order[:runs]]
+    none = [Linear(f"none {kernel}", ((1, inside.chosen[kernel]),), high=0) for kernel in order[open_:]]
     model = inside.model
-    return Model(model.variables, (*model.constraints, *held, *none), model.objective)
+    return Model(model.variables, (*model.constraints, *fixed, *none), model.objective)
 
 
 def _made_up(kernel: Kernel, share: Fraction) -> Fraction:
@@ -84,28 +84,28 @@ def clash_of(model: Model, seconds: float) -> Clash | None:
     """The limits of an outer model that are in the way; None where the solver does not say that some are."""
     deadline = monotonic() + seconds
     names = [limit_of(row.name) for row in model.constraints]
-    kept = set(names)
-    if not _is_refuted(model, names, kept, seconds * _CLASH_SHARE):
+    needed = set(names)
+    if not _is_refuted(model, names, needed, seconds * _CLASH_SHARE):
         return None
     size = Counter[str]()
     for name, row in zip(names, model.constraints, strict=True):
         size[name] += len(list(variables_of(row)))
-    for number, name in enumerate(sorted(kept - {""}, key=lambda one: (-size[one], one))):
+    for number, name in enumerate(sorted(needed - {""}, key=lambda limit: (-size[limit], limit))):
         left = (deadline - monotonic()) * _CLASH_SHARE / (len(size) - number)
-        if _is_refuted(model, names, kept - {name}, max(left, _SHORTEST_CLASH_LOOK)):
-            kept.remove(name)
-    places = [place for place, name in enumerate(names) if name in kept]
-    rows = tuple(model.constraints[place] for place in places)
+        if _is_refuted(model, names, needed - {name}, max(left, _SHORTEST_CLASH_LOOK)):
+            needed.remove(name)
+    places = [row for row, name in enumerate(names) if name in needed]
+    rows = tuple(model.constraints[row] for row in places)
     found = trace(Model(model.variables, rows), None, max(deadline - monotonic(), _SHORTEST_CLASH_LOOK))
     steps = tuple(_placed(step, places) for step in found.certificate.steps)
     return Clash(
-        tuple(dict.fromkeys(name for name in names if name in kept - {""})), Certificate(1, steps) if found.bound is None else None
+        tuple(dict.fromkeys(name for name in names if name in needed - {""})), Certificate(1, steps) if found.bound is None else None
     )
 
 
-def _is_refuted(model: Model, names: Sequence[str], kept: Collection[str], seconds: float) -> bool:
+def _is_refuted(model: Model, names: Sequence[str], limits: Collection[str], seconds: float) -> bool:
     """Whether the solver says that nothing keeps the rows of these limits."""
-    rows = tuple(row for name, row in zip(names, model.constraints, strict=True) if name in kept)
+    rows = tuple(row for name, row in zip(names, model.constraints, strict=True) if name in limits)
     return highs(Model(model.variables, rows), Spend(seconds)).status == "INFEASIBLE"
 
 
@@ -130,12 +130,12 @@ _SHORTEST_LOOK = 0.1
 def reasons(question: BenchmarkQuestion, seconds: float) -> tuple[str, ...]:
     """In words; where no single limit is known to be in the way, what all of them ask together."""
     levers, deadline, found = _levers(question), monotonic() + seconds, list[str]()
-    for place, lever in enumerate(levers):
-        left = max((deadline - monotonic()) / (len(levers) - place), _SHORTEST_LOOK)
-        asked = selection(question, inner=True, widened=lever)
-        told = highs(asked.model, Spend(left))
-        if told.value is not None and told.values is not None:
-            found.append(_text(question, lever, told.value, [told.values[variable] for variable in asked.runs]))
+    for index, lever in enumerate(levers):
+        left = max((deadline - monotonic()) / (len(levers) - index), _SHORTEST_LOOK)
+        relaxed = selection(question, inner=True, widened=lever)
+        solved = highs(relaxed.model, Spend(left))
+        if solved.value is not None and solved.values is not None:
+            found.append(_text(question, lever, solved.value, [solved.values[variable] for variable in relaxed.runs]))
     return tuple(found) or (_together(question, max(deadline - monotonic(), _SHORTEST_LOOK)),)
 
 
@@ -232,14 +232,14 @@ def _descended(question: BenchmarkQuestion, wanted: _Wanted, rounded: Runs, draw
     left = _nearer(wanted, runs, deadline)
     while left is not None:
         runs, left = left, None
-        inside = [int(place) for place in np.flatnonzero(runs)]
-        order = draw.sample(inside, len(inside)) if draw else sorted(inside, key=lambda place: question.kernels[place].time)
-        covered = sum(question.kernels[place].time for place in inside)
-        for place in order:
-            if covered - question.kernels[place].time < question.file.coverage * question.time or len(inside) == 1:
+        inside = [int(kernel) for kernel in np.flatnonzero(runs)]
+        order = draw.sample(inside, len(inside)) if draw else sorted(inside, key=lambda kernel: question.kernels[kernel].time)
+        covered = sum(question.kernels[kernel].time for kernel in inside)
+        for kernel in order:
+            if covered - question.kernels[kernel].time < question.file.coverage * question.time or len(inside) == 1:
                 continue
             fewer = runs.copy()
-            fewer[place] = 0
+            fewer[kernel] = 0
             left = _nearer(wanted, fewer, deadline)
             if left is not None or monotonic() > deadline:
                 break
@@ -286,13 +286,13 @@ def apportioned(question: BenchmarkQuestion) -> Runs:
     """The share of all runs, one after another to the kernel with the most runs for those that it has (D'Hondt 1878)."""
     counts = [kernel.runs for kernel in question.kernels]
     found = [0] * len(counts)
-    heap = [(Fraction(-count), place) for place, count in enumerate(counts)]
+    heap = [(Fraction(-count), kernel) for kernel, count in enumerate(counts)]
     heapify(heap)
     for _ in range(floor(question.file.share * sum(counts) + Fraction(1, 2))):
-        place = heap[0][1]
-        found[place] += 1
-        left = Fraction(-counts[place], found[place] + 1) if found[place] < counts[place] else Fraction(0)
-        heapreplace(heap, (left, place))
+        kernel = heap[0][1]
+        found[kernel] += 1
+        left = Fraction(-counts[kernel], found[kernel] + 1) if found[kernel] < counts[kernel] else Fraction(0)
+        heapreplace(heap, (left, kernel))
     return Runs(tuple(found))
 
 
@@ -324,7 +324,7 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
         return SearchOutcome(None, engine="highs", stopped="time limit")
     deadline = monotonic() + (limits.seconds if limits.seconds < inf else _PATIENCE)
     baselines = baselines_of(question, limits.seed, monotonic() + (deadline - monotonic()) * _DROPPING)
-    judged = [(judge(question, one.answer), one.answer) for one in baselines if one.answer is not None]
+    judged = [(judge(question, baseline.answer), baseline.answer) for baseline in baselines if baseline.answer is not None]
     known = [(int(verdict.value), answer) for verdict, answer in judged if not verdict.violations]
     inside, outside = selection(question, inner=True), selection(question, inner=False)
 
@@ -333,23 +333,23 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
         return False
 
     root, start = _start(question, inside, outside.model, limits, deadline)
-    if root and start and root.bound is not None and (least := sum(start[one] > 0 for one in inside.chosen)) <= root.bound:
-        return SearchOutcome(Runs(tuple(start[one] for one in inside.runs)), least, _proof(root.certificate), "highs", baselines=baselines)
+    if root and start and root.bound is not None and (least := sum(start[kernel] > 0 for kernel in inside.chosen)) <= root.bound:
+        return SearchOutcome(Runs(tuple(start[run] for run in inside.runs)), least, _proof(root.certificate), "highs", baselines=baselines)
     spend = Spend((deadline - monotonic()) * _LOOKING, workers=limits.workers, seed=limits.seed, hint=start, watch=see)
-    told = highs(inside.model, spend)
-    if told.values is not None and told.value is not None:
-        known.insert(0, (told.value, Runs(tuple(told.values[variable] for variable in inside.runs))))
-    value, answer = min(known, key=lambda one: one[0], default=(None, None))
-    if answer is None and told.status == "INFEASIBLE" and (found := _refuted(question, outside.model, deadline)):
+    solved = highs(inside.model, spend)
+    if solved.values is not None and solved.value is not None:
+        known.insert(0, (solved.value, Runs(tuple(solved.values[variable] for variable in inside.runs))))
+    value, answer = min(known, key=lambda pair: pair[0], default=(None, None))
+    if answer is None and solved.status == "INFEASIBLE" and (found := _refuted(question, outside.model, deadline)):
         return found
     tree = _tree(outside.model, value, deadline)
     proof = _proof(tree.certificate)
     shown = inf if tree.bound is None else tree.bound
-    stopped = "time limit" if limits.seconds < inf and shown != value and told.stopped == "time limit" else "complete"
+    stopped = "time limit" if limits.seconds < inf and shown != value and solved.stopped == "time limit" else "complete"
     if answer is None:
         why = reasons(question, _looking(deadline)) if shown == inf else ()
         return SearchOutcome(None, shown, proof, "highs", stopped, reasons=why)
-    return SearchOutcome(answer, min(shown, value or 0), proof, "highs", stopped, baselines=baselines, solver=told.solver)
+    return SearchOutcome(answer, min(shown, value or 0), proof, "highs", stopped, baselines=baselines, solver=solved.solver)
 
 
 def _start(
@@ -363,10 +363,10 @@ def _start(
         return root, None
     bound = root.bound
 
-    def met(event: Event) -> bool:
+    def stop_early(event: Event) -> bool:
         return event.value is not None and event.value <= bound
 
-    spend = Spend((deadline - monotonic()) * _NARROW, workers=limits.workers, seed=limits.seed, watch=met)
+    spend = Spend((deadline - monotonic()) * _NARROW, workers=limits.workers, seed=limits.seed, watch=stop_early)
     return root, highs(window(question, inside, root.root), spend).values
 
 

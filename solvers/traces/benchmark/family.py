@@ -60,27 +60,30 @@ def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:
         raise ValueError(f"{len(answer.runs)} numbers of runs are given for {len(kernels)} kernels")
     if any(not 0 <= runs <= kernel.runs for runs, kernel in zip(answer.runs, kernels, strict=True)):
         raise ValueError("a kernel runs no more often than in the trace")
-    count, runs = sum(one > 0 for one in answer.runs), sum(answer.runs)
-    covered = sum(kernel.time for kernel, one in zip(kernels, answer.runs, strict=True) if one)
+    count, runs = sum(taken > 0 for taken in answer.runs), sum(answer.runs)
+    covered = sum(kernel.time for kernel, taken in zip(kernels, answer.runs, strict=True) if taken)
     has = [
-        sum((Fraction(kernel.sums[total] * one, kernel.runs) for kernel, one in zip(kernels, answer.runs, strict=True)), start=Fraction(0))
+        sum(
+            (Fraction(kernel.sums[total] * taken, kernel.runs) for kernel, taken in zip(kernels, answer.runs, strict=True)),
+            start=Fraction(0),
+        )
         for total in range(len(question.totals))
     ]
-    off = [abs(one / (file.share * whole) - 1) for one, whole in zip(has, question.sums, strict=True)]
-    met = tuple(
-        Met(name, float(file.share * whole), float(one), float(away))
-        for name, whole, one, away in zip(question.totals, question.sums, has, off, strict=True)
+    off = [abs(part / (file.share * total) - 1) for part, total in zip(has, question.sums, strict=True)]
+    totals = tuple(
+        Met(name, float(file.share * total), float(part), float(away))
+        for name, total, part, away in zip(question.totals, question.sums, has, off, strict=True)
     )
     mix = mix_of(question, answer.runs)
-    details = Stands(count, runs, covered / question.time, float(mix), met)
+    details = Stands(count, runs, covered / question.time, float(mix), totals)
     broken = list(_violations(question, details))
     if Fraction(covered) < file.coverage * question.time:
         broken.append(f"coverage: {details.coverage:.4%} where {float(file.coverage):.4%} is asked")
     if file.mix is not None and mix > file.mix:
         broken.append(f"mix: off by {details.mix:.4%} where {float(file.mix):.4%} is the limit")
     broken += [
-        f"{one.total}: off by {one.deviation:.4%} where {float(file.deviation):.4%} is the limit"
-        for one, away in zip(met, off, strict=True)
+        f"{total.total}: off by {total.deviation:.4%} where {float(file.deviation):.4%} is the limit"
+        for total, away in zip(totals, off, strict=True)
         if away > file.deviation
     ]
     return Verdict(count if file.objective == "kernels" else runs, tuple(broken), details)
@@ -150,7 +153,7 @@ def least_of_all(question: BenchmarkQuestion) -> tuple[float, Runs | None, int]:
         raise ValueError(f"{count:.3g} choices are more than {_MOST_CHOICES:,}")
     best, answer, by_runs = inf, None, question.file.objective == "runs"
     for runs in product(*(range(kernel.runs + 1) for kernel in question.kernels)):
-        value = sum(runs) if by_runs else sum(one > 0 for one in runs)
+        value = sum(runs) if by_runs else sum(taken > 0 for taken in runs)
         if value < best and all(_limits_hold(question, runs)):
             best, answer = value, Runs(runs)
     return best, answer, count
@@ -159,12 +162,12 @@ def least_of_all(question: BenchmarkQuestion) -> tuple[float, Runs | None, int]:
 def _limits_hold(question: BenchmarkQuestion, runs: tuple[int, ...]) -> Iterator[bool]:
     """Whether each limit is kept."""
     kernels, file = question.kernels, question.file
-    yield file.kernels is None or sum(one > 0 for one in runs) <= file.kernels
+    yield file.kernels is None or sum(run > 0 for run in runs) <= file.kernels
     yield file.runs is None or sum(runs) <= file.runs
-    yield sum(kernel.time for kernel, one in zip(kernels, runs, strict=True) if one) >= file.coverage * question.time
+    yield sum(kernel.time for kernel, run in zip(kernels, runs, strict=True) if run) >= file.coverage * question.time
     yield file.mix is None or mix_of(question, runs) <= file.mix
     for total, whole_sum in enumerate(question.sums):
-        has = sum((Fraction(kernel.sums[total] * one, kernel.runs) for kernel, one in zip(kernels, runs, strict=True)), start=Fraction(0))
+        has = sum((Fraction(kernel.sums[total] * run, kernel.runs) for kernel, run in zip(kernels, runs, strict=True)), start=Fraction(0))
         yield abs(has - file.share * whole_sum) <= file.deviation * file.share * whole_sum
 
 

@@ -26,7 +26,7 @@ def baselines_of(model: Model, names: Sequence[str], gains: Sequence[int], seed:
     root, every = settled(model.rules, 0, 0), range(len(names))
     if root is None:
         return ()
-    alone = [place for place in every if keeps(model.rules, 1 << place)]
+    alone = [change for change in every if keeps(model.rules, 1 << change)]
     rows = [
         ("best change alone", 1 << max(alone, key=gains.__getitem__) if alone else None),
         ("by gain for cost", greedy(model, gains)),
@@ -65,13 +65,13 @@ def measured(model: Model) -> int | None:
         return None
     inside, [span] = 0, model.known_spans([(0, model.rules.all)])
     while model.price is None or span > model.target:
-        settled_ones = [settled(model.rules, inside | 1 << place, 0) for place in places_in(model.rules.all & ~inside)]
-        larger = list(dict.fromkeys(one[0] for one in settled_ones if one is not None and keeps(model.rules, one[0])))
-        spans = model.known_spans([(one, model.rules.all & ~one) for one in larger])
-        gained = [(span - then, one) for one, then in zip(larger, spans, strict=True) if then < span]
+        settled_ones = [settled(model.rules, inside | 1 << change, 0) for change in places_in(model.rules.all & ~inside)]
+        larger = list(dict.fromkeys(grown[0] for grown in settled_ones if grown is not None and keeps(model.rules, grown[0])))
+        spans = model.known_spans([(grown, model.rules.all & ~grown) for grown in larger])
+        gained = [(span - then, grown) for grown, then in zip(larger, spans, strict=True) if then < span]
         if not gained:
             break
-        _, larger_one = max(gained, key=lambda row: row[0] / sum(share_of(model, place) for place in places_in(row[1] & ~inside)))
+        _, larger_one = max(gained, key=lambda row: row[0] / sum(share_of(model, change) for change in places_in(row[1] & ~inside)))
         inside = leaner(model, larger_one)
         [span] = model.known_spans([(inside, model.rules.all & ~inside)])
     return inside
@@ -79,13 +79,13 @@ def measured(model: Model) -> int | None:
 
 def made(names: Sequence[str], inside: int) -> Changes:
     """Changes by their names."""
-    return Changes(tuple(names[place] for place in places_in(inside)))
+    return Changes(tuple(names[change] for change in places_in(inside)))
 
 
 def _summed(model: Model, gains: Sequence[int]) -> int | None:
     """The set whose single gains add up to most; None where these are too many to look through."""
-    order = sorted(range(len(gains)), key=lambda place: -gains[place])
-    rest = [*accumulate((max(gains[place], 0) for place in reversed(order)), initial=0)][::-1]
+    order = sorted(range(len(gains)), key=lambda change: -gains[change])
+    rest = [*accumulate((max(gains[change], 0) for change in reversed(order)), initial=0)][::-1]
     waiting: list[tuple[int, Choice | None]] = [(0, settled(model.rules, 0, 0))]
     best, most, looked = None, -1, 0
     while waiting:
@@ -93,7 +93,7 @@ def _summed(model: Model, gains: Sequence[int]) -> int | None:
         looked += 1
         if choice is None:
             continue
-        total = sum(gains[place] for place in places_in(choice[0]))
+        total = sum(gains[change] for change in places_in(choice[0]))
         if total + rest[depth] <= most:
             continue
         if looked > _MOST_SUMMED:
@@ -120,9 +120,9 @@ def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOu
     search = Search(model, gains, in_turn(model, gains))
 
     def tell(now: Search) -> None:
-        best, words = now.best, f"{len(now.choices):,} choices"
+        best, message = now.best, f"{len(now.choices):,} choices"
         value = None if best is None else model.value(now.value)
-        watch(Progress(words, value, model.value(now.bound), lambda: None if best is None else made(question.names, best)))
+        watch(Progress(message, value, model.value(now.bound), lambda: None if best is None else made(question.names, best)))
 
     ended = search.run(deadline, tell)
     answer = None if search.best is None else leaner(model, search.best)

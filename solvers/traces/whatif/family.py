@@ -59,23 +59,23 @@ def judge(question: WhatIfQuestion, answer: Changes) -> Verdict[Changed]:
     """ns that the trace takes afterwards, or what the changes cost; a ValueError where the answer is none of the question."""
     if list(answer.changes) != [name for name in question.names if name in set(answer.changes)]:
         raise ValueError("changes are those of the question, each once and in its order")
-    made = [place for place, name in enumerate(question.names) if name in answer.changes]
+    made = [change for change, name in enumerate(question.names) if name in answer.changes]
     graph = question.trace.graph
-    after = changed(graph, [question.effects[place] for place in made])
+    after = changed(graph, [question.effects[change] for change in made])
     old, new = replay(graph), replay(after)
-    chosen = [question.file.changes[place] for place in made]
+    chosen = [question.file.changes[change] for change in made]
     costs = {amount: sum((cost_of(change, amount) for change in chosen), start=Fraction(0)) for amount in AMOUNTS}
     value = new.span if question.file.objective == "time" else float(costs[question.file.objective])
-    told = {amount: float(cost) for amount, cost in costs.items()}
-    details = Changed(old.span, new.span, **told, path=tuple(_path(graph, old, after, new)))
+    amounts = {amount: float(cost) for amount, cost in costs.items()}
+    details = Changed(old.span, new.span, **amounts, path=tuple(_path(graph, old, after, new)))
     return Verdict(value, tuple(_violations(question, chosen, costs, new.span)), details)
 
 
 def _path(before: Graph, old: Replayed, after: Graph, new: Replayed) -> Iterator[OnPath]:
-    one, other = _by_kind(before, old), _by_kind(after, new)
-    for place, kind in enumerate(KINDS):
-        if one[place] or other[place]:
-            yield OnPath(kind, one[place], other[place])
+    then, now = _by_kind(before, old), _by_kind(after, new)
+    for kind_index, kind in enumerate(KINDS):
+        if then[kind_index] or now[kind_index]:
+            yield OnPath(kind, then[kind_index], now[kind_index])
 
 
 def _by_kind(graph: Graph, replayed: Replayed) -> list[int]:

@@ -61,18 +61,18 @@ class Search:
         """The tree from its root down."""
         waiting = [0]
         while waiting:
-            place = waiting.pop()
-            change, first = self.cuts.get(place, (LEAF, 0))
+            node = waiting.pop()
+            change, first = self.cuts.get(node, (LEAF, 0))
             yield change
             waiting += [] if change == LEAF else [first + 1, first]
 
     def _cut(self, taken: list[int]) -> None:
         parts = list[Choice | None]()
-        for place in taken:
-            choice = self.choices[place]
+        for node in taken:
+            choice = self.choices[node]
             if choice is not None and (left := open_of(self.model.rules, choice)):
                 change = max(left, key=self.gains.__getitem__)
-                self.cuts[place] = change, len(self.choices) + len(parts)
+                self.cuts[node] = change, len(self.choices) + len(parts)
                 parts += cut(self.model.rules, choice, change)
         self._look(parts)
 
@@ -81,18 +81,18 @@ class Search:
         found, first, rules = [part for part in parts if part is not None], len(self.choices), self.model.rules
         tried = [inside for part in found[:_FILLED] for inside in filled(self.model, part, self.order)]
         tried += [inside for inside, outside in found if inside | outside == rules.all]
-        kept = [(inside, rules.all & ~inside) for inside in dict.fromkeys(tried) if keeps(rules, inside)]
-        bounds = self.model.bounds([*kept, *found])
-        for (inside, _), value in zip(kept, bounds, strict=False):
+        choices = [(inside, rules.all & ~inside) for inside in dict.fromkeys(tried) if keeps(rules, inside)]
+        bounds = self.model.bounds([*choices, *found])
+        for (inside, _), value in zip(choices, bounds, strict=False):
             if value < self.value:
                 self.best, self.value = inside, value
-        own = iter(bounds[len(kept) :])
+        own = iter(bounds[len(choices) :])
         self.choices += parts
         self.bounds += [inf if part is None else next(own) for part in parts]
-        for place in range(first, len(self.choices)):
-            choice = self.choices[place]
-            if choice is not None and self.bounds[place] < self.value and open_of(rules, choice):
-                heappush(self.waiting, (self.bounds[place], place))
+        for node in range(first, len(self.choices)):
+            choice = self.choices[node]
+            if choice is not None and self.bounds[node] < self.value and open_of(rules, choice):
+                heappush(self.waiting, (self.bounds[node], node))
 
 
 def filled(model: Model, choice: Choice | None, order: Sequence[int]) -> Iterator[int]:
@@ -100,8 +100,8 @@ def filled(model: Model, choice: Choice | None, order: Sequence[int]) -> Iterato
     if choice is None:
         return
     yield choice[0]
-    for place in order:
-        more = None if choice[1] >> place & 1 else settled(model.rules, choice[0] | 1 << place, choice[1])
+    for change in order:
+        more = None if choice[1] >> change & 1 else settled(model.rules, choice[0] | 1 << change, choice[1])
         if more is not None and more != choice:
             choice = more
             yield choice[0]
@@ -109,22 +109,22 @@ def filled(model: Model, choice: Choice | None, order: Sequence[int]) -> Iterato
 
 def in_turn(model: Model, gains: Sequence[int]) -> list[int]:
     """Changes, those with the most gain for their cost first."""
-    return sorted(range(len(gains)), key=lambda place: -gains[place] / share_of(model, place))
+    return sorted(range(len(gains)), key=lambda change: -gains[change] / share_of(model, change))
 
 
-def share_of(model: Model, place: int) -> float:
+def share_of(model: Model, change: int) -> float:
     """What a change takes of the budgets, or of all that changes cost where there is no end."""
     found = 1e-9
     for budget in model.rules.budgets:
-        whole = budget.most or sum(max(cost, 0) for cost in budget.costs)
+        limit = budget.most or sum(max(cost, 0) for cost in budget.costs)
         if budget.most is not None or budget is model.price:
-            found += max(budget.costs[place], 0) / max(whole, 1)
+            found += max(budget.costs[change], 0) / max(limit, 1)
     return found
 
 
 def gains_of(model: Model) -> list[int]:
     """ns that each change saves alone, whatever it requires."""
-    alone = [(0, model.rules.all), *((1 << place, model.rules.all & ~(1 << place)) for place in range(model.rules.count))]
+    alone = [(0, model.rules.all), *((1 << change, model.rules.all & ~(1 << change)) for change in range(model.rules.count))]
     traced, *spans = model.known_spans(alone)
     return [traced - span for span in spans]
 
@@ -134,8 +134,8 @@ def leaner(model: Model, inside: int) -> int:
     [value] = model.bounds([(inside, model.rules.all & ~inside)])
     going = value < inf
     while going:
-        fewer = sorted((place for place in range(model.rules.count) if inside >> place & 1), key=lambda one: -share_of(model, one))
-        without = [(inside & ~(1 << place), model.rules.all & ~inside | 1 << place) for place in fewer]
+        fewer = sorted((change for change in range(model.rules.count) if inside >> change & 1), key=lambda change: -share_of(model, change))
+        without = [(inside & ~(1 << change), model.rules.all & ~inside | 1 << change) for change in fewer]
         allowed = [choice for choice in without if keeps(model.rules, choice[0])]
         found = [(choice[0], now) for choice, now in zip(allowed, model.bounds(allowed), strict=True) if now <= value]
         going, (inside, value) = bool(found), found[0] if found else (inside, value)
@@ -158,9 +158,11 @@ def exchanged(model: Model, starts: Sequence[int | None], seed: int, deadline: f
     if root is None:
         return None
     orders = [draw.sample(range(model.rules.count), model.rules.count) for _ in range(_DRAWN)]
-    drawn = [list(filled(model, root, order))[-1] for order in orders]
+    sampled = [list(filled(model, root, order))[-1] for order in orders]
     ends = [
-        _descended(model, start, deadline) for start in dict.fromkeys([*starts, *drawn]) if start is not None and keeps(model.rules, start)
+        _descended(model, start, deadline)
+        for start in dict.fromkeys([*starts, *sampled])
+        if start is not None and keeps(model.rules, start)
     ]
     return min(ends)[1] if ends else None
 
@@ -169,7 +171,7 @@ def _descended(model: Model, inside: int, deadline: float) -> tuple[Rank, int]:
     """Where no exchange leads to anything better, or where time ran out."""
     [rank] = _ranks(model, [inside])
     while monotonic() < deadline:
-        near = [one for one in dict.fromkeys(exchanges(model, inside)) if keeps(model.rules, one)]
+        near = [other for other in dict.fromkeys(exchanges(model, inside)) if keeps(model.rules, other)]
         best = min(zip(_ranks(model, near), near, strict=True), default=(rank, inside))
         if best[0] >= rank:
             break
@@ -178,28 +180,28 @@ def _descended(model: Model, inside: int, deadline: float) -> tuple[Rank, int]:
 
 
 def _ranks(model: Model, choices: Sequence[int]) -> list[Rank]:
-    whole = [(inside, model.rules.all & ~inside) for inside in choices]
-    spans = model.known_spans(whole)
-    values = [span if model.price is None else model.price.spent(choice[0]) for span, choice in zip(spans, whole, strict=True)]
+    choice_pairs = [(inside, model.rules.all & ~inside) for inside in choices]
+    spans = model.known_spans(choice_pairs)
+    values = [span if model.price is None else model.price.spent(choice[0]) for span, choice in zip(spans, choice_pairs, strict=True)]
     return [(max(span - model.target, 0.0), value, inside.bit_count()) for span, value, inside in zip(spans, values, choices, strict=True)]
 
 
 def exchanges(model: Model, inside: int) -> Iterator[int]:
     """Choices that differ in a change, or in one that came for another."""
-    fewer = [_without(model, inside, place) for place in places_in(inside)]
+    fewer = [_without(model, inside, change) for change in places_in(inside)]
     yield from fewer
-    for place in places_in(model.rules.all & ~inside):
+    for change in places_in(model.rules.all & ~inside):
         for base in (inside, *fewer):
-            more = settled(model.rules, base | 1 << place, 0)
+            more = settled(model.rules, base | 1 << change, 0)
             if more is not None:
                 yield more[0]
 
 
-def _without(model: Model, inside: int, place: int) -> int:
+def _without(model: Model, inside: int, change: int) -> int:
     """Less a change, and less those that require it."""
-    left, before = inside & ~(1 << place), inside
+    left, before = inside & ~(1 << change), inside
     while left != before:
-        left, before = sum(1 << one for one in places_in(left) if not model.rules.required[one] & ~left), left
+        left, before = sum(1 << other for other in places_in(left) if not model.rules.required[other] & ~left), left
     return left
 
 
@@ -258,11 +260,11 @@ def nearest(model: Model, best: int, most_runs: int | None = None) -> Near | Non
 
 def _others(model: Model, best: int, insides: Sequence[int]) -> list[Other]:
     """Of choices those that lack some change of the best and keep the rules, with how near they are."""
-    kept = [inside for inside in dict.fromkeys(insides) if best & ~inside and keeps(model.rules, inside)]
-    span, *spans = _spans(model, [best, *kept])
-    common = _spans(model, [inside & best for inside in kept])
+    feasible = [inside for inside in dict.fromkeys(insides) if best & ~inside and keeps(model.rules, inside)]
+    span, *spans = _spans(model, [best, *feasible])
+    common = _spans(model, [inside & best for inside in feasible])
     shares = ((found - span) / (both - span) if both > span else 1.0 for found, both in zip(spans, common, strict=True))
-    return list(zip(shares, (found - span for found in spans), kept, strict=True))
+    return list(zip(shares, (found - span for found in spans), feasible, strict=True))
 
 
 def _least_shares(model: Model, best: int, parts: Sequence[Choice]) -> list[float]:
@@ -283,7 +285,7 @@ def _longest(model: Model, best: int, part: Choice) -> Iterator[int]:
     either = list(places_in(best & ~inside & ~outside & ~model.shortens))
     if len(either) <= _MOST_LENGTHENING:
         for some in product((0, 1), repeat=len(either)):
-            yield best & inside | sum(chosen << place for chosen, place in zip(some, either, strict=True))
+            yield best & inside | sum(chosen << change for chosen, change in zip(some, either, strict=True))
 
 
 def _spans(model: Model, insides: Sequence[int]) -> list[int]:
@@ -292,4 +294,4 @@ def _spans(model: Model, insides: Sequence[int]) -> list[int]:
 
 def _where(model: Model, best: int, gains: Sequence[int], part: Choice) -> int:
     """The change at which a part is cut: of the best choice first, and of these the one that saves most alone."""
-    return max(open_of(model.rules, part), key=lambda place: (best >> place & 1, gains[place]))
+    return max(open_of(model.rules, part), key=lambda change: (best >> change & 1, gains[change]))
