@@ -47,7 +47,7 @@ class Ranking:
 def kendall_tau(choices: Sequence[Choice]) -> float:
     """Kendall's tau-a: (pairs in the same order - pairs in opposite order) / all pairs; a tie is in neither (Kendall 1938)."""
     pairs = list(combinations(choices, 2))
-    return sum(_agreement(one, other) for one, other in pairs) / len(pairs)
+    return sum(_agreement(first, second) for first, second in pairs) / len(pairs)
 
 
 def regret(choices: Sequence[Choice]) -> float:
@@ -72,8 +72,8 @@ def ranking(groups: Sequence[Sequence[Choice]]) -> Ranking | None:
     )
 
 
-def _agreement(one: Choice, other: Choice) -> int:
-    product = (one.measured - other.measured) * (one.predicted - other.predicted)
+def _agreement(first: Choice, second: Choice) -> int:
+    product = (first.measured - second.measured) * (first.predicted - second.predicted)
     return (product > 0.0) - (product < 0.0)
 
 

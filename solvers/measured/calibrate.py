@@ -146,7 +146,7 @@ def outside_left_out(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The shares of `outside` for the rows of each source by sets that were fitted without it, with the tilts of the sets of all rows;
     `sources` are the rows of each and the central constants without them."""
-    tasks = [Task(row_weights(measurements, ~mask), _BOTH[place], centre) for mask, centre in sources for place in places]
+    tasks = [Task(row_weights(measurements, ~mask), _BOTH[side], centre) for mask, centre in sources for side in places]
     sets = fitted(measurements, constants, tasks, note) if tasks else np.empty((0, len(constants)))
     faster, slower = dict[str, float](), dict[str, float]()
     for number, (mask, centre) in enumerate(sources):
@@ -229,7 +229,7 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
     resamples, tilts = resample(measurements, weights, centre), tilted(weights, centre)
     around = fitted(measurements, constants, [*resamples, *tilts], note)
     places = extremes(measurements, constants, weights, around[len(resamples) :])
-    fast, slow = around[[len(resamples) + place for place in places]]
+    fast, slow = around[[len(resamples) + side for side in places]]
     strangers = points[1 : 1 + len(sources)]
     off = np.abs(relative(measurements, constants, centre[None, :])[:, 0] - 1.0)
     below, above = outside(measurements, constants, np.array([centre, fast, slow]))
@@ -278,8 +278,8 @@ def used_rows(name: str, rows: Measured) -> str:
     """One line on the rows of one kind of device that a fit uses, and on those that it cannot."""
     used, once, rejected = len(rows.measurements), distinct(rows.measurements), len(rows.rejected)
     reasons = "; ".join(f"{count:,}: {reason}" for reason, count in Counter(row.reason for row in rows.rejected).most_common())
-    told = f" ({reasons})" if reasons else ""
-    return f"{name}: {used:,} row{'' if used == 1 else 's'} of this kind to fit, {once:,} distinct; {rejected:,} rejected{told}"
+    listed = f" ({reasons})" if reasons else ""
+    return f"{name}: {used:,} row{'' if used == 1 else 's'} of this kind to fit, {once:,} distinct; {rejected:,} rejected{listed}"
 
 
 def _named(constants: tuple[Constant, ...], point: Array) -> dict[str, float]:
@@ -385,9 +385,9 @@ def _chosen(rows: Sequence[Measurement], fold_of: FoldOf, error: float, note: No
     """The constants that runs left out ask for where the device's own are off by `error`, and what each was worth."""
     chosen: tuple[Constant, ...] = ()
     steps = list[str]()
-    while further := [one for one in STACK_CONSTANTS if one not in chosen]:
-        found = {one.name: _left_out(rows, (*chosen, one), fold_of, note) for one in further}
-        best = min(further, key=lambda one: _mean(found[one.name]))
+    while further := [constant for constant in STACK_CONSTANTS if constant not in chosen]:
+        found = {constant.name: _left_out(rows, (*chosen, constant), fold_of, note) for constant in further}
+        best = min(further, key=lambda constant: _mean(found[constant.name]))
         if not _mean(found[best.name]) <= error - _WORTH:
             steps.append(f"no further one: with {best.name} {_mean(found[best.name]):.1%}" if found[best.name] else "no further one")
             break
@@ -401,12 +401,12 @@ def _nested(rows: Sequence[Measurement], fold_of: FoldOf, note: Note) -> dict[st
     off = np.empty(len(rows))
     for fold in dict.fromkeys(fold_of(row) for row in rows):
         out = np.array([fold_of(row) == fold for row in rows])
-        kept, left = ([row for row, there in zip(rows, mask, strict=True) if there] for mask in (~out, out))
-        inner: FoldOf = by_source if len({row.source for row in kept}) > 1 else by_model
+        inside, left = ([row for row, there in zip(rows, mask, strict=True) if there] for mask in (~out, out))
+        inner: FoldOf = by_source if len({row.source for row in inside}) > 1 else by_model
         note(f"choosing again without {fold}")
-        own = _mean(source_means(kept, _off(kept, (), np.empty((1, 0))))) if kept else float("inf")
-        chosen, _ = _chosen(kept, inner, own, unnoted)
-        point = fitted(kept, chosen, [_all_rows(kept)]) if chosen else np.empty((1, 0))
+        own = _mean(source_means(inside, _off(inside, (), np.empty((1, 0))))) if inside else float("inf")
+        chosen, _ = _chosen(inside, inner, own, unnoted)
+        point = fitted(inside, chosen, [_all_rows(inside)]) if chosen else np.empty((1, 0))
         off[out] = _off(left, chosen, point)
     return source_means(rows, off)
 

@@ -98,11 +98,11 @@ def fit_together(
     """As `fit` for each problem on its own; all searches take their rounds together, so that each asks for residuals in the same calls."""
     searches = [_Search(problem, np.clip(problem.start, low, high)) for problem in problems]
     for number in range(1, most_rounds + 1):
-        if not (going := [place for place, search in enumerate(searches) if not search.ended]):
+        if not (going := [index for index, search in enumerate(searches) if not search.ended]):
             break
         watch(number, len(going))
-        for place, search in zip(going, _round(residuals, [searches[place] for place in going], low, high, width), strict=True):
-            searches[place] = search
+        for index, search in zip(going, _round(residuals, [searches[index] for index in going], low, high, width), strict=True):
+            searches[index] = search
     return [Fit(search.point, search.loss, search.rounds) for search in searches]
 
 
@@ -201,9 +201,9 @@ class Tape:
 
     def note(self, run: _Run, arguments: Sequence[Any], shape: tuple[int, ...]) -> "Recorded":
         """The value of this operation, which is noted down unless an equal one is."""
-        plain = [None if isinstance(one, Recorded) else one for one in arguments]
-        places = tuple(one.index if isinstance(one, Recorded) else None for one in arguments)
-        key = (run, places, tuple(_key(one) for one in plain))
+        plain = [None if isinstance(argument, Recorded) else argument for argument in arguments]
+        places = tuple(argument.index if isinstance(argument, Recorded) else None for argument in arguments)
+        key = (run, places, tuple(_key(argument) for argument in plain))
         if key not in self.known:
             self.known[key] = len(self.names) + len(self.operations)
             self.operations.append(Operation(run, places, tuple(plain)))
@@ -236,7 +236,7 @@ class Recorded(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Any:  # noqa: ANN401 - numpy's protocol
         if method != "__call__":
             return NotImplemented
-        return self.tape.note(ufunc, inputs, np.broadcast_shapes(*(np.shape(one) for one in inputs)))
+        return self.tape.note(ufunc, inputs, np.broadcast_shapes(*(np.shape(operand) for operand in inputs)))
 
     def __array_function__(self, function: _Run, types: Any, arguments: Any, options: Any) -> Any:  # noqa: ANN401 - numpy's protocol
         del types
@@ -271,8 +271,8 @@ def _stacked(*parts: Array) -> Array:
     return np.concatenate([np.broadcast_to(part, (*part.shape[:-1], width)) for part in parts])
 
 
-def _where(tape: Tape, mask: Any, one: Any, other: Any) -> Recorded:  # noqa: ANN401 - what numpy takes
-    return tape.note(np.where, (mask, one, other), np.broadcast_shapes(*(np.shape(part) for part in (mask, one, other))))
+def _where(tape: Tape, mask: Any, chosen: Any, otherwise: Any) -> Recorded:  # noqa: ANN401 - what numpy takes
+    return tape.note(np.where, (mask, chosen, otherwise), np.broadcast_shapes(*(np.shape(part) for part in (mask, chosen, otherwise))))
 
 
 def _take(tape: Tape, value: Recorded, rows: Any, axis: int) -> Recorded:  # noqa: ANN401 - what numpy takes
@@ -325,20 +325,22 @@ def program(result: Real | Recorded) -> Program:
         return lambda constants: np.asarray(result, np.float64)
     tape, first = result.tape, len(result.tape.names)
     last_use, needed = {result.index: -1}, list[int]()
-    for place in range(len(tape.operations) - 1, -1, -1):
-        if first + place in last_use:
-            needed.append(place)
-            for used in tape.operations[place].places:
+    for index in range(len(tape.operations) - 1, -1, -1):
+        if first + index in last_use:
+            needed.append(index)
+            for used in tape.operations[index].places:
                 if used is not None:
-                    last_use.setdefault(used, first + place)
-    steps, names = [(first + place, tape.operations[place]) for place in reversed(needed)], tuple(tape.names)
+                    last_use.setdefault(used, first + index)
+    steps, names = [(first + index, tape.operations[index]) for index in reversed(needed)], tuple(tape.names)
 
     def run(constants: Mapping[str, Array]) -> Array:
-        values: dict[int, Any] = {place: constants[name] for place, name in enumerate(names)}
-        for place, one in steps:
-            values[place] = one.run(*(plain if used is None else values[used] for used, plain in zip(one.places, one.plain, strict=True)))
-            for used in one.places:
-                if used is not None and last_use[used] == place:
+        values: dict[int, Any] = {index: constants[name] for index, name in enumerate(names)}
+        for index, operation in steps:
+            values[index] = operation.run(
+                *(plain if used is None else values[used] for used, plain in zip(operation.places, operation.plain, strict=True))
+            )
+            for used in operation.places:
+                if used is not None and last_use[used] == index:
                     values.pop(used, None)
         return np.asarray(values[result.index])
 
@@ -411,7 +413,7 @@ def at_bound(constants: tuple[Constant, ...], point: Array) -> tuple[str, ...]:
 def relative(measurements: Sequence[Measurement], constants: tuple[Constant, ...], points: Array) -> Array:
     """Predicted over measured time: rows against points."""
     names = tuple(constant.name for constant in constants)
-    values = {name: np.ascontiguousarray(points[:, place]) for place, name in enumerate(names)}
+    values = {name: np.ascontiguousarray(points[:, column]) for column, name in enumerate(names)}
     quotients = np.empty((len(measurements), len(points)))
     for rows, seconds in _programs(tuple(measurements), names):
         quotients[rows] = seconds(values)
@@ -432,10 +434,10 @@ def _program(rows: Sequence[Measurement], names: tuple[str, ...]) -> Program:
     return program(step_times(run.workload, device, run.cluster, table([row.plan for row in rows])))
 
 
-def row_weights(measurements: Sequence[Measurement], kept: Mask) -> Array:
+def row_weights(measurements: Sequence[Measurement], mask: Mask) -> Array:
     """(rows of the source)^-0.6 for the rows that are kept, 0 for the others."""
-    count = Counter(row.source for row, keep in zip(measurements, kept, strict=True) if keep)
-    return np.array([count[row.source] ** -_SOURCE_POWER if keep else 0.0 for row, keep in zip(measurements, kept, strict=True)])
+    count = Counter(row.source for row, keep in zip(measurements, mask, strict=True) if keep)
+    return np.array([count[row.source] ** -_SOURCE_POWER if keep else 0.0 for row, keep in zip(measurements, mask, strict=True)])
 
 
 def source_means(measurements: Sequence[Measurement], values: Array) -> dict[str, float]:

@@ -121,7 +121,7 @@ def in_columns(calls: Sequence[Call]) -> Call:
 
 def times(form: Form, points: Array, switch: float | None = None) -> Array:
     """Seconds of the rows, by sets of constants: one row a kernel, one column a point."""
-    values: dict[str, Real] = {constant.name: points[None, :, place] for place, constant in enumerate(form.constants)}
+    values: dict[str, Real] = {constant.name: points[None, :, column] for column, constant in enumerate(form.constants)}
     if switch is not None:
         values["switch"] = switch
     return kernel_times(form.call, constants_form(form.kind)(**values), form.hardware)
@@ -192,35 +192,35 @@ class KernelErrors:
 def price_kernels(kernels: Sequence[Kernel], known: Known) -> tuple[PricedKernel, ...]:
     """All kernels, those of one kind on one device together."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for place, kernel in enumerate(kernels):
-        groups.setdefault((kernel.gpu, kernel.kind), []).append(place)
+    for index, kernel in enumerate(kernels):
+        groups.setdefault((kernel.gpu, kernel.kind), []).append(index)
     found: list[PricedKernel | None] = [None] * len(kernels)
     for (gpu, kind), places in groups.items():
         constants = known.get(gpu, {}).get(kind)
-        seconds = _seconds([kernels[place] for place in places], constants)
-        for place, value in zip(places, seconds.tolist(), strict=True):
-            found[place] = PricedKernel(kernels[place], value, constants is not None)
-    return tuple(one for one in found if one is not None)
+        seconds = _seconds([kernels[index] for index in places], constants)
+        for index, value in zip(places, seconds.tolist(), strict=True):
+            found[index] = PricedKernel(kernels[index], value, constants is not None)
+    return tuple(priced for priced in found if priced is not None)
 
 
 def kernel_errors(priced: Sequence[PricedKernel], by: str) -> Iterator[KernelErrors]:
     """A line for each label, in the order in which they come."""
     label = BY[by]
-    for name in dict.fromkeys(label(one.kernel) for one in priced):
-        yield errors_of(name, [one for one in priced if label(one.kernel) == name])
+    for name in dict.fromkeys(label(row.kernel) for row in priced):
+        yield errors_of(name, [row for row in priced if label(row.kernel) == name])
 
 
 def errors_of(label: str, priced: Sequence[PricedKernel]) -> KernelErrors:
     """The errors of at least one kernel."""
-    signed = [one.error for one in priced]
+    signed = [kernel.error for kernel in priced]
     sizes = [abs(error) for error in signed]
-    mean, fitted = sum(sizes) / len(sizes), sum(one.fitted for one in priced)
+    mean, fitted = sum(sizes) / len(sizes), sum(kernel.fitted for kernel in priced)
     return KernelErrors(label, len(sizes), fitted, mean, median(sizes), sum(signed) / len(signed), max(signed, key=abs))
 
 
 def worst_kernels(priced: Sequence[PricedKernel], count: int) -> list[PricedKernel]:
     """Those with the largest errors, as ratios."""
-    return sorted(priced, key=lambda one: (-abs(float(np.log(one.seconds / one.kernel.seconds))), one.kernel.line))[:count]
+    return sorted(priced, key=lambda kernel: (-abs(float(np.log(kernel.seconds / kernel.kernel.seconds))), kernel.kernel.line))[:count]
 
 
 def of_device(kernels: Kernels, gpu: str, name: str) -> Kernels:
@@ -304,9 +304,9 @@ class KernelFit:
         classes = {"all": known, **{str(name): known & (sizes == name) for name in dict.fromkeys(sizes)}}
         return {name: self._mean(self.left_out_seconds, mask) for name, mask in classes.items() if mask.any()}
 
-    def _mean(self, seconds: Array, kept: Mask) -> float:
+    def _mean(self, seconds: Array, mask: Mask) -> float:
         measured = np.array([kernel.seconds for kernel in self.kernels])
-        return float(np.mean(np.abs(seconds / measured - 1.0)[kept]))
+        return float(np.mean(np.abs(seconds / measured - 1.0)[mask]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,42 +340,42 @@ def folds(kernels: Sequence[Kernel]) -> Whole:
     """The fold of each row, by its shape: shapes in order of their figures are dealt out by chance, the same each time."""
     shapes = sorted({kernel.shape for kernel in kernels})
     order = np.random.default_rng(_SEED).permutation(len(shapes))
-    fold = {shape: int(place) % FOLDS for shape, place in zip(shapes, order, strict=True)}
+    fold = {shape: int(rank) % FOLDS for shape, rank in zip(shapes, order, strict=True)}
     return np.array([fold[kernel.shape] for kernel in kernels])
 
 
 def _fit(kernels: Sequence[Kernel], form: Form) -> KernelFit:
     fold, count = folds(kernels), len(kernels)
-    kept = [np.ones(count, bool), *(fold != number for number in range(FOLDS))]
-    enough = [int(mask.sum()) >= 2 * len(_names(form)) for mask in kept]
-    found = _search(kernels, form, [mask for mask, some in zip(kept, enough, strict=True) if some])
-    whole = _rounded(found[0])
+    masks = [np.ones(count, bool), *(fold != number for number in range(FOLDS))]
+    enough = [int(mask.sum()) >= 2 * len(_names(form)) for mask in masks]
+    found = _search(kernels, form, [mask for mask, some in zip(masks, enough, strict=True) if some])
+    best = _rounded(found[0])
     left_out, places = np.full(count, np.nan), iter(found[1:])
     for number in range(FOLDS):
         if enough[number + 1]:
-            one = next(places)
-            left_out[fold == number] = times(form, one.point[None, :], one.switch)[fold == number, 0]
-    values = dict(zip(_names(form), [*whole.point.tolist(), *((whole.switch,) if whole.switch is not None else ())], strict=True))
+            fold_best = next(places)
+            left_out[fold == number] = times(form, fold_best.point[None, :], fold_best.switch)[fold == number, 0]
+    values = dict(zip(_names(form), [*best.point.tolist(), *((best.switch,) if best.switch is not None else ())], strict=True))
     return KernelFit(
         gpu=kernels[0].gpu,
         kind=form.kind,
         constants=values,
         at_bound=tuple(
             constant.name
-            for constant, value in zip(form.constants, whole.point, strict=True)
+            for constant, value in zip(form.constants, best.point, strict=True)
             if value <= constant.low * (1.0 + _NEAR) or value >= constant.high * (1.0 - _NEAR)
         ),
         kernels=tuple(kernels),
-        seconds=times(form, whole.point[None, :], whole.switch)[:, 0],
+        seconds=times(form, best.point[None, :], best.switch)[:, 0],
         left_out_seconds=left_out,
     )
 
 
-def _search(kernels: Sequence[Kernel], form: Form, kept: Sequence[Array]) -> list[_Found]:
+def _search(kernels: Sequence[Kernel], form: Form, masks: Sequence[Array]) -> list[_Found]:
     """The best constants for the rows of each mask; where a switch is one of them, by the best of those that are tried."""
     measured = np.log([kernel.seconds for kernel in kernels])[:, None]
     low, start, high = (np.log([getattr(constant, side) for constant in form.constants]) for side in ("low", "start", "high"))
-    problems = [Problem(start, mask.astype(float)) for mask in kept]
+    problems = [Problem(start, mask.astype(float)) for mask in masks]
     tried = list[list[_Found]]()
     for switch in form.switches or (None,):
 
@@ -383,8 +383,8 @@ def _search(kernels: Sequence[Kernel], form: Form, kept: Sequence[Array]) -> lis
             logarithms: Array = np.log(times(form, np.exp(points), switch)) - measured
             return logarithms
 
-        tried.append([_Found(one.loss, np.exp(one.point), switch) for one in fit_together(residuals, problems, low, high, _WIDTH)])
-    return [min(candidates, key=lambda one: one.loss) for candidates in zip(*tried, strict=True)]
+        tried.append([_Found(fit.loss, np.exp(fit.point), switch) for fit in fit_together(residuals, problems, low, high, _WIDTH)])
+    return [min(candidates, key=lambda fit: fit.loss) for candidates in zip(*tried, strict=True)]
 
 
 def _rounded(found: _Found) -> _Found:

@@ -73,22 +73,22 @@ def figure_of(formula: Formula, named: Looked, elsewhere: Elsewhere) -> Ends | N
         case Name(text):
             return named(text)
         case Operation(sign, left, right):
-            one, other = figure_of(left, named, elsewhere), figure_of(right, named, elsewhere)
-            return None if one is None or other is None else _finite(_OPERATIONS[sign], one, other)
+            first, second = figure_of(left, named, elsewhere), figure_of(right, named, elsewhere)
+            return None if first is None or second is None else _finite(_OPERATIONS[sign], first, second)
         case Call(function, _, _) if function in {"at", "before"}:
             return elsewhere(formula)
         case Call(function, given, _):
-            found = [figure_of(one, named, elsewhere) for one in given]
-            known = [one for one in found if one is not None]
+            found = [figure_of(part, named, elsewhere) for part in given]
+            known = [ends for ends in found if ends is not None]
             return _finite(_FUNCTIONS[function], *known) if len(known) == len(found) else None
 
 
 def verdict_of(claim: Comparison, named: Looked, elsewhere: Elsewhere) -> Verdict | None:
     """Whether a comparison holds for all figures between the ends, for none, or for some; None where it says nothing."""
-    one, other = figure_of(claim.left, named, elsewhere), figure_of(claim.right, named, elsewhere)
-    if one is None or other is None:
+    first, second = figure_of(claim.left, named, elsewhere), figure_of(claim.right, named, elsewhere)
+    if first is None or second is None:
         return None
-    less, more = (one, other) if claim.sign[0] == "<" else (other, one)
+    less, more = (first, second) if claim.sign[0] == "<" else (second, first)
     if less.most < more.least or (claim.sign[1:] and less.most <= more.least):
         return "held"
     return "failed" if less.least > more.most or (not claim.sign[1:] and less.least >= more.most) else "open"
@@ -106,34 +106,34 @@ def _finite(operation: Callable[..., Ends | None], *given: Ends) -> Ends | None:
 def _nearest(exact: Fraction) -> Ends:
     """The numbers that a computer has on both sides; twice the same where it is one."""
     near = float(exact)
-    told = Fraction(near)
-    return Ends(near if told <= exact else nextafter(near, -inf), near if told >= exact else nextafter(near, inf))
+    rounded = Fraction(near)
+    return Ends(near if rounded <= exact else nextafter(near, -inf), near if rounded >= exact else nextafter(near, inf))
 
 
 def _between(*corners: Fraction) -> Ends:
     return Ends(_nearest(min(corners)).least, _nearest(max(corners)).most)
 
 
-def _exact(one: Ends) -> tuple[Fraction, Fraction]:
-    return Fraction(one.least), Fraction(one.most)
+def _exact(ends: Ends) -> tuple[Fraction, Fraction]:
+    return Fraction(ends.least), Fraction(ends.most)
 
 
-def _sum(one: Ends, other: Ends) -> Ends:
-    return _between(*(left + right for left, right in zip(_exact(one), _exact(other), strict=True)))
+def _sum(first: Ends, second: Ends) -> Ends:
+    return _between(*(left + right for left, right in zip(_exact(first), _exact(second), strict=True)))
 
 
-def _difference(one: Ends, other: Ends) -> Ends:
-    return _between(Fraction(one.least) - Fraction(other.most), Fraction(one.most) - Fraction(other.least))
+def _difference(first: Ends, second: Ends) -> Ends:
+    return _between(Fraction(first.least) - Fraction(second.most), Fraction(first.most) - Fraction(second.least))
 
 
-def _product(one: Ends, other: Ends) -> Ends:
-    return _between(*(left * right for left in _exact(one) for right in _exact(other)))
+def _product(first: Ends, second: Ends) -> Ends:
+    return _between(*(left * right for left in _exact(first) for right in _exact(second)))
 
 
-def _quotient(one: Ends, other: Ends) -> Ends | None:
-    if other.least <= 0.0 <= other.most:
+def _quotient(first: Ends, second: Ends) -> Ends | None:
+    if second.least <= 0.0 <= second.most:
         return None
-    return _between(*(left / right for left in _exact(one) for right in _exact(other)))
+    return _between(*(left / right for left in _exact(first) for right in _exact(second)))
 
 
 def _wider(*ends: float) -> Ends:
@@ -142,21 +142,21 @@ def _wider(*ends: float) -> Ends:
     return Ends(nextafter(nextafter(least, -inf), -inf), nextafter(nextafter(most, inf), inf))
 
 
-def _power(one: Ends, other: Ends) -> Ends | None:
+def _power(first: Ends, second: Ends) -> Ends | None:
     """Of positive figures."""
-    if one.least <= 0.0:
+    if first.least <= 0.0:
         return None
-    return _wider(*(left**right for left in (one.least, one.most) for right in (other.least, other.most)))
+    return _wider(*(left**right for left in (first.least, first.most) for right in (second.least, second.most)))
 
 
-def _abs(one: Ends) -> Ends:
-    ends = (abs(one.least), abs(one.most))
-    return Ends(0.0 if one.least <= 0.0 <= one.most else min(ends), max(ends))
+def _abs(figure: Ends) -> Ends:
+    ends = (abs(figure.least), abs(figure.most))
+    return Ends(0.0 if figure.least <= 0.0 <= figure.most else min(ends), max(ends))
 
 
 def _rising(function: Callable[[float], float]) -> Callable[[Ends], Ends]:
     """A function that rises."""
-    return lambda one: _wider(function(one.least), function(one.most))
+    return lambda ends: _wider(function(ends.least), function(ends.most))
 
 
 _OPERATIONS = {"+": _sum, "-": _difference, "*": _product, "/": _quotient, "**": _power}
@@ -165,8 +165,8 @@ _FUNCTIONS: dict[str, Callable[..., Ends | None]] = {
     "sqrt": _rising(sqrt),
     "log": _rising(log),
     "exp": _rising(exp),
-    "min": lambda *given: Ends(min(one.least for one in given), min(one.most for one in given)),
-    "max": lambda *given: Ends(max(one.least for one in given), max(one.most for one in given)),
+    "min": lambda *given: Ends(min(ends.least for ends in given), min(ends.most for ends in given)),
+    "max": lambda *given: Ends(max(ends.least for ends in given), max(ends.most for ends in given)),
 }
 
 
@@ -181,11 +181,11 @@ def with_columns(study: Study, instances: Sequence[Instance]) -> Study:
     if wrong := list(_claim_faults(study)):
         raise ValueError(": ".join(wrong[0]))
     rows = _Rows(study, instances)
-    for one in claims.derive:
-        rows.derive(one.name, parse_formula(one.formula))
-    derived = tuple(Derived(one.name, one.unit, tuple(_pair(ends) for ends in rows.derived[one.name])) for one in claims.derive)
-    found = [_finding(rows, one.says, parse_claim(one.claim), one.where, one.source) for one in claims.expect]
-    found += [_compared(rows, one) for one in claims.against if one.within is not None]
+    for derived_column in claims.derive:
+        rows.derive(derived_column.name, parse_formula(derived_column.formula))
+    derived = tuple(Derived(column.name, column.unit, tuple(_pair(ends) for ends in rows.derived[column.name])) for column in claims.derive)
+    found = [_finding(rows, claim.says, parse_claim(claim.claim), claim.where, claim.source) for claim in claims.expect]
+    found += [_compared(rows, points) for points in claims.against if points.within is not None]
     return replace(study, derived=derived, findings=tuple(found))
 
 
@@ -210,8 +210,8 @@ class _Rows:
     def __init__(self, study: Study, instances: Sequence[Instance]) -> None:
         self.study, self.instances = study, instances
         self.axes = [as_name(axis.name) for axis in study.plan.axes]
-        self.at = [dict(zip([*self.axes, SUBJECT], (*one.at, one.subject), strict=True)) for one in study.questions]
-        self.places = {tuple(sorted(at.items())): place for place, at in enumerate(self.at)}
+        self.at = [dict(zip([*self.axes, SUBJECT], (*question.at, question.subject), strict=True)) for question in study.questions]
+        self.places = {tuple(sorted(at.items())): number for number, at in enumerate(self.at)}
         self.derived = dict[str, list[Ends | None]]()
         self._facts = dict[int, dict[str, Ends]]()
 
@@ -222,19 +222,19 @@ class _Rows:
 
     def derive(self, name: str, formula: Formula) -> None:
         """One more column."""
-        self.derived[name] = [self.figure(formula, place) for place in range(len(self.at))]
+        self.derived[name] = [self.figure(formula, number) for number in range(len(self.at))]
 
-    def figure(self, formula: Formula, place: int) -> Ends | None:
+    def figure(self, formula: Formula, number: int) -> Ends | None:
         """Between which ends a formula lies at a question."""
-        return figure_of(formula, lambda name: self.named(name, place), lambda call: self.elsewhere(call, place))
+        return figure_of(formula, lambda name: self.named(name, number), lambda call: self.elsewhere(call, number))
 
-    def verdict(self, claim: Comparison, place: int) -> Verdict | None:
+    def verdict(self, claim: Comparison, number: int) -> Verdict | None:
         """What a comparison comes to there."""
-        return verdict_of(claim, lambda name: self.named(name, place), lambda call: self.elsewhere(call, place))
+        return verdict_of(claim, lambda name: self.named(name, number), lambda call: self.elsewhere(call, number))
 
-    def elsewhere(self, call: Call, place: int) -> Ends | None:
+    def elsewhere(self, call: Call, number: int) -> Ends | None:
         """A formula one place to the left on the first axis, or where it is said."""
-        at = dict(self.at[place])
+        at = dict(self.at[number])
         if call.function == "before":
             values = self.study.plan.axes[0].values if self.axes else ()
             step = values.index(at[self.axes[0]]) if values else 0
@@ -245,27 +245,27 @@ class _Rows:
         other = self.places.get(tuple(sorted(at.items())))
         return None if other is None else self.figure(call.given[0], other)
 
-    def named(self, name: str, place: int) -> Ends | None:
+    def named(self, name: str, number: int) -> Ends | None:
         """What a name stands for at a question."""
         if name in self.derived:
-            return self.derived[name][place]
-        if name in self.at[place]:
-            return _number(self.at[place][name])
+            return self.derived[name][number]
+        if name in self.at[number]:
+            return _number(self.at[number][name])
         of, dot, part = name.partition(".")
         if of == "found" and dot:
-            values = [run.value for run in self.study.runs_of(place, self.engines[part]) if run.value is not None]
+            values = [run.value for run in self.study.runs_of(number, self.engines[part]) if run.value is not None]
             return exactly(min(values)) if values else None
-        return self.always(name, place) if not dot else self.facts(place).get(name)
+        return self.always(name, number) if not dot else self.facts(number).get(name)
 
-    def always(self, name: str, place: int) -> Ends | None:
+    def always(self, name: str, number: int) -> Ends | None:
         """What every question has; an optimum between its bound and its value, where both are known."""
-        bound, best = bound_of(self.study, place), best_of(self.study, place)
+        bound, best = bound_of(self.study, number), best_of(self.study, number)
         value = best.value if best else None
         match name:
             case "devices":
-                return exactly(float(self.instances[place].cluster.devices))
+                return exactly(float(self.instances[number].cluster.devices))
             case "tokens":
-                return exactly(float(self.instances[place].workload.tokens))
+                return exactly(float(self.instances[number].workload.tokens))
             case "value":
                 return None if value is None else exactly(value)
             case "bound":
@@ -273,15 +273,15 @@ class _Rows:
             case _:
                 return None if value is None or bound is None else Ends(bound, value)
 
-    def facts(self, place: int) -> dict[str, Ends]:
+    def facts(self, number: int) -> dict[str, Ends]:
         """What the full model says of the best design of a question, which is priced when somebody wants to know."""
-        if place not in self._facts:
-            self._facts[place] = _facts_of(self.study, place, self.instances[place])
-        return self._facts[place]
+        if number not in self._facts:
+            self._facts[number] = _facts_of(self.study, number, self.instances[number])
+        return self._facts[number]
 
 
-def _facts_of(study: Study, place: int, instance: Instance) -> dict[str, Ends]:
-    best = best_of(study, place)
+def _facts_of(study: Study, number: int, instance: Instance) -> dict[str, Ends]:
+    best = best_of(study, number)
     if best is None or best.design is None:
         return {}
     chosen = design_of(instance, candidate_in(instance, best.design))
@@ -306,10 +306,10 @@ def _number(text: str) -> Ends | None:
 def _finding(rows: _Rows, says: str, claim: Comparison, where: Mapping[str, str], source: str) -> Finding:
     """What a claim comes to at all its places that it says something of."""
     wanted = {as_name(axis): value for axis, value in where.items()}
-    chosen = [place for place, at in enumerate(rows.at) if wanted.items() <= at.items()]
-    found = {place: verdict for place in chosen if (verdict := rows.verdict(claim, place)) is not None}
-    names = {place: rows.study.questions[place].name for place in found}
-    return _judged(says, {names[place]: verdict for place, verdict in found.items()}, source)
+    chosen = [number for number, at in enumerate(rows.at) if wanted.items() <= at.items()]
+    found = {number: verdict for number in chosen if (verdict := rows.verdict(claim, number)) is not None}
+    names = {number: rows.study.questions[number].name for number in found}
+    return _judged(says, {names[number]: verdict for number, verdict in found.items()}, source)
 
 
 def _judged(says: str, found: Mapping[str, Verdict], source: str) -> Finding:
@@ -318,8 +318,8 @@ def _judged(says: str, found: Mapping[str, Verdict], source: str) -> Finding:
         return Finding(says, "open", "nothing is known where it would hold", source)
     if not failed and not undecided:
         return Finding(says, "held", f"at {len(found):,} place{'s' * (len(found) != 1)}", source)
-    words = [f"{what} at {_listed(names)}" for what, names in (("fails", failed), ("undecided", undecided)) if names]
-    return Finding(says, "failed" if failed else "open", f"{'; '.join(words)}, of {len(found):,}", source)
+    parts = [f"{what} at {_listed(names)}" for what, names in (("fails", failed), ("undecided", undecided)) if names]
+    return Finding(says, "failed" if failed else "open", f"{'; '.join(parts)}, of {len(found):,}", source)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -333,8 +333,8 @@ def _compared(rows: _Rows, points: MeasuredSection) -> Finding:
     for at, figure in points.points.items():
         off = Call("abs", (Operation("-", Operation("/", Name(points.column), Figure(figure)), Figure(1.0)),))
         claim = Comparison("<=", off, Figure(points.within or 0.0))
-        one = _finding(rows, "", claim, {**points.where, rows.axes[0]: at}, "")
-        if one.words[0] != "n":  # it says something
-            found[at] = one.verdict
+        finding = _finding(rows, "", claim, {**points.where, rows.axes[0]: at}, "")
+        if finding.words[0] != "n":  # it says something
+            found[at] = finding.verdict
     says = f"{points.column.replace('_', ' ')} is within {points.within or 0.0:.0%} of {points.name}"
     return _judged(says, found, points.source)

@@ -149,8 +149,8 @@ class Overall:
 def overall(study: Study, engine: str) -> Overall:
     """The engine's figures over the questions that were asked of every engine, so that all are held to the same ones."""
     cells = [found for question in asked_in_full(study) if (found := cell(study, question, engine)) is not None]
-    measured = [(one.above.middle, one.near.middle, one.proved.middle) for one in cells if one.above is not None and one.near is not None]
-    impossible = [one for one in cells if bound_of(study, one.question) == NEVER]
+    measured = [(row.above.middle, row.near.middle, row.proved.middle) for row in cells if row.above is not None and row.near is not None]
+    impossible = [row for row in cells if bound_of(study, row.question) == NEVER]
     return Overall(
         engine=engine,
         questions=len(measured),
@@ -159,7 +159,7 @@ def overall(study: Study, engine: str) -> Overall:
         near_after=spread([near for _, near, _ in measured]) if measured else None,
         proved=sum(seconds < NEVER for _, _, seconds in measured),
         proved_after=spread([seconds for _, _, seconds in measured]) if measured else None,
-        refuted=sum(one.proved.middle < NEVER for one in impossible),
+        refuted=sum(row.proved.middle < NEVER for row in impossible),
     )
 
 
@@ -186,8 +186,8 @@ def courses(study: Study) -> tuple[Course, ...]:
         return ()
     length = len(study.plan.axes[0].values)
     shared = dict[tuple[str, ...], list[int]]()
-    for place, question in enumerate(study.questions):
-        shared.setdefault((question.subject, *question.at[1:]), []).append(place)
+    for number, question in enumerate(study.questions):
+        shared.setdefault((question.subject, *question.at[1:]), []).append(number)
     return tuple(Course(subject, tuple(at), tuple(places)) for (subject, *at), places in shared.items() if len(places) == length)
 
 
@@ -221,9 +221,9 @@ def level_from(values: Sequence[float | None]) -> int | None:
     """The first place from which no further step gains a tenth; None where the last step does, or where there is no design."""
     gains = list(gains_along(values))
     level = None
-    for place in range(len(values) - 1, 0, -1):
-        gain = gains[place]
+    for index in range(len(values) - 1, 0, -1):
+        gain = gains[index]
         if gain is None or gain >= LEVEL:
             break
-        level = place - 1
+        level = index - 1
     return level

@@ -135,9 +135,9 @@ class Study:
 
     def document(self, question: int) -> dict[str, Any]:
         """A question as a saved result has it."""
-        asked = self.questions[question]
-        source = self.sources[asked.source]
-        return {**to_plain(source), "settings": list(asked.settings), "workload": asked.workload}
+        record = self.questions[question]
+        source = self.sources[record.source]
+        return {**to_plain(source), "settings": list(record.settings), "workload": record.workload}
 
 
 def _question_of(run: Run) -> int:

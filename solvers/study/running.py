@@ -57,7 +57,9 @@ def ask_by_names(paths: Sequence[Path], settings: tuple[str, ...], workload: str
             raise RefusedError(f"two questions are the same: {path} and {other} (name each once)")
     instances = [read_instance(question_path(path), settings, workload) for path in paths]
     twice = {instance.name for instance in instances if sum(other.name == instance.name for other in instances) > 1}
-    return ask(plan, instances, [str(path) if one.name in twice else one.name for path, one in zip(paths, instances, strict=True)])
+    return ask(
+        plan, instances, [str(path) if instance.name in twice else instance.name for path, instance in zip(paths, instances, strict=True)]
+    )
 
 
 def ask(plan: Plan, instances: Sequence[Instance], names: Sequence[str]) -> Asking:
@@ -72,7 +74,7 @@ def ask_points(plan: Plan, points: Sequence[Point], instances: Sequence[Instance
     """The questions at these points, asked of those that the plan names."""
     turns = turns_of(FAMILY, plan.engines, plan.time_limit, plan.seeds, plan.start)
     rows = tuple(row for number, point in enumerate(points) for row in rows_of(number, point, turns))
-    named = [(point.subject, Path(one.document["source"]).stem) for point, one in zip(points, instances, strict=True)]
+    named = [(point.subject, Path(instance.document["source"]).stem) for point, instance in zip(points, instances, strict=True)]
     plan = replace(plan, called=tuple(dict.fromkeys(subject for subject, stem in named if subject and subject != stem)))
     return Asking(plan, Listed(plan.title, plan.axes, tuple(points), rows), tuple(instances))
 
@@ -95,7 +97,7 @@ def ask_by_study(
     return ask_points(plan, listed.points, [reader.questions[number] for number in range(reader.count)])
 
 
-def run_all(asking: Asking, note: Note, told: Callable[[Study], None] | None = None, folder: Path | None = None) -> Study:
+def run_all(asking: Asking, note: Note, after_each: Callable[[Study], None] | None = None, folder: Path | None = None) -> Study:
     """Every run of a study; Ctrl-C ends the run and all that would come after it. What is done is told after each, as if it ended there.
 
     With a folder each answer is kept there before the next is asked, and what is there is not asked again.
@@ -104,16 +106,16 @@ def run_all(asking: Asking, note: Note, told: Callable[[Study], None] | None = N
     if folder is not None:
         open_store(folder, asking.listed)
 
-    def numbered(words: str) -> None:
-        note(f"run {len(runs) + 1} of {len(rows)}  {words}")
+    def numbered(message: str) -> None:
+        note(f"run {len(runs) + 1} of {len(rows)}  {message}")
 
     try:
         for row in rows:
             runs.append(_run(asking, row, numbered, folder))
             if runs[-1].stopped == "interrupted":
                 raise KeyboardInterrupt
-            if told is not None:
-                told(_study(asking, runs, "interrupted", monotonic() - began))
+            if after_each is not None:
+                after_each(_study(asking, runs, "interrupted", monotonic() - began))
     except KeyboardInterrupt:
         stopped = "interrupted"
     return _study(asking, runs, stopped, monotonic() - began)
@@ -122,10 +124,10 @@ def run_all(asking: Asking, note: Note, told: Callable[[Study], None] | None = N
 def _study(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) -> Study:
     """The runs as one study, held against each other; its time is at least that of its runs, some of which may have been kept before."""
     sources, questions = _written(asking)
-    whole = max(seconds, fsum(run.seconds for run in runs))
-    study = Study(asking.plan, sources, questions, tuple(runs), stopped, whole, versions())
-    for place, question in enumerate(questions):
-        consistency_faults(question.name, study.runs_of(place))
+    total = max(seconds, fsum(run.seconds for run in runs))
+    study = Study(asking.plan, sources, questions, tuple(runs), stopped, total, versions())
+    for number, question in enumerate(questions):
+        consistency_faults(question.name, study.runs_of(number))
     return study if stopped != "complete" else with_columns(study, asking.instances)
 
 
@@ -142,8 +144,8 @@ def _run(asking: Asking, row: Row, note: Note, folder: Path | None) -> Run:
     try:
         result = _answer(asking, row, watch, folder)
     except (RefusedError, ModelError, SolverError) as error:
-        seconds, asked = monotonic() - began, (row.question, row.engine, row.engine, row.seed)
-        return Run(*asked, "UNKNOWN", "complete", None, None, 0.0, False, "", seconds, (), None, False, str(error))
+        seconds, labels = monotonic() - began, (row.question, row.engine, row.engine, row.seed)
+        return Run(*labels, "UNKNOWN", "complete", None, None, 0.0, False, "", seconds, (), None, False, str(error))
     return Run(
         question=row.question,
         engine=row.engine,

@@ -55,12 +55,12 @@ def standings(folder: Path, listed: Listed, only: Container[str] | None = None) 
 
 def standing_at(folder: Path, row: Row, point: Point, paths: Sequence[Path]) -> Standing:
     """What one run has come to, whose files are these."""
-    kept = result_of(paths, row, point)
-    if kept.data is None:
+    saved = result_of(paths, row, point)
+    if saved.data is None:
         failure = failure_of(folder, row.key)
         state: State = "not asked" if failure is None else "refused" if failure.code == REFUSED else "failed"
-        return Standing(state, failure=failure, files=len(paths), faults=kept.faults)
-    data = kept.data
+        return Standing(state, failure=failure, files=len(paths), faults=saved.faults)
+    data = saved.data
     return Standing(
         state="answered",
         status=data["status"],
@@ -68,7 +68,7 @@ def standing_at(folder: Path, row: Row, point: Point, paths: Sequence[Path]) -> 
         stopped=data["stopped"],
         gap=data["gap"],
         files=len(paths),
-        faults=kept.faults,
+        faults=saved.faults,
         ruled=not data["proved"] and _proves_nothing(row.engine, data),
     )
 
@@ -120,21 +120,21 @@ class Tally:
 def tally(keys: Sequence[str], standings: dict[str, Standing]) -> Tally:
     """How many of these runs have come to what."""
     found = [standings[key] for key in keys]
-    answered = [one for one in found if one.state == "answered"]
-    unproved = [one for one in answered if not one.proved and not one.ruled]
+    answered = [run for run in found if run.state == "answered"]
+    unproved = [run for run in answered if not run.proved and not run.ruled]
     return Tally(
         runs=len(found),
         keys=len(set(keys)),
         answered=len(answered),
-        proved=sum(one.proved for one in answered),
-        infeasible=sum(one.status == "INFEASIBLE" for one in answered),
-        ruled=sum(one.ruled for one in answered),
+        proved=sum(run.proved for run in answered),
+        infeasible=sum(run.status == "INFEASIBLE" for run in answered),
+        ruled=sum(run.ruled for run in answered),
         open=len(unproved),
-        widest=max((one.gap for one in unproved if one.gap is not None), default=None),
-        stopped=sum(one.stopped == "time limit" for one in unproved),
-        refused=sum(one.state == "refused" for one in found),
-        failed=sum(one.state == "failed" for one in found),
-        left=sum(one.state == "not asked" for one in found),
+        widest=max((run.gap for run in unproved if run.gap is not None), default=None),
+        stopped=sum(run.stopped == "time limit" for run in unproved),
+        refused=sum(run.state == "refused" for run in found),
+        failed=sum(run.state == "failed" for run in found),
+        left=sum(run.state == "not asked" for run in found),
     )
 
 
@@ -255,7 +255,7 @@ def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
     """The faults; what is wrong with every value of an axis in the same words is wrong with its setting, and told there, once."""
     found = list(dict.fromkeys(faults))
     for number, axis in enumerate(study.file.sweep):
-        paths = [f"sweep[{number}].values[{place}]" for place in range(len(axis.values))]
+        paths = [f"sweep[{number}].values[{index}]" for index in range(len(axis.values))]
         for message in dict.fromkeys(fault.message for fault in found if fault.path in paths):
             same = [fault for fault in found if fault.path in paths and fault.message == message]
             if len(paths) > 1 and {fault.path for fault in same} == set(paths):
@@ -340,7 +340,7 @@ class Reader:
             raise InstanceError(self.study.source, _once_an_axis(self.study, self.faults), undone)
         points = tuple(self._read[number][0] for number in range(self.count))
         rows = tuple(row for number in range(self.count) for row in self._read[number][1])
-        alone = all(one.document and "text" in one.document and not one.document.get("files") for one in points)
+        alone = all(point.document and "text" in point.document and not point.document.get("files") for point in points)
         return Listed(self.study.file.title, axes_of(self.study), points, rows, mark if alone else "")
 
     def _look_at_names(self) -> None:
@@ -439,12 +439,12 @@ class Unanswered:
         make_store(self.folder, self.reader.study.file.title)
         found, seen, left = all_kept(self.folder), set[str](), set[str]()
         for number in self.reader.numbers():
-            asked, runs = self.reader.read(number) or (None, ())
-            for run in runs if asked else ():
+            point, runs = self.reader.read(number) or (None, ())
+            for run in runs if point else ():
                 new = run.key not in seen and in_shard(run.key, self.shard)
                 seen.add(run.key)
-                if new and asked:
-                    self.before[run.key] = standing_at(self.folder, run, asked, found.get(run.key, ()))
+                if new and point:
+                    self.before[run.key] = standing_at(self.folder, run, point, found.get(run.key, ()))
                     left.update([run.key] if self._is_left(run.key) else [])
             yield from self._told(number, left)
         self._refuse_faults()
@@ -452,21 +452,21 @@ class Unanswered:
         open_store(self.folder, self.listed)
 
     def _is_left(self, key: str) -> bool:
-        one = self.before[key]
-        if one.files:
-            self.spoiled[key] = one.files
-        return is_left(one, self.retry)
+        standing = self.before[key]
+        if standing.files:
+            self.spoiled[key] = standing.files
+        return is_left(standing, self.retry)
 
     def _told(self, number: int, left: set[str]) -> Iterator[Job | None]:
         """The runs of a question that are left, and are so no more."""
         read = self.reader.read(number)
         if read is not None and not self.reader.faults:
-            asked, runs = read
+            point, runs = read
             for run in runs:
                 if run.key in left:
                     left.remove(run.key)
                     yield Job(
-                        run.key, f"{asked.name}, {run.engine}", asked.kind, dict(asked.document or {}), run.engine, run.limits, asked.size
+                        run.key, f"{point.name}, {run.engine}", point.kind, dict(point.document or {}), run.engine, run.limits, point.size
                     )
         yield None
 

@@ -126,14 +126,14 @@ def _path(folder: Path, key: str) -> Path:
 
 
 def _made(path: Path) -> bool:
-    words = {"host": socket.gethostname(), "pid": os.getpid(), "start": _start_of(os.getpid())}
+    lease = {"host": socket.gethostname(), "pid": os.getpid(), "start": _start_of(os.getpid())}
     try:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
     except FileExistsError:
         return False
     try:
         with naming(path):
-            os.write(handle, json.dumps(words).encode())
+            os.write(handle, json.dumps(lease).encode())
     except OSError:
         path.unlink(missing_ok=True)
         raise
@@ -148,13 +148,13 @@ def _is_held(folder: Path, path: Path) -> bool:
         body, touched = path.read_bytes(), path.stat().st_mtime
     except FileNotFoundError:
         return False
-    words = _text(body)
-    if words is None:
+    lease = _text(body)
+    if lease is None:
         return abs(_now(folder) - touched) < _YOUNG
-    if words["host"] != socket.gethostname():
+    if lease["host"] != socket.gethostname():
         return abs(_now(folder) - touched) < _OVER
-    start = _start_of(words["pid"])
-    return start is not None and start == words["start"]
+    start = _start_of(lease["pid"])
+    return start is not None and start == lease["start"]
 
 
 def _text(body: bytes) -> dict[str, Any] | None:

@@ -54,16 +54,16 @@ def _tree_of(text: str, source: str) -> Node:
 def question_digest(kind: str, document: Mapping[str, Any]) -> str:
     """The digest of what is asked, from what a result keeps of its question."""
     files = {name: sha256(text.encode()).hexdigest() for name, text in document.get("files", {}).items()}
-    asked: dict[str, Any] = {"kind": kind, "workload": document.get("workload"), "files": files}
+    content: dict[str, Any] = {"kind": kind, "workload": document.get("workload"), "files": files}
     if is_listed(document):
         text = document["digest"] if "text" not in document else sha256(document["text"].encode()).hexdigest()
-        return digest_of({**asked, "text": text, "settings": list(document["settings"])})
+        return digest_of({**content, "text": text, "settings": list(document["settings"])})
     root = _tree_of(document["text"], document["source"])
     keys = getattr(import_module(KINDS[kind].question), "KEYS", TOP_ONLY)
     for setting in document["settings"]:
         root = lay_over(root, setting, document["source"], keys)
     tree = _plain(root)
-    return digest_of({**asked, "tree": {name: value for name, value in tree.items() if name not in _NAMES}})
+    return digest_of({**content, "tree": {name: value for name, value in tree.items() if name not in _NAMES}})
 
 
 def is_listed(document: Mapping[str, Any]) -> bool:
@@ -90,13 +90,13 @@ def _plain(node: Node) -> Any:  # noqa: ANN401 - JSON as it is
 @cache
 def code_digest() -> str:
     """The digest of all that prices, reads and answers, and of the registry: an answer of other code is another answer."""
-    root, told = Path(__file__).resolve().parents[2], sha256()
+    root, digest = Path(__file__).resolve().parents[2], sha256()
     for path in sorted(path for room in _ROOMS for path in (root / room).rglob("*") if path.suffix in {".py", ".yaml"}):
         name = path.relative_to(root).as_posix()
         if not name.startswith(_ANSWERS_NOTHING) and (path.suffix == ".py" or name.startswith("instances/registry/")):
-            told.update(f"{name}\0".encode())
-            told.update(sha256(path.read_bytes()).digest())
-    return told.hexdigest()
+            digest.update(f"{name}\0".encode())
+            digest.update(sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 @cache
@@ -183,8 +183,8 @@ class Listed:
 def rows_of(number: int, point: Point, turns: Iterable[tuple[str, Limits]]) -> tuple[Row, ...]:
     """A question asked of each engine within its limits."""
     return tuple(
-        Row(number, engine, one.seed, None if one.seconds == inf else one.seconds, key_of(point.digest, engine, one), one.start)
-        for engine, one in turns
+        Row(number, engine, limit.seed, None if limit.seconds == inf else limit.seconds, key_of(point.digest, engine, limit), limit.start)
+        for engine, limit in turns
     )
 
 
@@ -195,7 +195,7 @@ def subjects_of(points: Iterable[Point]) -> list[tuple[str, str]]:
 
 def name_faults(axes: Sequence[Axis], points: Sequence[Point]) -> list[str]:
     """What of the names of points is other than their questions say."""
-    faults = [f"axis {axis.name}: {words}" for axis in axes if (words := _axis_fault(axis))]
+    faults = [f"axis {axis.name}: {fault}" for axis in axes if (fault := _axis_fault(axis))]
     if len({axis.name for axis in axes}) < len(axes):
         faults.append("axes: two have one name")
     if faults:
@@ -227,7 +227,7 @@ def _group_faults(axes: Sequence[Axis], group: Sequence[Point]) -> Iterator[str]
         if point.name != ", ".join([point.subject, *point.at] if point.subject else point.at):
             yield f"{point.name}: the name is not that of its subject and its values on the axes"
         own = point if point.document is not None else None
-        if any(one is not None and not _is_at(axes, point, one) for one in (own, known if known is not own else None)):
+        if any(other is not None and not _is_at(axes, point, other) for other in (own, known if known is not own else None)):
             yield f"{point.name}: its question is not that of its subject at its values on the axes"
 
 
@@ -262,6 +262,6 @@ def listed_faults(listed: Listed) -> list[str]:
     faults = ["a point is asked of nobody"] if len({row.question for row in listed.rows}) < len(listed.points) else []
     for several in turns.values():
         first = next(iter(several.values()))
-        if any(asked != first for asked in several.values()) or len(set(first)) < len(first):
+        if any(turns_of_point != first for turns_of_point in several.values()) or len(set(first)) < len(first):
             faults.append("points of one kind are asked of different engines, or of one twice")
     return faults

@@ -37,33 +37,35 @@ class TaskOutcome:
     failure: Failure | None = None
 
 
-def run_on_dask(address: str, asked: Supervisor, jobs: Iterable[Job | None]) -> None:
+def run_on_dask(address: str, supervisor: Supervisor, jobs: Iterable[Job | None]) -> None:
     """What is asked of a supervisor, done by a cluster instead; a RefusedError in words where there is no Dask, or no such cluster.
 
     All questions are read before, as tasks know the folder by the list of them.
     """
     waiting = deque(sorted((job for job in jobs if job), key=lambda job: -job.size))
-    folder, total, running, beaten = asked.folder, len(waiting), dict[Any, Job](), monotonic()
+    folder, total, running, beaten = supervisor.folder, len(waiting), dict[Any, Job](), monotonic()
     mark = (folder / STUDY).read_text(encoding="utf-8")
-    with _client(address, asked.workers) as (client, threads, wait):
+    with _client(address, supervisor.workers) as (client, threads, wait):
         try:
-            while running or (waiting and not asked.stopping()):
-                while waiting and not asked.stopping() and len(running) < _AHEAD * threads:
+            while running or (waiting and not supervisor.stopping()):
+                while waiting and not supervisor.stopping() and len(running) < _AHEAD * threads:
                     job = waiting.popleft()
-                    if asked.is_answered(job):
-                        asked.answered.add(job.key)
-                    elif asked.takes(job):  # what another sweep has is left to it
+                    if supervisor.is_answered(job):
+                        supervisor.answered.add(job.key)
+                    elif supervisor.takes(job):  # what another sweep has is left to it
                         running[client.submit(answer_there, job, str(folder.absolute()), mark, key=job.key, pure=False)] = job
                 for future in _done(running, wait):
-                    _take_in(asked, running[future], _task_outcome(future))
+                    _take_in(supervisor, running[future], _task_outcome(future))
                     release(folder, running.pop(future).key)
-                if asked.stopping() > 1:
+                if supervisor.stopping() > 1:
                     break
                 if monotonic() - beaten > BEAT:
                     beaten = monotonic()
                     beat(folder, [job.key for job in running.values()])
-                lost = f", {len(asked.failed):,} failed" if asked.failed else ""
-                asked.note(f"{len(asked.answered):,} answered of {total:,}, {asked.proved:,} proved{lost}, {len(running):,} running")
+                lost = f", {len(supervisor.failed):,} failed" if supervisor.failed else ""
+                supervisor.note(
+                    f"{len(supervisor.answered):,} answered of {total:,}, {supervisor.proved:,} proved{lost}, {len(running):,} running"
+                )
         finally:
             client.cancel(list(running))
             for job in running.values():
@@ -115,26 +117,26 @@ def _done(running: dict[Any, Job], wait: Any) -> list[Any]:  # noqa: ANN401 - a 
 def _task_outcome(future: Any) -> TaskOutcome:  # noqa: ANN401 - a future of Dask
     """What a task came to; what it was ended by where the cluster says so."""
     try:
-        told: TaskOutcome = future.result()
+        outcome: TaskOutcome = future.result()
     except Exception as error:  # noqa: BLE001 - whatever the cluster raises for a task is why it has no answer
         if type(error).__name__ == "KilledWorker":
             return TaskOutcome("failed", "", failure=Failure(f"it ended {TRIES} processes of the cluster", INTERNAL, TRIES, ""))
-        words, code = failed_text(error)
-        return TaskOutcome("failed", words, failure=Failure(words, code, 1, ""))
-    return told
+        sentence, code = failed_text(error)
+        return TaskOutcome("failed", sentence, failure=Failure(sentence, code, 1, ""))
+    return outcome
 
 
-def _take_in(asked: Supervisor, job: Job, told: TaskOutcome) -> None:
+def _take_in(supervisor: Supervisor, job: Job, outcome: TaskOutcome) -> None:
     """Write what was handed over."""
-    if told.how == "lost":
-        raise FailedError(told.sentence)
-    if told.text:
-        keep(asked.folder, job.key, told.text)
-        forget_failure(asked.folder, job.key)
-    if told.failure:
-        keep_failure(asked.folder, job.key, told.failure)
-    (asked.failed if told.how == "failed" else asked.answered).add(job.key)
-    asked.proved += told.how == "proved"
+    if outcome.how == "lost":
+        raise FailedError(outcome.sentence)
+    if outcome.text:
+        keep(supervisor.folder, job.key, outcome.text)
+        forget_failure(supervisor.folder, job.key)
+    if outcome.failure:
+        keep_failure(supervisor.folder, job.key, outcome.failure)
+    (supervisor.failed if outcome.how == "failed" else supervisor.answered).add(job.key)
+    supervisor.proved += outcome.how == "proved"
 
 
 def answer_there(job: Job, folder: str, mark: str) -> TaskOutcome:
@@ -146,6 +148,6 @@ def answer_there(job: Job, folder: str, mark: str) -> TaskOutcome:
         own = Path(name)
         for part in (RESULTS, FAILED):
             (own / part).mkdir()
-        how, words = outcome(job, own, answer)
+        how, sentence = outcome(job, own, answer)
         text = "".join(path.read_text(encoding="utf-8") for path in kept_at(own, job.key))
-        return TaskOutcome(how, words, text, failure_of(own, job.key))
+        return TaskOutcome(how, sentence, text, failure_of(own, job.key))

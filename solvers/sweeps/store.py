@@ -107,7 +107,7 @@ class _List:
 def text_of(listed: Listed) -> str:
     """The list as JSON, with a line for each point and each run."""
     axes = tuple((axis.name, axis.setting, axis.values, axis.beside) for axis in listed.axes)
-    points = tuple((one.name, one.subject, one.at, one.kind, one.digest) for one in listed.points)
+    points = tuple((point.name, point.subject, point.at, point.kind, point.digest) for point in listed.points)
     runs = tuple((row.question, row.engine, row.seed, row.seconds, row.key, row.start) for row in listed.rows)
     saved = to_file(_HEAD, _List(listed.title, axes, tuple(subjects_of(listed.points)), listed.mark, points, runs))
     return "{" + ",\n".join(f"{json.dumps(name)}: {_lines(value)}" for name, value in saved.items()) + "}\n"
@@ -186,7 +186,7 @@ def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
             faults.append(f"{path.parent.name}/{path.name}: {error}")
     if not sound:
         return Kept(None, None, tuple(f"{fault} (it is asked again)" for fault in faults))
-    path, data = min(sound, key=lambda one: (_rank(one[1]), one[0].name))
+    path, data = min(sound, key=lambda pair: (_rank(pair[1]), pair[0].name))
     return Kept(data, path, tuple(f"{fault} (another file answers in its place: this one may be deleted)" for fault in faults))
 
 

@@ -47,7 +47,7 @@ class Supervisor:
     """Processes that were started already."""
     stopping: Callable[[], int] = lambda: 0
     """How often somebody asked it to end: once, and nothing new is begun; twice, and all is ended."""
-    note: Callable[[str], None] = lambda words: None
+    note: Callable[[str], None] = lambda message: None
     spoiled: dict[str, int] = field(default_factory=dict)
     """How many files of a run are there that do not count."""
     answered: set[str] = field(default_factory=set)
@@ -120,7 +120,7 @@ class Supervisor:
 
     def _reads(self) -> bool:
         """Whether further runs are taken in now, or the first one has the machine to itself, so that its answer comes soon."""
-        first = self._total > 0 and not self.stopping() and not any(one.warm for one in self.crew)
+        first = self._total > 0 and not self.stopping() and not any(worker.warm for worker in self.crew)
         return self._unread is not None and not (first and monotonic() - self._began < _ALONE)
 
     def _put(self, job: Job, rank: float) -> None:
@@ -132,11 +132,11 @@ class Supervisor:
         if self.stopping():
             return
         wanted = min(self.workers, max(len(self._waiting), bool(self._others or self._unread)))
-        if self.crew and not any(one.ready and (one.warm or not self._unread) for one in self.crew):
+        if self.crew and not any(worker.ready and (worker.warm or not self._unread) for worker in self.crew):
             wanted = 1  # others that load at the same time, beside what is read here, would keep the first answer back
         while len(self.crew) < wanted:
             self.crew.append(start(self.memory, self.kinds, self.work, self._inbox))
-        for worker in [one for one in self.crew if one.ready and one.job is None]:
+        for worker in [worker for worker in self.crew if worker.ready and worker.job is None]:
             job = self._next()
             if job is None:
                 return
@@ -183,7 +183,7 @@ class Supervisor:
             while True:
                 process, message = self._inbox.get(timeout=seconds)
                 seconds = 0.0
-                for worker in [one for one in self.crew if one.process is process]:
+                for worker in [worker for worker in self.crew if worker.process is process]:
                     if message == GONE:
                         self._buried(worker)
                     else:
@@ -195,11 +195,11 @@ class Supervisor:
         worker.ready = True
         if message[0] == "ready" or worker.job is None:
             return
-        key, (how, words) = worker.job.key, message
+        key, (how, sentence) = worker.job.key, message
         worker.job, worker.deadline, worker.warm, self._stillborn = None, inf, True, 0
         release(self.folder, key)
         if how == "lost":
-            raise FailedError(words)
+            raise FailedError(sentence)
         (self.failed if how == "failed" else self.answered).add(key)
         self._ended = monotonic()
         self.proved += how == "proved"

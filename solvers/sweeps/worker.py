@@ -77,12 +77,12 @@ def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
     except OSError as error:
         return "lost", lost_text(error, folder)
     except Exception as error:  # noqa: BLE001 - told to whoever asked
-        words, code = failed_text(error)
+        sentence, code = failed_text(error)
         try:
-            keep_failure(folder, job.key, Failure(words, code, 1, ""))
+            keep_failure(folder, job.key, Failure(sentence, code, 1, ""))
         except OSError as full:
             return "lost", lost_text(full, folder)
-        return "failed", words
+        return "failed", sentence
     forget_failure(folder, job.key)
     return "proved" if proved else "answered", ""
 
