@@ -92,11 +92,11 @@ def find_class(folder: Path, roster: Path | None, only: Assignment | None) -> Cl
     by_name = {path.stem if path.suffix == ".zip" else path.name: path for path in entries if path.is_dir() or path.suffix == ".zip"}
     strangers = [path.name for path in entries if path not in by_name.values()]
     named = read_roster(roster or folder / ROSTER) if roster or (folder / ROSTER).is_file() else None
-    handed = [one for student, path in by_name.items() for one in _of(student, path, only)]
+    handed = [entry for student, path in by_name.items() for entry in _of(student, path, only)]
     students = tuple(by_name) if named is None else named
     known = {same_name(student): student for student in students}
     strangers += [f"{student}: not on the roster" for student in by_name if same_name(student) not in known]
-    handed = [replace(one, student=known[same_name(one.student)]) for one in handed if same_name(one.student) in known]
+    handed = [replace(entry, student=known[same_name(entry.student)]) for entry in handed if same_name(entry.student) in known]
     if twice := [name for name, count in Counter(map(same_name, by_name)).items() if count > 1]:
         raise ClassError(f"{folder}: {', '.join(twice)} is there twice, in other letters (one folder or .zip for each student)")
     if not handed:
@@ -104,7 +104,7 @@ def find_class(folder: Path, roster: Path | None, only: Assignment | None) -> Cl
             f"{folder}: nothing is handed in here (FOLDER/STUDENT/ASSIGNMENT is meant, such as {folder.name}/ada/02-knapsack/solution.py; "
             "with --assignment 2 also FOLDER/STUDENT)"
         )
-    bare = {known[same] for student in by_name if (same := same_name(student)) in known} - {one.student for one in handed}
+    bare = {known[same] for student in by_name if (same := same_name(student)) in known} - {entry.student for entry in handed}
     return Class(students, tuple(handed), (*strangers, *(f"{student}: no folder of an assignment" for student in sorted(bare))))
 
 
@@ -166,15 +166,15 @@ def _files(path: Path) -> list[Path]:
 
 def main() -> None:
     job = json.loads(sys.stdin.read())
-    asked = assignment_named(job["assignment"])
-    if asked is None:
+    assignment = assignment_named(job["assignment"])
+    if assignment is None:
         raise ValueError(f"there is no assignment {job['assignment']!r}")
-    json.dump(asdict(graded(asked, Path(job["path"]), job["seed"], job["walls"])), sys.stdout)
+    json.dump(asdict(graded(assignment, Path(job["path"]), job["seed"], job["walls"])), sys.stdout)
 
 
 def grade_in(data: dict[str, Any]) -> Grade:
     """A grade as it was written."""
-    marks = tuple(Mark(one["name"], one["points"], one["out_of"], tuple(one["why"])) for one in data["marks"])
+    marks = tuple(Mark(mark["name"], mark["points"], mark["out_of"], tuple(mark["why"])) for mark in data["marks"])
     return Grade(data["assignment"], marks, data["refused"], data["note"], data["above"], data["file"], data["fault"], data["hidden"])
 
 
@@ -199,33 +199,33 @@ class Asking:
     jobs: int
 
 
-def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, told: Callable[[int, int, Graded], None]) -> tuple[Graded, ...]:
-    """Grades in the order of the submissions. `told` hears of each as it is there: how many there are, of how many, and it."""
-    keys = [_key(one, asking) for one in handed]
+def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, hear: Callable[[int, int, Graded], None]) -> tuple[Graded, ...]:
+    """Grades in the order of the submissions. `hear` hears of each as it is there: how many there are, of how many, and it."""
+    keys = [_key(entry, asking) for entry in handed]
     known = dict(_read(journal))
-    found = {key: Graded(one, known[key]) for one, key in zip(handed, keys, strict=True) if key in known}
+    found = {key: Graded(entry, known[key]) for entry, key in zip(handed, keys, strict=True) if key in known}
     lock = Lock()
     with journal.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(asking.jobs) as pool:
-        left = {pool.submit(grade_one, one, asking): (one, key) for one, key in zip(handed, keys, strict=True) if key not in found}
+        left = {pool.submit(grade_one, entry, asking): (entry, key) for entry, key in zip(handed, keys, strict=True) if key not in found}
         try:
             for done in as_completed(left):
-                one, key = left[done]
-                found[key] = Graded(one, done.result())
+                entry, key = left[done]
+                found[key] = Graded(entry, done.result())
                 with lock:
                     lines.write(json.dumps({"key": key, "grade": asdict(found[key].grade)}) + "\n")
                     lines.flush()
-                told(len(found), len(handed), found[key])
+                hear(len(found), len(handed), found[key])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return tuple(found[key] for key in keys)
 
 
-def grade_one(one: HandedIn, asking: Asking) -> Grade:
+def grade_one(entry: HandedIn, asking: Asking) -> Grade:
     """The grade of a submission; of one whose grader ended, or took too long, nothing but the reason."""
-    seed = seed_of(asking.seed, one.student)
-    job = {"assignment": one.assignment.name, "path": str(one.path.absolute()), "seed": seed, "walls": asking.walls}
-    seconds = _seconds(one.assignment)
+    seed = seed_of(asking.seed, entry.student)
+    job = {"assignment": entry.assignment.name, "path": str(entry.path.absolute()), "seed": seed, "walls": asking.walls}
+    seconds = _seconds(entry.assignment)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "crossopt.solvers.grading.classes"],
@@ -237,10 +237,10 @@ def grade_one(one: HandedIn, asking: Asking) -> Grade:
         )
         return grade_in(json.loads(done.stdout))
     except subprocess.TimeoutExpired:
-        return refused(one.assignment, f"grading took longer than {seconds} s")
+        return refused(entry.assignment, f"grading took longer than {seconds} s")
     except (ValueError, KeyError, TypeError):
         last = done.stderr.strip().rpartition("\n")[2]
-        return refused(one.assignment, f"the grader ended without a grade (exit code {done.returncode}{f', {last}' if last else ''})")
+        return refused(entry.assignment, f"the grader ended without a grade (exit code {done.returncode}{f', {last}' if last else ''})")
 
 
 def _seconds(assignment: Assignment) -> int:
@@ -248,10 +248,10 @@ def _seconds(assignment: Assignment) -> int:
     return assignment.seconds * _MOST_TASKS + _JUDGING
 
 
-def _key(one: HandedIn, asking: Asking) -> str:
+def _key(entry: HandedIn, asking: Asking) -> str:
     """By which a grade is found again: whoever hands in something else, or is graded by another word or version, is graded anew."""
     word = hashlib.sha256(f"crossopt course/{asking.seed}".encode()).hexdigest()[:16]
-    return json.dumps([one.student, one.assignment.name, digest_of(one.path), word, asking.walls, versions()["crossopt"]])
+    return json.dumps([entry.student, entry.assignment.name, digest_of(entry.path), word, asking.walls, versions()["crossopt"]])
 
 
 def _read(journal: Path) -> Iterator[tuple[str, Grade]]:
@@ -305,46 +305,46 @@ class Pair:
 
 def find_similar(handed: Sequence[HandedIn], alike: float = SIMILAR) -> tuple[Pair, ...]:
     """Pairs of each assignment, the most alike first; ahead of them who has handed in what cannot be compared."""
-    found = [Pair(one.assignment.name, one.student, f"{UNREAD}: {why}", 1.0, 0) for one in handed if (why := _unread(one.path))]
-    for name in sorted({one.assignment.name for one in handed}):
+    found = [Pair(entry.assignment.name, entry.student, f"{UNREAD}: {why}", 1.0, 0) for entry in handed if (why := _unread(entry.path))]
+    for name in sorted({entry.assignment.name for entry in handed}):
         given = [text_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
-        programs = {one.student: _together(one.path, given) for one in handed if one.assignment.name == name}
-        found += _pairs(name, programs, frozenset(one for words in given for one in prints_of(words)), alike)
+        programs = {entry.student: _together(entry.path, given) for entry in handed if entry.assignment.name == name}
+        found += _pairs(name, programs, frozenset(mark for tokens in given for mark in prints_of(tokens)), alike)
     return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.one, pair.other)))
 
 
 def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], alike: float) -> Iterator[Pair]:
     """Those of one assignment. What is nearly the same from the first token to the last is told however many have it."""
-    own = {student: trail for student, words in programs.items() if len(trail := without(trail_of(words), given)) >= _FEW}
-    counts = Counter(one for trail in own.values() for one in trail)
-    common = frozenset(one for one, count in counts.items() if count > max(_MANY, _COMMON * len(programs)))
+    own = {student: trail for student, tokens in programs.items() if len(trail := without(trail_of(tokens), given)) >= _FEW}
+    counts = Counter(mark for trail in own.values() for mark in trail)
+    common = frozenset(mark for mark, count in counts.items() if count > max(_MANY, _COMMON * len(programs)))
     rare = {student: without(trail, common) for student, trail in own.items()}
-    for one, other in combinations(own, 2):
-        share, prints = _similarity(rare[one], rare[other]) if min(len(rare[one]), len(rare[other])) >= _FEW else (0.0, 0)
-        all_of_it, all_prints = _similarity(own[one], own[other])
+    for first, second in combinations(own, 2):
+        share, prints = _similarity(rare[first], rare[second]) if min(len(rare[first]), len(rare[second])) >= _FEW else (0.0, 0)
+        all_of_it, all_prints = _similarity(own[first], own[second])
         if all_of_it >= ALL_ALIKE:
-            yield Pair(name, one, other, all_of_it, all_prints)
+            yield Pair(name, first, second, all_of_it, all_prints)
         elif share >= alike:
-            yield Pair(name, one, other, share, prints)
+            yield Pair(name, first, second, share, prints)
     for student, trail in own.items():
-        taken = sum(one in _of_judges() for one in trail)
+        taken = sum(mark in _of_judges() for mark in trail)
         share = max(taken / len(trail), _densest(trail, _of_judges()))
         if share >= alike:
             yield Pair(name, student, JUDGES, share, taken)
 
 
-def _similarity(one: Trail, other: Trail) -> tuple[float, int]:
+def _similarity(trail: Trail, second_trail: Trail) -> tuple[float, int]:
     """The share of the smaller one that is in the other, or of a stretch of both, and how many fingerprints are in both."""
-    first, second = frozenset(one), frozenset(other)
+    first, second = frozenset(trail), frozenset(second_trail)
     both = len(first & second)
     if both < STRETCH:  # no stretch is in both
         return both / min(len(first), len(second)), both
-    return max(both / min(len(first), len(second)), min(_densest(one, second), _densest(other, first))), both
+    return max(both / min(len(first), len(second)), min(_densest(trail, second), _densest(second_trail, first))), both
 
 
 def _densest(trail: Trail, other: frozenset[int]) -> float:
     """The share of a stretch that the other one has, of the stretch that it has most of; nothing where that is not nearly all."""
-    most = count = sum(one in other for one in trail[:STRETCH])
+    most = count = sum(mark in other for mark in trail[:STRETCH])
     for left, taken in zip(trail, trail[STRETCH:], strict=False):
         count += (taken in other) - (left in other)
         most = max(most, count)
@@ -356,35 +356,35 @@ def _of_judges() -> frozenset[int]:
     """Fingerprints of what judges answers, and of the formulas that it rests on."""
     folders = (Path(module.__file__ or "").parent for module in (grading, crossflow))
     files = sorted(path for folder in folders for path in folder.rglob("*.py"))
-    return frozenset(one for path in files for one in prints_of(text_of(path.read_text(encoding="utf-8"))))
+    return frozenset(mark for path in files for mark in prints_of(text_of(path.read_text(encoding="utf-8"))))
 
 
-def prints_of(words: Tokens) -> frozenset[int]:
+def prints_of(tokens: Tokens) -> frozenset[int]:
     """The fingerprints of a program."""
-    return frozenset(trail_of(words))
+    return frozenset(trail_of(tokens))
 
 
 def without(trail: Trail, left_out: frozenset[int]) -> Trail:
     """The others, in their order."""
-    return tuple(one for one in trail if one not in left_out)
+    return tuple(mark for mark in trail if mark not in left_out)
 
 
-def trail_of(words: Tokens) -> Trail:
+def trail_of(tokens: Tokens) -> Trail:
     """Its fingerprints in the order in which they come, each once."""
-    grams = [" ".join(words[place : place + K]) for place in range(len(words) - K + 1)]
+    grams = [" ".join(tokens[start : start + K]) for start in range(len(tokens) - K + 1)]
     hashes = [int.from_bytes(hashlib.blake2b(gram.encode(), digest_size=8).digest(), "big") for gram in grams]
-    return tuple(dict.fromkeys(min(hashes[place : place + W]) for place in range(max(1, len(hashes) - W + 1)) if hashes))
+    return tuple(dict.fromkeys(min(hashes[start : start + W]) for start in range(max(1, len(hashes) - W + 1)) if hashes))
 
 
 def text_of(program: str) -> Tokens:
     """Its tokens, up to where it is no Python."""
-    words: list[str] = []
+    tokens: list[str] = []
     for token in tokens_of(program):
         if token.type == tokenize.NAME:
-            words.append(token.string if keyword.iskeyword(token.string) else "name")
+            tokens.append(token.string if keyword.iskeyword(token.string) else "name")
         elif token.type not in _NO_WORDS:
-            words.append(token.string if token.type == tokenize.OP else tokenize.tok_name[token.type])
-    return tuple(words)
+            tokens.append(token.string if token.type == tokenize.OP else tokenize.tok_name[token.type])
+    return tuple(tokens)
 
 
 def tokens_of(program: str) -> Iterator[tokenize.TokenInfo]:
@@ -398,7 +398,7 @@ def tokens_of(program: str) -> Iterator[tokenize.TokenInfo]:
 def _together(path: Path, given: Sequence[Tokens]) -> Tokens:
     """The tokens of all files of a submission but those that were handed out, whatever the files are called."""
     files = sorted({text_of(text) for text in programs_of(path)} - set(given))
-    return tuple(word for words in files for word in words)
+    return tuple(word for tokens in files for word in tokens)
 
 
 def _unread(path: Path) -> str:

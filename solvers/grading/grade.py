@@ -50,7 +50,7 @@ def notebook_of(assignment: str) -> str:
 def _cells_of(starter: str) -> tuple[list[str], str]:
     """What stands before the first function, each function, and what is run in the end."""
     lines, body = starter.splitlines(), ast.parse(starter).body
-    first = next(place for place, node in enumerate(body) if isinstance(node, ast.FunctionDef))
+    first = next(index for index, node in enumerate(body) if isinstance(node, ast.FunctionDef))
     head = "\n".join(lines[body[1].lineno - 1 : body[first - 1].end_lineno])
     *holes, last = body[first:]
     own = ["\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in holes]
@@ -88,12 +88,12 @@ class Taken:
     def placed(self, said: str, program: str) -> str:
         """A message with line numbers of the program replaced by cells and lines of the notebook."""
 
-        def place(found: re.Match[str]) -> str:
+        def in_notebook(found: re.Match[str]) -> str:
             line = int(found[1]) - 1
             there = self.lines[line] if line < len(self.lines) else None
             return f"({self.notebook})" if there is None else f"(line {there[1]} of cell {there[0]} of code in {self.notebook})"
 
-        return re.sub(rf"\(line (\d{{1,9}}) of {re.escape(program)}\)", place, said)
+        return re.sub(rf"\(line (\d{{1,9}}) of {re.escape(program)}\)", in_notebook, said)
 
 
 def program_in(notebook: str) -> str:
@@ -112,7 +112,7 @@ def write_program(folder: Path, name: str) -> Taken | None:
     except (ValueError, TypeError, RecursionError):
         return None
     (folder / name).write_text("\n".join(line for _, _, line in lines), encoding="utf-8")
-    return Taken(notebook.name, beside, tuple((number, place) for number, place, _ in lines), tuple(starts_of(lines)))
+    return Taken(notebook.name, beside, tuple((number, line) for number, line, _ in lines), tuple(starts_of(lines)))
 
 
 # From a submission to a grade.
@@ -133,16 +133,16 @@ def is_hidden(seed: str) -> bool:
     return seed.partition("/")[0] != PRACTICE
 
 
-def without_text(one: Returned, call: Call, program: Path) -> Returned:
+def without_text(returned: Returned, call: Call, program: Path) -> Returned:
     """The failure without what the program may have chosen of it, but for a kind of error that Python itself has, and a line of its own."""
     nothing_to_hide = (TOO_MUCH, NOT_FINITE, f"AttributeError: {no_function(call.function, program.name)}")
-    if not one.from_program or one.failure in nothing_to_hide:
-        return one
-    kind, place = _KIND.match(one.failure), _LINE_OF.search(one.failure)
+    if not returned.from_program or returned.failure in nothing_to_hide:
+        return returned
+    kind, position = _KIND.match(returned.failure), _LINE_OF.search(returned.failure)
     known = getattr(builtins, kind[0], None) if kind else None
     name = known.__name__ if isinstance(known, type) and issubclass(known, BaseException) else "an error of its own kind"
-    own = place and place[0].endswith(f" of {program.name})") and int(place[1]) <= len(program.read_bytes().splitlines())
-    return replace(one, failure=f"{name}{place[0] if place and own else ''}")
+    own = position and position[0].endswith(f" of {program.name})") and int(position[1]) <= len(program.read_bytes().splitlines())
+    return replace(returned, failure=f"{name}{position[0] if position and own else ''}")
 
 
 def without_figures(found: Verdict, returned: Returned) -> Verdict:
@@ -229,25 +229,25 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
             calls = [case.call for case in task.cases]
             seconds = assignment.seconds if stopped < _PATIENCE else max(1, assignment.seconds // 5)
             returned = run(program, calls, seconds, walls, taken.starts if taken else ())
-            stopped += any(one.failure.startswith(STOPPED) and not one.from_program for one in returned)
+            stopped += any(result.failure.startswith(STOPPED) and not result.from_program for result in returned)
             if quiet:
-                returned = tuple(without_text(one, call, program) for one, call in zip(returned, calls, strict=True))
-            returned = tuple(_placed(one, taken, program.name) for one in returned)
+                returned = tuple(without_text(result, call, program) for result, call in zip(returned, calls, strict=True))
+            returned = tuple(_placed(result, taken, program.name) for result in returned)
             unloaded = returned[:1] if returned[0].unloaded else ()
-            failures += [one.failure for one in returned]
+            failures += [result.failure for result in returned]
         marks.append(mark_of(task, unloaded * len(task.cases) or returned, quiet))
     return tuple(marks), printable(failures[0]) if failures and all(failures) else ""
 
 
-def _placed(one: Returned, taken: Taken | None, program: str) -> Returned:
-    return replace(one, failure=taken.placed(one.failure, program)) if taken and one.failure else one
+def _placed(returned: Returned, taken: Taken | None, program: str) -> Returned:
+    return replace(returned, failure=taken.placed(returned.failure, program)) if taken and returned.failure else returned
 
 
-def together(marks: tuple[Mark, ...], whole: int) -> tuple[Mark, ...]:
+def together(marks: tuple[Mark, ...], bonus: int) -> tuple[Mark, ...]:
     """The marks, and one for all of them: what is counted, modelled and chosen by several formulas is wrong where one of them is."""
     open_ones = [mark.name for mark in marks if mark.points < mark.out_of]
     why = (f"not yet right: {_listed(open_ones)}",) if open_ones else ()
-    return (*marks, Mark("all of it, without a mistake", 0.0 if open_ones else float(whole), whole, why)) if whole else marks
+    return (*marks, Mark("all of it, without a mistake", 0.0 if open_ones else float(bonus), bonus, why)) if bonus else marks
 
 
 def mark_of(task: Task, returned: tuple[Returned, ...], quiet: bool = False) -> Mark:
@@ -273,11 +273,11 @@ def _why(task: Task, verdicts: list[Verdict], common: list[str]) -> tuple[str, .
             key = name or verdict.why
             reasons.setdefault(key, f"{name} ({verdict.why})" if name and verdict.why else key)
             cases.setdefault(key, []).append(f"{case.name}{' (public, no points)' if case.public else ''}")
-    told = [
+    sentences = [
         f"{'every case' if len(names) == len(verdicts) else '; '.join(names)}: {printable(reasons[key])}" for key, names in cases.items()
     ]
     rest = sum(len(names) for names in list(cases.values())[_SENTENCES:])
-    return (*told[:_SENTENCES], *((f"and {rest} more of {len(verdicts)} cases",) if rest else ()))
+    return (*sentences[:_SENTENCES], *((f"and {rest} more of {len(verdicts)} cases",) if rest else ()))
 
 
 def _verdict(case: Case, returned: Returned) -> Verdict:
@@ -296,4 +296,4 @@ SOLUTIONS = HANDOUTS / "solutions"
 def assignment_named(name: str) -> Assignment | None:
     """The assignment of that name or number: `1`, `01` and `01-transformer-layer` are the same."""
     number = name.zfill(2)
-    return next((one for one in ASSIGNMENTS if name == one.name or number == one.name[:2]), None)
+    return next((assignment for assignment in ASSIGNMENTS if name == assignment.name or number == assignment.name[:2]), None)

@@ -92,8 +92,8 @@ def _variable(name: str, ends: object) -> Variable:
 
 def _constraints(rows: list[object], known: Mapping[str, Variable]) -> Iterator[Linear]:
     count = 0
-    for place, row in enumerate(rows):
-        name = f"row {place}"
+    for number, row in enumerate(rows):
+        name = f"row {number}"
         if not isinstance(row, dict) or not isinstance(row.get("terms"), dict) or len(row) != 2 or not set(row) & set(_LIMITS):
             raise ValueError(f"{name}: `terms` and one of {', '.join(_LIMITS)} are meant")
         count += len(row["terms"])
@@ -138,8 +138,8 @@ def saying(answer: Verdict, handed: object, plans: Sequence[Plan], wrong_objecti
     at another price. `wrong_objective` says what was wrong with the objective at the answer, if anything was."""
     if not answer.share:
         return answer
-    held = _compared(handed, plans, wrong_objective)
-    return held if held.share < answer.share else answer
+    compared = _compared(handed, plans, wrong_objective)
+    return compared if compared.share < answer.share else answer
 
 
 def _compared(handed: object, plans: Sequence[Plan], off: str) -> Verdict:

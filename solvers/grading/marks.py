@@ -141,7 +141,7 @@ def wrong(why: str, mistake: str = "") -> Verdict:
 
 def given_first(cases: Iterable[Case], public: int = 1) -> tuple[Case, ...]:
     """Cases of which the first ones lie in the handout."""
-    return tuple(replace(case, public=place < public) for place, case in enumerate(cases))
+    return tuple(replace(case, public=number < public) for number, case in enumerate(cases))
 
 
 def by_gap(gap: float, nearly_at: float, why: str, mistake: str) -> Verdict:
@@ -211,8 +211,8 @@ def whole_numbers(value: object, most: int) -> list[int] | None:
 
 def printable(text: str) -> str:
     """A program's words on one line: signs that a terminal would obey are shown as their escapes, and the end of a long text left out."""
-    kept = text if len(text) <= _SIGNS else f"{text[:_SIGNS]}..."
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in kept)
+    shortened = text if len(text) <= _SIGNS else f"{text[:_SIGNS]}..."
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in shortened)
 
 
 def shown(value: object) -> str:

@@ -42,8 +42,8 @@ class SubmissionError(ValueError):
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
     """A folder with a copy of the submission's files, for as long as it is looked at; a SubmissionError if there is none."""
-    with tempfile.TemporaryDirectory(prefix="crossopt-course-", ignore_cleanup_errors=True) as place:
-        target = Path(place) / "submission"
+    with tempfile.TemporaryDirectory(prefix="crossopt-course-", ignore_cleanup_errors=True) as folder:
+        target = Path(folder) / "submission"
         target.mkdir()
         if path.is_dir():
             _take_folder(path, target)
@@ -58,12 +58,12 @@ def refuse_ours(folder: Path) -> None:
     """Raise a SubmissionError where this package, which holds the judges, or a file of its name is part of a program, or what cannot be
     read as a program."""
     for path in sorted(folder.rglob("*")):
-        name, place = path.name.casefold(), path.relative_to(folder).as_posix()
+        name, relative = path.name.casefold(), path.relative_to(folder).as_posix()
         if re.split(r"[.-]", name)[0] == OURS and (path.is_dir() or name.endswith((".py", *_PACKED))):
             remedy = "leave it out, or give your own file another name"
-            raise SubmissionError(f"{place} has the name of the tool, which holds the answers ({remedy})")
+            raise SubmissionError(f"{relative} has the name of the tool, which holds the answers ({remedy})")
         if path.is_file() and name.endswith(_PACKED):
-            raise SubmissionError(f"{place} is compiled or packed, so that nobody can read it (hand in its source, as .py or .ipynb)")
+            raise SubmissionError(f"{relative} is compiled or packed, so that nobody can read it (hand in its source, as .py or .ipynb)")
 
 
 def _take_folder(folder: Path, target: Path) -> None:
@@ -76,9 +76,9 @@ def _take_folder(folder: Path, target: Path) -> None:
                 continue
             files, bytes_taken = files + 1, bytes_taken + source.lstat().st_size
             _refuse_large(files, bytes_taken)
-            place = target / _safe(source.relative_to(folder).as_posix())
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(source.read_bytes())
+            destination = target / _safe(source.relative_to(folder).as_posix())
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            destination.write_bytes(source.read_bytes())
 
 
 def _take_zip(path: Path, target: Path) -> None:
@@ -100,10 +100,10 @@ def _extract(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, lef
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in {0, stat.S_IFREG}:
         raise SubmissionError(f"{entry.filename!r} is a link or a device, not a file ({_REMEDY})")
-    place = target / _safe(entry.filename)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    destination = target / _safe(entry.filename)
+    destination.parent.mkdir(parents=True, exist_ok=True)
     size = 0
-    with archive.open(entry) as packed, place.open("wb") as file:
+    with archive.open(entry) as packed, destination.open("wb") as file:
         while chunk := packed.read(_CHUNK):
             size += len(chunk)
             _refuse_large(1, size + _BYTES - left)
@@ -211,7 +211,7 @@ def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: 
     if not loaded:
         return (Returned(failure=f"while it was loaded: {ending}", unloaded=True),) * len(calls)
     missing = len(calls) - len(returned)
-    return (*returned, *(Returned(failure=ending if place == 0 else f"not reached: {ending}") for place in range(missing)))
+    return (*returned, *(Returned(failure=ending if number == 0 else f"not reached: {ending}") for number in range(missing)))
 
 
 def _lines() -> Callable[[IO[bytes]], bytes | None]:
@@ -244,17 +244,17 @@ def _ending(code: int | None, seconds: int) -> str:
 @contextmanager
 def _copy(folder: Path) -> Iterator[Path]:
     """A new folder with the files of another one, which is removed in the end."""
-    place = Path(tempfile.mkdtemp(prefix="crossopt-course-"))
+    copied = Path(tempfile.mkdtemp(prefix="crossopt-course-"))
     try:
-        shutil.copytree(folder, place / "work")
-        yield place / "work"
+        shutil.copytree(folder, copied / "work")
+        yield copied / "work"
     finally:
-        _remove(place)
+        _remove(copied)
 
 
-def _remove(place: Path) -> None:
+def _remove(root: Path) -> None:
     """Remove a folder and all in it, one folder after the other, since a program may have put thousands into one another."""
-    left, number = list(place.iterdir()), 0
+    left, number = list(root.iterdir()), 0
     while left:
         folder = left.pop()
         folder.chmod(0o700)
@@ -262,11 +262,11 @@ def _remove(place: Path) -> None:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     number += 1
-                    left.append(Path(entry.path).rename(place / str(number)))
+                    left.append(Path(entry.path).rename(root / str(number)))
                 else:
                     Path(entry.path).unlink()
         folder.rmdir()
-    place.rmdir()
+    root.rmdir()
 
 
 def _read(line: str) -> Returned:

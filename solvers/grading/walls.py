@@ -133,7 +133,7 @@ def missing() -> str | None:
 
 def exposed(path: Path) -> bool:
     """Whether a program behind the walls could read this."""
-    return any(path.resolve().is_relative_to(place.resolve()) for place in readable())
+    return any(path.resolve().is_relative_to(allowed.resolve()) for allowed in readable())
 
 
 def limit(seconds: int, memory: int, file: int) -> None:
@@ -185,12 +185,12 @@ def _close_files(library: ctypes.CDLL, own: Path) -> None:
 
 
 def _allow(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        rule = struct.pack("=Qi", rights if path.is_dir() else rights & _OF_FILES, place)
+        rule = struct.pack("=Qi", rights if path.is_dir() else rights & _OF_FILES, descriptor)
         _checked(library.syscall(_ADD, rules, 1, rule, 0), str(path))
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def _close_calls(library: ctypes.CDLL, calls: Calls) -> None:
@@ -295,9 +295,9 @@ def _with(function: Any, bound: Bound) -> Any:  # noqa: ANN401
 
 def _look(event: str, given: tuple[Any, ...], bound: Bound) -> None:
     """Asks of each event by which a text or bytes become code."""
-    events, never, frame, refused, words, may = bound
+    events, never, frame, refused, message, may = bound
     if event in events and (event in never or not may(event, given, frame(1))):
-        raise refused(words)
+        raise refused(message)
 
 
 def _may(event: str, given: tuple[Any, ...], by: FrameType, bound: Bound) -> Any:  # noqa: ANN401
@@ -319,11 +319,11 @@ def _may(event: str, given: tuple[Any, ...], by: FrameType, bound: Bound) -> Any
 
 
 def _compiles(source: Any, path: Any, by: FrameType, bound: Bound) -> Any:  # noqa: ANN401
-    kind, size, binary, text, whole, texts, own, imports, makers, (ast, tree, typing, named, glue), says = bound
+    kind, size, binary, text, only_ast, texts, own, imports, makers, (ast, tree, typing, named, glue), says = bound
     caller = by.f_code.co_filename
     if caller == ast:
         flags = by.f_locals.get("flags")
-        return kind(flags) is whole and flags & tree == tree
+        return kind(flags) is only_ast and flags & tree == tree
     if kind(source) is not binary:
         return False
     if caller in imports:
@@ -470,5 +470,5 @@ def _error_text(error: BaseException, program: Path) -> str:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(program)]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     message = error.msg if isinstance(error, SyntaxError) else str(error)
-    place = f" (line {line} of {program.name})" if line else ""
-    return f"{type(error).__name__}{': ' if message else ''}{message}"[:_SIGNS] + place
+    position = f" (line {line} of {program.name})" if line else ""
+    return f"{type(error).__name__}{': ' if message else ''}{message}"[:_SIGNS] + position

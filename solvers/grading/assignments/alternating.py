@@ -97,7 +97,7 @@ def interaction(table: Table) -> float:
 def interactions(table: Table) -> list[float]:
     """Those of all pairs, each plan before the other and each chip too, with their signs."""
     rows, chips = [[time or 0 for time in row] for row in table], range(len(table[0]))
-    return [one[c] + other[d] - one[d] - other[c] for one, other in combinations(rows, 2) for c, d in combinations(chips, 2)]
+    return [first[c] + second[d] - first[d] - second[c] for first, second in combinations(rows, 2) for c, d in combinations(chips, 2)]
 
 
 def of_some(table: Table) -> dict[str, float]:
@@ -155,15 +155,15 @@ def tasks(seed: str) -> tuple[Task, ...]:
     given: Table = handed["times"]
     tables = [given, _sticking(random, 5, 7, 0.0), _sticking(random, 12, 9, 0.15), _staircase(random, _STAIRS), _tied(random, 8, 8)]
     ways = [*((table, _longest(table)) for table in tables), (tables[-1], len(tables[-1][0]) - 1)]
-    asked = [(given, _worst(given)), *((table, _worst(table)) for table in (_of_the_model(random), tables[2])), ways[3]]
+    cases = [(given, _worst(given)), *((table, _worst(table)) for table in (_of_the_model(random), tables[2])), ways[3]]
     traps = [tuple(handed["trap"].values()), *((random.randrange(2, 6), random.randrange(2, 7), random.randrange(3, 20)) for _ in range(3))]
     sums = [[list(row) for row in handed["sum"]], _sum(random, 6, 5), _full(random, 5, 6), _full(random, 9, 4), _near_sum(random, 7, 7)]
     return (
-        Task("the way of an alternation: alternate", 12, given_first(_way_case(*one) for one in ways)),
+        Task("the way of an alternation: alternate", 12, given_first(_way_case(*case) for case in ways)),
         Task("where it may stick: sticks", 12, given_first(_sticks_case(table) for table in tables)),
         Task("from which chips it fails: failing", 9, given_first(_failing_case(table) for table in tables)),
-        Task("what it loses: lost", 9, given_first(_lost_case(*one) for one in asked)),
-        Task("a table that traps it: trap", 9, given_first(_trap_case(*one) for one in traps)),
+        Task("what it loses: lost", 9, given_first(_lost_case(*case) for case in cases)),
+        Task("a table that traps it: trap", 9, given_first(_trap_case(*case) for case in traps)),
         Task("when nothing can be lost: interaction", 9, given_first(_interaction_case(table) for table in sums)),
     )
 
@@ -211,7 +211,7 @@ def judge_sticks(handed: object, table: Table) -> Verdict:
     if given is None:
         return wrong(f"a list of designs [plan, chip] is meant, not {shown(handed)}")
     best, all_rests = least(table), rests(table)
-    right = [one for one in all_rests if time_of(table, *one) > best]
+    right = [design for design in all_rests if time_of(table, *design) > best]
     if sorted(given) == right:
         return FULL
     reached = {tuple(way[-1]) for chip in range(len(table[0])) if (way := alternation(table, chip))}
@@ -220,10 +220,10 @@ def judge_sticks(handed: object, table: Table) -> Verdict:
     of_chips = [[min(plans, key=lambda p, c=c: time_of(table, p, c)), c] for c in chips]  # type: ignore[misc]
     named = {
         BEST_TOO: sorted(given) == all_rests,
-        REACHED: sorted(given) == [one for one in right if tuple(one) in reached],
-        ALONE: sorted(given) == [one for one in right if is_alone(table, *one)],
-        ROWS: sorted(given) == sorted(one for one in of_plans if best < time_of(table, *one) < inf),
-        COLUMNS: sorted(given) == sorted(one for one in of_chips if best < time_of(table, *one) < inf),
+        REACHED: sorted(given) == [design for design in right if tuple(design) in reached],
+        ALONE: sorted(given) == [design for design in right if is_alone(table, *design)],
+        ROWS: sorted(given) == sorted(design for design in of_plans if best < time_of(table, *design) < inf),
+        COLUMNS: sorted(given) == sorted(design for design in of_chips if best < time_of(table, *design) < inf),
     }
     return _named(named, f"{len(given)} designs are given, where it may stick at {len(right)}")
 
@@ -278,8 +278,8 @@ def _designs(handed: object, table: Table) -> Designs | None:
     most = 4 * len(table) * len(table[0])
     if not isinstance(handed, list) or len(handed) > most:
         return None
-    found = [whole_numbers(one, 2) for one in handed]
-    good = [one for one in found if one and len(one) == 2 and 0 <= one[0] < len(table) and 0 <= one[1] < len(table[0])]
+    found = [whole_numbers(entry, 2) for entry in handed]
+    good = [design for design in found if design and len(design) == 2 and 0 <= design[0] < len(table) and 0 <= design[1] < len(table[0])]
     return good if len(good) == len(handed) else None
 
 
@@ -322,10 +322,10 @@ def _tied(random: Random, plans: int, chips: int) -> Table:
     def tells(table: Table) -> bool:
         chip, best = _longest(table), least(table)
         others = (alternation(broken_ties(table), chip), alternation(table, chip, last=True))
-        stuck = [one for one in rests(table) if time_of(table, *one) > best]
+        stuck = [design for design in rests(table) if time_of(table, *design) > best]
         ends = [way[-1] for start in range(chips) if (way := alternation(table, start))]
-        told = not all(is_alone(table, *one) for one in stuck) and not all(one in ends for one in stuck)
-        return told and alternation(table, chip) not in others and 1 < len(failing(table)) < chips
+        differs = not all(is_alone(table, *design) for design in stuck) and not all(design in ends for design in stuck)
+        return differs and alternation(table, chip) not in others and 1 < len(failing(table)) < chips
 
     return next(table for table in iter(draw, None) if tells(table))
 
@@ -353,8 +353,8 @@ def _of_the_model(random: Random) -> Table:
 
 @cache
 def _table_of(text: str) -> Table:
-    asked = small(text)
-    return [[float(time) if isfinite(time) else None for time in row] for row in asked.prices(asked.chips())]
+    question = small(text)
+    return [[float(time) if isfinite(time) else None for time in row] for row in question.prices(question.chips())]
 
 
 def _sum(random: Random, plans: int, chips: int) -> Table:
@@ -367,8 +367,8 @@ def _near_sum(random: Random, plans: int, chips: int) -> Table:
     """The same, but for one design in the middle."""
     table = _sum(random, plans, chips)
     row = table[random.randrange(2, plans - 1)]
-    place = random.randrange(2, chips - 1)
-    row[place] = (row[place] or 0) + random.randrange(5, 50)
+    column = random.randrange(2, chips - 1)
+    row[column] = (row[column] or 0) + random.randrange(5, 50)
     return table
 
 

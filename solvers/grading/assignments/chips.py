@@ -53,16 +53,16 @@ class Chips:
 def tasks(seed: str) -> tuple[Task, ...]:
     """Few chips, so that all subsets of them can be tried here, but of one question not in a model, and many networks."""
     random, handed = Random(f"{seed}/04"), public("04-strong-and-weak")
-    drawn = Random(f"{seed}/04/plans")
-    given = ask_with(handed["costs"], handed["opening"], drawn)
-    asked = [given, *(_chips(random, drawn, networks, chips) for networks, chips in ((12, 5), (16, 12), (30, 8)))]
+    rng = Random(f"{seed}/04/plans")
+    given = ask_with(handed["costs"], handed["opening"], rng)
+    every = [given, *(_chips(random, rng, networks, chips) for networks, chips in ((12, 5), (16, 12), (30, 8)))]
     return (
-        Task("a model with one row for each chip: weak_model", 12, given_first(_case("weak_model", chips, judge_weak) for chips in asked)),
+        Task("a model with one row for each chip: weak_model", 12, given_first(_case("weak_model", chips, judge_weak) for chips in every)),
         Task(
-            "a model with a strong relaxation: strong_model", 21, given_first(_case("strong_model", chips, judge_strong) for chips in asked)
+            "a model with a strong relaxation: strong_model", 21, given_first(_case("strong_model", chips, judge_strong) for chips in every)
         ),
-        Task("the relaxation of the weak one in closed form: weak_bound", 12, given_first(_weak_bound_case(chips) for chips in asked)),
-        Task("prices that prove a bound: prices", 15, given_first(_case("prices", chips, judge_prices) for chips in asked)),
+        Task("the relaxation of the weak one in closed form: weak_bound", 12, given_first(_weak_bound_case(chips) for chips in every)),
+        Task("prices that prove a bound: prices", 15, given_first(_case("prices", chips, judge_prices) for chips in every)),
     )
 
 
@@ -133,8 +133,8 @@ def _judged(handed: object, chips: Chips, relaxing: Callable[[float, Chips], Ver
         return wrong(f"the objective says {claimed}, but what is built and run costs {cost}", OBJECTIVE)
     if cost != chips.best:
         return wrong(f"what is built and run costs {cost}, {chips.best} can be had")
-    held = saying(FULL, handed, chips.plans)
-    return replace(held, share=0.0) if held.share < 1.0 else second
+    complete = saying(FULL, handed, chips.plans)
+    return replace(complete, share=0.0) if complete.share < 1.0 else second
 
 
 STRONGER = "the model is right, but its rows are stronger than one for each chip"
@@ -172,26 +172,26 @@ def _cost(values: dict[str, int], chips: Chips) -> int:
     return cost
 
 
-def _chips(random: Random, drawn: Random, networks: int, chips: int) -> Chips:
+def _chips(random: Random, rng: Random, networks: int, chips: int) -> Chips:
     """Costs so that some chips are worth building and none is for everything."""
     work = [random.randrange(100, 1000) for _ in range(networks)]
-    costs = [[round(one * random.uniform(1.0, 3.0)) for _ in range(chips)] for one in work]
+    costs = [[round(cost * random.uniform(1.0, 3.0)) for _ in range(chips)] for cost in work]
     opening = [round(sum(work) * random.uniform(0.1, 0.3)) for _ in range(chips)]
-    return ask_with(costs, opening, drawn)
+    return ask_with(costs, opening, rng)
 
 
-def ask_with(costs: Costs, opening: list[int], drawn: Random) -> Chips:
+def ask_with(costs: Costs, opening: list[int], random: Random) -> Chips:
     """A question, and plans of it that are drawn."""
     strong = relaxation(strong_model(costs, opening))
-    return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), strong, draw_plans(drawn, costs, opening))
+    return Chips(costs, opening, cheapest(costs, opening), weak_bound(costs, opening), strong, draw_plans(random, costs, opening))
 
 
 def draw_plans(random: Random, costs: Costs, opening: list[int]) -> tuple[Plan, ...]:
     """Chips that are built, each for some network that it suits best; and, for each chip, a network on it though it is not built."""
     chips = range(len(opening))
-    drawn = [random.sample(chips, random.randint(1, len(chips))) for _ in range(_CHOICES)]
-    plans = [_plan(costs, opening, _suited(costs, built)) for built in drawn]
-    lost = _suited(costs, drawn[0])
+    subsets = [random.sample(chips, random.randint(1, len(chips))) for _ in range(_CHOICES)]
+    plans = [_plan(costs, opening, _suited(costs, built)) for built in subsets]
+    lost = _suited(costs, subsets[0])
     left_out = random.randrange(len(costs))
     nowhere = {**_plan(costs, opening, lost).named, f"network {left_out} on {lost[left_out]}": 0}
     plans.append(Plan(nowhere, None, f"network {left_out} on no chip"))

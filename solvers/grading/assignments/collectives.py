@@ -53,24 +53,24 @@ def finish(
     the end. The mistakes of not looking whether a chunk has come, whether a link is free, at which step a send sets out, and which of two
     comings is the first one, are settings."""
     there, busy = {(npu, npu): 0 for npu in range(npus)}, dict[int, int]()
-    for chunk, place, step in sorted(sends, key=lambda one: one[2]) if ordered else sends:
-        sender, receiver, took = links[place]
+    for chunk, link, step in sorted(sends, key=lambda send: send[2]) if ordered else sends:
+        sender, receiver, took = links[link]
         came = there.get((sender, chunk))
-        if came is None or (waits and came > step) or (alone and busy.get(place, 0) > step):
+        if came is None or (waits and came > step) or (alone and busy.get(link, 0) > step):
             return None
-        busy[place] = step + took
+        busy[link] = step + took
         there[receiver, chunk] = counts(there.get((receiver, chunk), step + took), step + took)
     return max(there.values()) if len(there) == npus * npus else None
 
 
 def distances(npus: int, links: Links) -> list[list[float]]:
     """Steps of the quickest way between any two."""
-    away = [[0.0 if one == other else float("inf") for other in range(npus)] for one in range(npus)]
+    away = [[0.0 if source == target else float("inf") for target in range(npus)] for source in range(npus)]
     for sender, receiver, took in links:
         away[sender][receiver] = min(away[sender][receiver], took)
     for over in range(npus):
-        for one in range(npus):
-            away[one] = [min(far, away[one][over] + more) for far, more in zip(away[one], away[over], strict=True)]
+        for source in range(npus):
+            away[source] = [min(far, away[source][over] + more) for far, more in zip(away[source], away[over], strict=True)]
     return away
 
 
@@ -94,13 +94,13 @@ def greedy(npus: int, links: Links, random: Random) -> Sends:
     there, under_way = {(npu, npu): 0 for npu in range(npus)}, {(npu, npu) for npu in range(npus)}
     free, sends, step = [0] * len(links), Sends(), 0
     while len(under_way) < npus * npus:
-        for place in random.sample(range(len(links)), len(links)):
-            sender, receiver, took = links[place]
+        for link in random.sample(range(len(links)), len(links)):
+            sender, receiver, took = links[link]
             able = [c for c in range(npus) if there.get((sender, c), step + 1) <= step and (receiver, c) not in under_way]
-            if able and free[place] <= step:
+            if able and free[link] <= step:
                 chunk = random.choice(able)
-                sends.append([chunk, place, step])
-                free[place], there[receiver, chunk] = step + took, step + took
+                sends.append([chunk, link, step])
+                free[link], there[receiver, chunk] = step + took, step + took
                 under_way.add((receiver, chunk))
         step += 1
     return sends
@@ -108,7 +108,7 @@ def greedy(npus: int, links: Links, random: Random) -> Sends:
 
 def last(links: Links, sends: Sends) -> int:
     """When the last of all sends comes."""
-    return max(step + links[place][2] for _, place, step in sends)
+    return max(step + links[link][2] for _, link, step in sends)
 
 
 def by_size(npus: int, links: Links) -> list[int]:
@@ -144,17 +144,17 @@ def tasks(seed: str) -> tuple[Task, ...]:
     bounds = [given, *(_narrow(random, 6, inside) for inside in (1, 2, 3, 4)), _doubled(random, 7)]
     cuts = [
         (*given, handed["inside"]),
-        *((*one, sorted(random.sample(range(one[0]), random.randrange(2, one[0] - 1)))) for one in slow[1:]),
+        *((*given, sorted(random.sample(range(given[0]), random.randrange(2, given[0] - 1)))) for given in slow[1:]),
     ]
     rings = [handed["ring"], *(random.sample(range(npus), npus) for npus in random.sample(range(6, 16), 3))]
     quick = [given, *(_reached(random, npus) for npus in (6, 6, 6))]
     return (
         Task("when all have everything: finish", 12, given_first(_finish_cases(random, handed))),
-        Task("the farthest way: far", 9, given_first(_far_case(*one) for one in slow)),
-        Task("what a cut lets through: cut", 9, given_first(_cut_case(*one) for one in cuts)),
-        Task("before when nobody is done: bound", 9, given_first(_bound_case(*one) for one in bounds)),
+        Task("the farthest way: far", 9, given_first(_far_case(*given) for given in slow)),
+        Task("what a cut lets through: cut", 9, given_first(_cut_case(*given) for given in cuts)),
+        Task("before when nobody is done: bound", 9, given_first(_bound_case(*given) for given in bounds)),
         Task("around a ring: ring", 6, given_first(_ring_case(order) for order in rings)),
-        Task("the soonest sends: gather", 15, given_first(_gather_case(*one) for one in quick)),
+        Task("the soonest sends: gather", 15, given_first(_gather_case(*given) for given in quick)),
     )
 
 
@@ -166,13 +166,13 @@ def judge_finish(handed: object, npus: int, links: Links, sends: Sends) -> Verdi
     right = finish(npus, links, sends)
     if handed is None and right is None:
         return FULL
-    told = {
+    mistakes = {
         "a chunk is sent on before it has come": finish(npus, links, sends, waits=False),
         "two chunks are on a link at once": finish(npus, links, sends, alone=False),
     }
     if right is None:
         given = number(handed)
-        named = [mistake for mistake, so in told.items() if given is not None and given == so]
+        named = [mistake for mistake, so in mistakes.items() if given is not None and given == so]
         why = f"{shown(handed)} is returned, and a rule is broken: None is right"
         return nearly(named[0], why, *named[1:]) if named else wrong(why)
     others = [finish(npus, links, sends, counts=counts) for counts in OTHER_COMINGS]
@@ -197,8 +197,8 @@ def sends_in(handed: object, links: Links, npus: int) -> Sends | None:
     """Sends whose chunks, links and steps there are; None for anything else."""
     if not isinstance(handed, list) or len(handed) > _MOST_SENDS:
         return None
-    found = [one for one in (whole_numbers(each, 3) for each in handed) if one is not None and len(one) == 3]
-    good = [one for one in found if 0 <= one[0] < npus and 0 <= one[1] < len(links) and 0 <= one[2] <= _MOST_SENDS]
+    found = [send for send in (whole_numbers(each, 3) for each in handed) if send is not None and len(send) == 3]
+    good = [send for send in found if 0 <= send[0] < npus and 0 <= send[1] < len(links) and 0 <= send[2] <= _MOST_SENDS]
     return good if len(good) == len(handed) else None
 
 
@@ -225,9 +225,9 @@ def judge_sends(handed: object, npus: int, links: Links, best: int) -> Verdict:
 def _drawn(random: Random, npus: int, slowest: int) -> Links:
     """A ring one way, so that all reach all, and as many further links, of different steps."""
     order = random.sample(range(npus), npus)
-    ring = [(one, order[(place + 1) % npus]) for place, one in enumerate(order)]
-    others = [(one, two) for one in range(npus) for two in range(npus) if one != two and (one, two) not in ring]
-    return [[one, two, random.randrange(1, slowest + 1)] for one, two in (*ring, *random.sample(others, npus))]
+    ring = [(npu, order[(index + 1) % npus]) for index, npu in enumerate(order)]
+    others = [(source, target) for source in range(npus) for target in range(npus) if source != target and (source, target) not in ring]
+    return [[source, target, random.randrange(1, slowest + 1)] for source, target in (*ring, *random.sample(others, npus))]
 
 
 def _narrow(random: Random, npus: int, size: int) -> tuple[int, Links]:
@@ -253,7 +253,7 @@ def _narrow(random: Random, npus: int, size: int) -> tuple[int, Links]:
 def _doubled(random: Random, npus: int) -> tuple[int, Links]:
     """A ring one way with two links from each to the next, so that ways are longer than cuts are narrow."""
     took, order = random.randrange(3, 30), random.sample(range(npus), npus)
-    return npus, [[one, order[(place + 1) % npus], took] for place, one in enumerate(order) for _ in range(2)]
+    return npus, [[npu, order[(index + 1) % npus], took] for index, npu in enumerate(order) for _ in range(2)]
 
 
 def _reached(random: Random, npus: int) -> tuple[int, Links]:
@@ -310,8 +310,8 @@ def _at_once(random: Random, npus: int, links: Links) -> Sends:
 def _a_step_before(random: Random, npus: int, links: Links, ends: Callable[[Sends], int | None]) -> Sends:
     """The first of sound sends that sets out a step before and breaks one rule; none where there is none."""
     sends = greedy(npus, links, random)
-    for place, (chunk, link, step) in enumerate(sends):
-        changed = [*sends[:place], [chunk, link, step - 1], *sends[place + 1 :]]
+    for index, (chunk, link, step) in enumerate(sends):
+        changed = [*sends[:index], [chunk, link, step - 1], *sends[index + 1 :]]
         if step > 0 and finish(npus, links, changed) is None and ends(changed) is not None:
             return changed
     return []
@@ -323,8 +323,8 @@ def _again(random: Random, npus: int, links: Links) -> Sends:
     half = len(links) // 2
     sends = greedy(npus, links[:half], random)
     late = [random.randrange(npus), random.randrange(half), last(links, sends) + 1]
-    for chunk, place, step in sends:
-        found = [*sends, [chunk, place + half, step - 1], late]
+    for chunk, link, step in sends:
+        found = [*sends, [chunk, link + half, step - 1], late]
         ended = finish(npus, links, found) if step else None
         if ended is not None and ended not in (finish(npus, links, found, counts=counts) for counts in OTHER_COMINGS):
             return found
@@ -334,7 +334,7 @@ def _again(random: Random, npus: int, links: Links) -> Sends:
 def _with_twins(random: Random, npus: int) -> Links:
     """And then as many links again, each slower."""
     links = _drawn(random, npus, 12)
-    return [*links, *([one, two, took + random.randrange(3, 9)] for one, two, took in links)]
+    return [*links, *([source, target, took + random.randrange(3, 9)] for source, target, took in links)]
 
 
 def _case(name: str, call: Call, judge: Callable[[object], Verdict]) -> Case:
@@ -347,7 +347,7 @@ def _finish_case(npus: int, links: Links, sends: Sends) -> Case:
 
 
 def _far_case(npus: int, links: Links) -> Case:
-    away, ones = distances(npus, links), [[one, two, 1] for one, two, _ in links]
+    away, ones = distances(npus, links), [[source, target, 1] for source, target, _ in links]
     slips = [
         Slip("links are counted, not their steps", float(far(npus, ones))),
         Slip("the ways from the first NPU alone are looked at", max(away[0])),
@@ -394,7 +394,7 @@ def _bound_case(npus: int, links: Links) -> Case:
 
 def ring_of(order: list[int]) -> Links:
     """Around a ring in this order, from each NPU to the next one and to the one before, a step each."""
-    return [[npu, order[(place + way) % len(order)], 1] for place, npu in enumerate(order) for way in (1, -1)]
+    return [[npu, order[(index + way) % len(order)], 1] for index, npu in enumerate(order) for way in (1, -1)]
 
 
 def _ring_case(order: list[int]) -> Case:

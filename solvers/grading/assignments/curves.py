@@ -38,19 +38,19 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Ranges of one to three decades, errors of a few per cent and below."""
     random, handed = Random(f"{seed}/05"), public("05-straight-pieces")
     given = handed["range"]["low"], handed["range"]["high"], handed["range"]["error"]
-    drawn = [_ends(random, error) for error in (0.3, 0.02, 0.005)]
+    ranges = [_ends(random, error) for error in (0.3, 0.02, 0.005)]
     several = [_points(random, count) for count in (2, 5, 12)]
-    inside = [(one, random.uniform(one[0], one[-1])) for one in several]
-    inside += [(several[1], several[1][place]) for place in (0, 2, -1)]  # at a point: the first, one between, the last
-    best = [(*costs(random, *one[:2]), *one) for costs, one in zip((_costs, _costs_inside, _costs_inside), drawn, strict=True)]
+    inside = [(ends, random.uniform(ends[0], ends[-1])) for ends in several]
+    inside += [(several[1], several[1][index]) for index in (0, 2, -1)]  # at a point: the first, one between, the last
+    best = [(*costs(random, *ends[:2]), *ends) for costs, ends in zip((_costs, _costs_inside, _costs_inside), ranges, strict=True)]
     inside.insert(0, (handed["points"], handed["area"]))
     best.insert(0, (handed["cost"]["work"], handed["cost"]["slope"], *given))
     return (
-        Task("the worst error of chords: worst_error", 9, given_first(_error_case(one) for one in (handed["points"], *several))),
-        Task("the fewest chords: chord_points", 15, given_first(_chord_case(one) for one in (given, *drawn))),
-        Task("the fewest tangents: tangent_points", 15, given_first(_tangent_case(one) for one in (given, *drawn))),
-        Task("weights of neighbours: weights", 9, given_first(_weights_case(*one) for one in inside)),
-        Task("the best area with a bound: best_area", 12, given_first(_best_case(one) for one in best)),
+        Task("the worst error of chords: worst_error", 9, given_first(_error_case(ends) for ends in (handed["points"], *several))),
+        Task("the fewest chords: chord_points", 15, given_first(_chord_case(ends) for ends in (given, *ranges))),
+        Task("the fewest tangents: tangent_points", 15, given_first(_tangent_case(ends) for ends in (given, *ranges))),
+        Task("weights of neighbours: weights", 9, given_first(_weights_case(*ends) for ends in inside)),
+        Task("the best area with a bound: best_area", 12, given_first(_best_case(ends) for ends in best)),
     )
 
 
@@ -126,7 +126,7 @@ def judge_weights(handed: object, points: list[float], area: float) -> Verdict:
         return wrong(f"{len(points)} weights, none below 0, are meant, not {shown(handed)}")
     if not _same(sum(weights), 1.0):
         return wrong(f"the weights add up to {apart(sum(weights), 1.0)[0]}, not to 1")
-    places = [place for place, weight in enumerate(weights) if weight > 0.0]
+    places = [index for index, weight in enumerate(weights) if weight > 0.0]
     reached = float(np.dot(weights, points))
     if abs(reached - area) > SAME * area:
         first, last = places[0], places[-1]
@@ -147,14 +147,14 @@ def judge_best(handed: object, work: float, slope: float, ends: Ends) -> Verdict
         return wrong(f"the area {area:.6g} is not from {low:.6g} to {high:.6g}")
     least = _cost(min(max(sqrt(work / slope), low), high), work, slope)
     value = _cost(area, work, slope)
-    good, told = value <= least * (1.0 + error + SAME), f"the area costs {value:.6g}, the least cost is {least:.6g}, the bound {bound:.6g}"
+    good, text = value <= least * (1.0 + error + SAME), f"the area costs {value:.6g}, the least cost is {least:.6g}, the bound {bound:.6g}"
     if bound > least * (1.0 + SAME):
         named = DESIGN if _same(bound, value) else ABOVE
-        return nearly(named, told) if good else wrong(told, named)
+        return nearly(named, text) if good else wrong(text, named)
     tight = bound >= least * (1.0 - error - SAME)
     if good and tight:
         return FULL
-    return nearly(NO_BOUND if good else NO_AREA, told) if good or tight else wrong(told)
+    return nearly(NO_BOUND if good else NO_AREA, text) if good or tight else wrong(text)
 
 
 def _rising(handed: object) -> list[float] | None:
@@ -162,8 +162,8 @@ def _rising(handed: object) -> list[float] | None:
     return points if points and points[0] > 0.0 and all(p < q for p, q in pairwise(points)) else None
 
 
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= SAME * other
+def _same(value: float, reference: float) -> bool:
+    return abs(value - reference) <= SAME * reference
 
 
 def _cost(area: float, work: float, slope: float) -> float:

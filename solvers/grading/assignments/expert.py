@@ -94,14 +94,14 @@ def judge_steps(hand: Hand | str, text: str, expert: float, best: float) -> Verd
     if isinstance(hand, str):
         return wrong(hand)
     last, before = expert, dict[str, str]()
-    for place, (design, claimed) in enumerate(hand.steps):
+    for step, (design, claimed) in enumerate(hand.steps):
         value = seconds_of(question_of(text), text, design)
         if isinstance(value, str):
-            return wrong(f"step {place}: {value}")
+            return wrong(f"step {step}: {value}")
         if abs(claimed - value) > CLAIM * value:
-            return wrong(f"step {place}: the design takes {apart(value, claimed)[0]} s, where {claimed!r} is written down")
-        if fault := _misplaced(value, last, place, _changed(before, design)):
-            return wrong(f"step {place}: {fault}")
+            return wrong(f"step {step}: the design takes {apart(value, claimed)[0]} s, where {claimed!r} is written down")
+        if fault := _misplaced(value, last, step, _changed(before, design)):
+            return wrong(f"step {step}: {fault}")
         last, before = value, design
     why = f"the last step takes {apart(last, expert, best)[0]} s, the expert's design {expert:.6g} s and the best {best:.6g} s"
     if (expert - last) / (expert - best) >= HALF:
@@ -109,9 +109,9 @@ def judge_steps(hand: Hand | str, text: str, expert: float, best: float) -> Verd
     return nearly("less than half of the way from the expert's design to the best one is gone", why) if last < expert else wrong(why)
 
 
-def _misplaced(value: float, last: float, place: int, changed: int) -> str:
+def _misplaced(value: float, last: float, step: int, changed: int) -> str:
     """Why a step is none after the one before it, or no first one; nothing where it is one."""
-    if place == 0:
+    if step == 0:
         here, expert = apart(value, last)
         return "" if value == last else f"this takes {here} s, and the expert's design {expert} s: begin with that"
     if not 0 < changed <= AT_ONCE:
@@ -137,7 +137,7 @@ def judge_alone(hand: Hand | str, text: str) -> Verdict:
     given = hand.alone.get("chip"), hand.alone.get("plan")
     if given[0] is None or given[1] is None:
         return wrong(f"`alone` has the seconds of `chip` and of `plan`, not {shown(hand.alone)}")
-    good = [abs(one - right) <= CLAIM * right for one, right in zip(given, (chip, plan), strict=True)]  # type: ignore[operator]
+    good = [abs(claim - right) <= CLAIM * right for claim, right in zip(given, (chip, plan), strict=True)]  # type: ignore[operator]
     if all(good):
         return FULL
     why = (
@@ -147,7 +147,7 @@ def judge_alone(hand: Hand | str, text: str) -> Verdict:
     )
     if any(good):
         return nearly("one of the two is right, the other one answers another question", why)
-    swapped = all(abs(one - right) <= CLAIM * right for one, right in zip(given, (plan, chip), strict=True))  # type: ignore[operator]
+    swapped = all(abs(claim - right) <= CLAIM * right for claim, right in zip(given, (plan, chip), strict=True))  # type: ignore[operator]
     return (
         nearly("what the chip alone can win and what the plan alone can are swapped") if swapped else wrong("neither of the two is right")
     )
@@ -189,7 +189,7 @@ def by_single_changes(text: str) -> float:
     settings = np.column_stack([getattr(plans, name) for name in sorted(_choices(text) & set(PLAN_FIELDS))])
     chip, value = np.array(places_of(space, expert.point)), inf
     while True:
-        chips = np.array([[*chip[:choice], place, *chip[choice + 1 :]] for choice, size in enumerate(space.sizes) for place in range(size)])
+        chips = np.array([[*chip[:choice], p, *chip[choice + 1 :]] for choice, size in enumerate(space.sizes) for p in range(size)])
         near = np.flatnonzero((settings != settings[row]).sum(axis=1) <= 1)
         of_chips = values_of(instance, corners(instance, space, Boxes(chips, chips)), rows_of(plans, np.array([row])))[0]
         of_plans = values_of(instance, corners(instance, space, Boxes(chip[None], chip[None])), rows_of(plans, near))[:, 0]
@@ -283,8 +283,8 @@ def judged(folder: Path, seed: str) -> tuple[Mark, ...]:
 
 
 def _mark(name: str, points: int, verdict: Verdict) -> Mark:
-    told = "; ".join(verdict.mistakes)
-    why = f"{told} ({verdict.why})" if told and verdict.why else told or verdict.why
+    mistakes = "; ".join(verdict.mistakes)
+    why = f"{mistakes} ({verdict.why})" if mistakes and verdict.why else mistakes or verdict.why
     return Mark(name, round(points * verdict.share, 2), points, (why,) if why else ())
 
 

@@ -40,17 +40,17 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Sizes that a table takes quickly and no enumeration of subsets does; the last of each kind holds everything or nothing."""
     random, handed = Random(f"{seed}/02"), public("02-knapsack")
     given: Items = handed["sizes"], handed["values"], handed["capacity"]
-    drawn = Random(f"{seed}/02/plans")
+    rng = Random(f"{seed}/02/plans")
     many = [given, _greedy_fails(random, 200, 0.4), _greedy_fails(random, 120, 0.15), _items(random, 60, 2.0), _items(random, 60, 0.0)]
     many.append(_exactly(random, 60))
-    few: list[Question] = [(*one, []) for one in (given, _snug(_items(random, 40, 0.5)), _items(random, 30, 0.2), _items(random, 12, 0.0))]
+    few: list[Question] = [(*ask, []) for ask in (given, _snug(_items(random, 40, 0.5)), _items(random, 30, 0.2), _items(random, 12, 0.0))]
     bound = [given, _items(random, 50, 0.35), _items(random, 20, 0.5), _items(random, 20, 2.0)]
     needing = [(*given, handed["needs"]), *(_snug_with_needs(_items(random, 14, share), _needs(random, 14)) for share in (0.3, 0.5, 0.7))]
     return (
         Task("the best set by dynamic programming: best_by_table", 21, given_first(_set_case(items) for items in many)),
         Task("the bound of the relaxation: relaxation", 12, given_first(_bound_case(items) for items in bound)),
-        Task("an integer model: model", 15, given_first(_model_case(one, drawn) for one in few)),
-        Task("with activations that need others: model_with_needs", 12, given_first(_needing_case(one, drawn) for one in needing)),
+        Task("an integer model: model", 15, given_first(_model_case(ask, rng) for ask in few)),
+        Task("with activations that need others: model_with_needs", 12, given_first(_needing_case(ask, rng) for ask in needing)),
     )
 
 
@@ -71,37 +71,37 @@ def most_with_needs(sizes: Sequence[int], values: Sequence[int], capacity: int, 
 def _best_subset(sizes: Sequence[int], values: Sequence[int], capacity: int, needs: Needs) -> tuple[int, int]:
     """What the best subsets spare, and what the smallest of them takes."""
     subsets = np.arange(1 << len(sizes))
-    kept = [(subsets >> place) & 1 for place in range(len(sizes))]
-    worth, size = (sum((one * each for one, each in zip(kept, column, strict=True)), np.zeros_like(subsets)) for column in (values, sizes))
+    bits = [(subsets >> item) & 1 for item in range(len(sizes))]
+    worth, size = (sum((bit * each for bit, each in zip(bits, column, strict=True)), np.zeros_like(subsets)) for column in (values, sizes))
     right = size <= capacity
     for first, second in needs:
-        right &= kept[first] <= kept[second]
+        right &= bits[first] <= bits[second]
     best = int(worth[right].max())
     return best, int(size[right & (worth == best)].min())
 
 
 def fractional(sizes: Sequence[int], values: Sequence[int], capacity: int) -> float:
     """The best by value for size, the last one in part (Dantzig 1957)."""
-    return _fractional((sizes, values, capacity), lambda place: -values[place] / sizes[place])
+    return _fractional((sizes, values, capacity), lambda item: -values[item] / sizes[item])
 
 
 def _fractional(items: tuple[Sequence[int], Sequence[int], int], order: Callable[[int], float]) -> float:
     """The first of an order, the last one in part."""
     (sizes, values, capacity), worth = items, 0.0
     left = float(capacity)
-    for place in sorted(range(len(sizes)), key=order):
-        share = min(1.0, left / sizes[place])
-        worth, left = worth + share * values[place], left - share * sizes[place]
+    for item in sorted(range(len(sizes)), key=order):
+        share = min(1.0, left / sizes[item])
+        worth, left = worth + share * values[item], left - share * sizes[item]
     return worth
 
 
-def by_ratio(sizes: Sequence[int], values: Sequence[int], capacity: int, whole: bool = False) -> int:
+def by_ratio(sizes: Sequence[int], values: Sequence[int], capacity: int, stop_at_first: bool = False) -> int:
     """What is spared by the best ratios first, each that still fits; or up to the first that does not."""
     worth, left = 0, capacity
-    for place in sorted(range(len(sizes)), key=lambda place: -values[place] / sizes[place]):
-        if sizes[place] <= left:
-            worth, left = worth + values[place], left - sizes[place]
-        elif whole:
+    for item in sorted(range(len(sizes)), key=lambda item: -values[item] / sizes[item]):
+        if sizes[item] <= left:
+            worth, left = worth + values[item], left - sizes[item]
+        elif stop_at_first:
             break
     return worth
 
@@ -110,17 +110,17 @@ def judge_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
     """What a set is worth: as much as the best one, or what a likely mistake finds, or less."""
     sizes, values, capacity = items
     places = whole_numbers(chosen, len(sizes) * (capacity + 1))
-    if places is None or any(not 0 <= place < len(sizes) for place in places):
+    if places is None or any(not 0 <= item < len(sizes) for item in places):
         return wrong(f"{shown(chosen)} is returned where different places from 0 to {len(sizes) - 1} are meant")
     if len(set(places)) < len(places):
         return wrong(f"{shown(chosen)} is returned where different places are meant", TWICE)
     if broken := _broken(places, items, needs):
         return wrong(broken)
-    worth = sum(values[place] for place in places)
+    worth = sum(values[item] for item in places)
     why = f"{worth} us are spared, {best - worth} fewer than by the best set"
     if worth == best:
         return FULL
-    if not needs and worth in {by_ratio(*items), by_ratio(*items, whole=True)}:
+    if not needs and worth in {by_ratio(*items), by_ratio(*items, stop_at_first=True)}:
         return wrong(why, GREEDY)
     return nearly(BELOW, why) if not needs and capacity and worth == most(sizes, values, capacity - 1) else wrong(why)
 
@@ -128,7 +128,7 @@ def judge_set(chosen: object, items: Items, best: int, needs: Needs) -> Verdict:
 def _broken(places: Sequence[int], items: Items, needs: Needs) -> str:
     """Why a set is none that may be kept; nothing where it is one."""
     sizes, _, capacity = items
-    size = sum(sizes[place] for place in places)
+    size = sum(sizes[item] for item in places)
     if size > capacity:
         return f"what is kept takes {size} MiB of {capacity} MiB, {size - capacity} too many"
     without = [need for need in needs if need[0] in places and need[1] not in places]
@@ -144,16 +144,16 @@ def judge_model(handed: object, items: Items, best: int, needs: Needs, plans: Se
     """What the best solution of a model is worth, by what it keeps and not by its objective, where the model holds all plans."""
     try:
         values, claimed = solved(handed)
-        chosen = [place for place in range(len(items[0])) if _is_kept(values, place)]
+        chosen = [item for item in range(len(items[0])) if _is_kept(values, item)]
     except ValueError as error:
         return wrong(str(error))
-    worth = sum(items[1][place] for place in chosen)
+    worth = sum(items[1][item] for item in chosen)
     off = "" if claimed == worth else f"the objective says {claimed}, but what is kept spares {worth} us"
     return saying(judge_set(chosen, items, best, needs), handed, plans, off)
 
 
-def _is_kept(values: dict[str, int], place: int) -> bool:
-    name = f"keep {place}"
+def _is_kept(values: dict[str, int], item: int) -> bool:
+    name = f"keep {item}"
     if values.get(name) not in {0, 1}:
         raise ValueError(f"there is no variable {name!r} from 0 to 1 in the model")
     return values[name] == 1
@@ -176,7 +176,7 @@ def _tells_less(items: Items) -> bool:
     """Whether one mebibyte less spares less, and not what the best ratios do."""
     sizes, values, capacity = items
     less = most(sizes, values, capacity - 1)
-    return less < most(*items) and less not in {by_ratio(*items), by_ratio(*items, whole=True)}
+    return less < most(*items) and less not in {by_ratio(*items), by_ratio(*items, stop_at_first=True)}
 
 
 def _snug(items: Items) -> Items:
@@ -213,24 +213,24 @@ def _bound_case(items: Items) -> Case:
     sizes, values, _ = items
     fraction = fractional(*items)
     slips = [
-        Slip("the last activation is left out instead of kept in part", by_ratio(*items, whole=True)),
+        Slip("the last activation is left out instead of kept in part", by_ratio(*items, stop_at_first=True)),
         Slip("activations that follow are kept whole where one does not fit", by_ratio(*items)),
         Slip("the figure is rounded down (parts of microseconds count)", float(int(fraction))),
         Slip("the figure is rounded", float(round(fraction))),
         Slip("this is the best set, not the relaxation", most(*items), share=0.0),
         Slip("everything is kept, whatever the memory", sum(values), share=0.0),
-        Slip("the largest values are taken first, not the best ratios", _fractional(items, lambda place: -values[place]), share=0.0),
-        Slip("the smallest sizes are taken first, not the best ratios", _fractional(items, lambda place: sizes[place]), share=0.0),
+        Slip("the largest values are taken first, not the best ratios", _fractional(items, lambda item: -values[item]), share=0.0),
+        Slip("the smallest sizes are taken first, not the best ratios", _fractional(items, lambda item: sizes[item]), share=0.0),
     ]
     return Case(_text(items), Call("relaxation", items), partial(figure, right=fraction, slips=slips))
 
 
 def draw_plans(random: Random, items: Items, needs: Needs) -> tuple[Plan, ...]:
     """Sets that fit and keep what they need, some that are a little too large, and for each need one that breaks it alone."""
-    kept = [_grown(random, items, needs) for _ in range(_SETS)]
+    sets = [_grown(random, items, needs) for _ in range(_SETS)]
     return (
-        *(_plan(chosen, items, None) for chosen in ([], *(fitting for fitting, _ in kept))),
-        *(_plan(more, items, "too much") for _, more in kept if more),
+        *(_plan(chosen, items, None) for chosen in ([], *(fitting for fitting, _ in sets))),
+        *(_plan(more, items, "too much") for _, more in sets if more),
         *(_plan(chosen, items, f"{i} is kept without {j}") for chosen, (i, j) in _needing(items, needs)),
     )
 
@@ -239,20 +239,20 @@ def _grown(random: Random, items: Items, needs: Needs) -> tuple[list[int], list[
     """A set that grows while it fits, each activation with all that it needs, and the first one that does not fit, empty where all do."""
     sizes, _, capacity = items
     chosen = set[int]()
-    for place in random.sample(range(len(sizes)), len(sizes)):
-        more = chosen | _with_needs(place, needs)
-        if sum(sizes[one] for one in more) > capacity:
+    for item in random.sample(range(len(sizes)), len(sizes)):
+        more = chosen | _with_needs(item, needs)
+        if sum(sizes[member] for member in more) > capacity:
             return sorted(chosen), sorted(more)
         chosen = more
     return sorted(chosen), []
 
 
-def _with_needs(place: int, needs: Needs) -> set[int]:
+def _with_needs(item: int, needs: Needs) -> set[int]:
     """An activation, what it needs, what that needs, and so on."""
-    found, left = {place}, [place]
+    found, left = {item}, [item]
     while left:
-        one = left.pop()
-        further = {j for i, j in needs if i == one} - found
+        member = left.pop()
+        further = {j for i, j in needs if i == member} - found
         found, left = found | further, [*left, *further]
     return found
 
@@ -262,29 +262,29 @@ def _needing(items: Items, needs: Needs) -> Iterator[tuple[list[int], tuple[int,
     sizes, _, capacity = items
     for i, j in needs:
         chosen = _with_needs(i, [need for need in needs if need != [i, j]])
-        if j not in chosen and sum(sizes[place] for place in chosen) <= capacity:
+        if j not in chosen and sum(sizes[item] for item in chosen) <= capacity:
             yield sorted(chosen), (i, j)
 
 
 def _plan(chosen: list[int], items: Items, fault: str | None) -> Plan:
     sizes, values, capacity = items
-    size, worth = (sum(column[place] for place in chosen) for column in (sizes, values))
-    words = f"to keep {shown(chosen)}, {size} of {capacity} MiB, sparing {worth} us"
-    named = {f"keep {place}": int(place in chosen) for place in range(len(sizes))}
-    return Plan(named, worth if fault is None else None, f"{words} ({fault})" if fault else words)
+    size, worth = (sum(column[item] for item in chosen) for column in (sizes, values))
+    text = f"to keep {shown(chosen)}, {size} of {capacity} MiB, sparing {worth} us"
+    named = {f"keep {item}": int(item in chosen) for item in range(len(sizes))}
+    return Plan(named, worth if fault is None else None, f"{text} ({fault})" if fault else text)
 
 
-def _model_case(given: Question, drawn: Random) -> Case:
+def _model_case(given: Question, random: Random) -> Case:
     sizes, values, capacity, _ = given
     items = sizes, values, capacity
-    judge = partial(judge_model, items=items, best=most(*items), needs=[], plans=draw_plans(drawn, items, []))
+    judge = partial(judge_model, items=items, best=most(*items), needs=[], plans=draw_plans(random, items, []))
     return Case(_text(items), Call("model", items), judge)
 
 
-def _needing_case(given: Question, drawn: Random) -> Case:
+def _needing_case(given: Question, random: Random) -> Case:
     sizes, values, capacity, needs = given
     items = sizes, values, capacity
-    plans = draw_plans(drawn, items, needs)
+    plans = draw_plans(random, items, needs)
     judge = partial(judge_model, items=items, best=most_with_needs(*given), needs=needs, plans=plans)
     return Case(_text(items), Call("model_with_needs", given), judge)
 

@@ -194,15 +194,15 @@ def tasks(seed: str) -> tuple[Task, ...]:
     given, sides, device = handed["shape"], tuple(handed["product"].values()), tuple(handed["device"].values())
     flops = [(given, *handed["step_flops"].values()), *((shape, random.choice((64, 192, 512))) for shape in shapes)]
     products = [_sides(random) for _ in range(_CASES)]
-    timed = [_device(random, place) for place in range(_CASES)]
-    kept = [(given, *handed["layer_activations"].values()), *(_kept(random, shape, place) for place, shape in enumerate(shapes))]
+    timed = [_device(random, index) for index in range(_CASES)]
+    layers = [(given, *handed["layer_activations"].values()), *(_kept(random, shape, index) for index, shape in enumerate(shapes))]
     states = [(given, *handed["state_bytes"].values()), *(_state(random, shape, zero) for zero, shape in enumerate(shapes))]
     return (
-        _task("weights of a layer", 9, "layer_weights", [(one,) for one in (given, *shapes)], _weights, WEIGHTS),
+        _task("weights of a layer", 9, "layer_weights", [(shape,) for shape in (given, *shapes)], _weights, WEIGHTS),
         _task("FLOPs of a training step", 12, "step_flops", flops, _flops, FLOPS),
         _task("bytes of a matrix product", 6, "product_bytes", [sides, *products], _product_bytes, TRAFFIC),
         _task("seconds of a matrix product", 9, "product_seconds", [(*sides, *device), *timed], product_seconds, SECONDS),
-        _task("activations that a layer keeps", 12, "layer_activations", kept, _activations, ACTIVATIONS),
+        _task("activations that a layer keeps", 12, "layer_activations", layers, _activations, ACTIVATIONS),
         _task("bytes of the training state", 12, "state_bytes", states, _bytes, STATE),
     )
 
@@ -211,10 +211,10 @@ def _task(name: str, points: int, function: str, given: Sequence[tuple[Any, ...]
     """A task whose cases are judged by a formula of the same arguments, and by those that likely mistakes make of it."""
 
     def judge(arguments: tuple[Any, ...]) -> Callable[[Any], Verdict]:
-        slips = [Slip(words, formula(*arguments)) for words, formula in mistakes.items()]
+        slips = [Slip(mistake, formula(*arguments)) for mistake, formula in mistakes.items()]
         return partial(figure, right=right(*arguments), slips=slips)
 
-    return Task(f"{name}: {function}", points, given_first(Case(_text(one), Call(function, one), judge(one)) for one in given))
+    return Task(f"{name}: {function}", points, given_first(Case(_text(shape), Call(function, shape), judge(shape)) for shape in given))
 
 
 def _shape(random: Random, gated: bool, grouped: bool) -> Shape:
@@ -245,16 +245,16 @@ def _sides(random: Random) -> tuple[int, int, int]:
     return tuple(random.sample((256, 512, 1024, 2048, 4096, 8192, 16384), 3))  # type: ignore[return-value]
 
 
-def _device(random: Random, place: int) -> tuple[int, int, int, float, float]:
+def _device(random: Random, index: int) -> tuple[int, int, int, float, float]:
     """A product and a device; products of one row in every second case, which no device computes at its peak, and large ones else."""
     rows, depth, columns = random.sample((1024, 2048, 4096, 8192, 16384), 3)
-    return 1 if place % 2 else rows, depth, columns, random.choice((312e12, 989e12)), random.choice((2.0e12, 3.35e12))
+    return 1 if index % 2 else rows, depth, columns, random.choice((312e12, 989e12)), random.choice((2.0e12, 3.35e12))
 
 
-def _kept(random: Random, shape: Shape, place: int) -> tuple[Shape, int, int, bool]:
+def _kept(random: Random, shape: Shape, index: int) -> tuple[Shape, int, int, bool]:
     """One that recomputes, and one of which a device has less than a head of keys and values; never a single sequence on all that count."""
-    tensor = 2 * shape["kv_heads"] if place == 3 else random.choice((2, 4, 8))
-    return shape, random.choice((2, 4, 8)), tensor, place == 2
+    tensor = 2 * shape["kv_heads"] if index == 3 else random.choice((2, 4, 8))
+    return shape, random.choice((2, 4, 8)), tensor, index == 2
 
 
 def _state(random: Random, shape: Shape, zero: int) -> tuple[Shape, int, int, int]:

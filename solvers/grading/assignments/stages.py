@@ -32,10 +32,10 @@ _CUTS, _CUTS_OF_MANY = 5, 2
 def tasks(seed: str) -> tuple[Task, ...]:
     """Chains of up to 120 layers, the last of each kind with as many stages as layers."""
     random, handed = Random(f"{seed}/03"), public("03-pipeline-stages")
-    drawn = Random(f"{seed}/03/plans")
+    rng = Random(f"{seed}/03/plans")
     times, messages, most = handed["times"], handed["messages"], handed["stages"]
-    asked = ((60, 7, False), (40, 5, True), (12, 12, False))
-    many = [(times, messages, most), *(_telling(random, layers, stages, filling) for layers, stages, filling in asked)]
+    sizes = ((60, 7, False), (40, 5, True), (12, 12, False))
+    many = [(times, messages, most), *(_telling(random, layers, stages, filling) for layers, stages, filling in sizes)]
     many.append((*_chain(random, 120), 1))
     few = [(times, messages, most), *((*_chain(random, layers), stages) for layers, stages in ((17, 5), (10, 4), (5, 5)))]
     bounds = [(times, most), *((_uneven(random, layers, stages), stages) for layers, stages in ((50, 7), (9, 8), (30, 1)))]
@@ -47,7 +47,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     return (
         Task("the quickest stages by dynamic programming: best_stages", 21, given_first(_stages_case(given) for given in many)),
         Task("a bound without any search: bound", 6, given_first(_bound_case(given) for given in bounds)),
-        Task("an integer model: model", 21, given_first(_model_case(given, drawn) for given in few)),
+        Task("an integer model: model", 21, given_first(_model_case(given, rng) for given in few)),
         Task("the fewest stages within a time: fewest_stages", 12, given_first(_fewest_case(given) for given in within)),
     )
 
@@ -178,14 +178,14 @@ def judge_model(handed: object, chain: Chain, stages: int, best: int, plans: Seq
 
 def draw_plans(random: Random, chain: Chain, stages: int) -> tuple[Plan, ...]:
     """Cuts that are no slower than all layers on one stage, and what is none: back to an earlier stage, a layer nowhere, a layer twice."""
-    layers, whole, plans = len(chain[0]), sum(chain[0]), list[Plan]()
+    layers, total, plans = len(chain[0]), sum(chain[0]), list[Plan]()
     for _ in range(_CUTS if layers <= 12 else _CUTS_OF_MANY):
         starts = [0, *sorted(random.sample(range(1, layers), random.randrange(min(stages, layers))))]
         on = [sum(start <= layer for start in starts) - 1 for layer in range(layers)]
         named = {f"layer {layer} on {stage}": int(on[layer] == stage) for layer in range(layers) for stage in range(stages)}
-        if (price := slowest(*chain, starts)) <= whole:
+        if (price := slowest(*chain, starts)) <= total:
             plans.append(Plan(named, price, f"stages that begin with the layers {shown(starts)}, the busiest of {price} us"))
-        plans += [Plan(named | changed, None, words) for changed, words in _faults(random, on)]
+        plans += [Plan(named | changed, None, text) for changed, text in _faults(random, on)]
     return tuple(plans)
 
 
@@ -269,10 +269,10 @@ def _stage(times: Sequence[int], messages: Sequence[int], start: int, end: int, 
 def _uneven(random: Random, layers: int, stages: int) -> list[int]:
     """Layers of which an equal share is a whole number and less than a half; with nearly as many stages as layers, the longest layer is
     above it."""
-    drawn = iter(lambda: _chain(random, layers)[0], None)
+    chains = iter(lambda: _chain(random, layers)[0], None)
     return next(
         times
-        for times in drawn
+        for times in chains
         if stages == 1 or (0 < 2 * (sum(times) % stages) < stages and (2 * stages < layers or max(times) > -(-sum(times) // stages)))
     )
 
@@ -285,8 +285,8 @@ def _within(random: Random, layers: int, stages: int, exactly: bool) -> tuple[li
 
 def _filling_fails(random: Random, layers: int, stages: int) -> tuple[list[int], list[int], int]:
     """The first draw of which filling each stage as far as it goes is not the fewest."""
-    drawn = iter(lambda: _within(random, layers, stages, False), None)
-    return next(given for given in drawn if len(_filled(given[:2], given[2])) > (fewest_within(*given) or layers))
+    chains = iter(lambda: _within(random, layers, stages, False), None)
+    return next(given for given in chains if len(_filled(given[:2], given[2])) > (fewest_within(*given) or layers))
 
 
 def _stages_case(given: tuple[list[int], list[int], int]) -> Case:
@@ -295,9 +295,9 @@ def _stages_case(given: tuple[list[int], list[int], int]) -> Case:
     return Case(_text(given), Call("best_stages", given), partial(judge_stages, chain=(times, messages), stages=stages, best=best))
 
 
-def _model_case(given: tuple[list[int], list[int], int], drawn: Random) -> Case:
+def _model_case(given: tuple[list[int], list[int], int], random: Random) -> Case:
     times, messages, stages = given
-    best, plans = min(least(times, messages, stages)), draw_plans(drawn, (times, messages), stages)
+    best, plans = min(least(times, messages, stages)), draw_plans(random, (times, messages), stages)
     return Case(_text(given), Call("model", given), partial(judge_model, chain=(times, messages), stages=stages, best=best, plans=plans))
 
 

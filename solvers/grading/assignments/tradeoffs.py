@@ -123,20 +123,20 @@ _CHIPS = """  compute_area: {from: 320 mm^2, to: 600 mm^2, step: 40 mm^2}
 def tasks(seed: str) -> tuple[Task, ...]:
     """Points with ties and repeats among them; the question of the handout and one of the seed."""
     random, handed = Random(f"{seed}/06"), public("06-die-area-front")
-    drawn = [_points(random, count) for count in (12, 300, 1)]
+    sampled = [_points(random, count) for count in (12, 300, 1)]
     fronts = [(_front_points(random, count, most), most) for count, most in ((9, 3), (60, 8), (4, 9))]
     chosen = [(*handed["few"].values(), handed["corner"]), *((points, most, _corner(points)) for points, most in fronts)]
     chosen.append((beyond := _front_points(random, 12, 12), 3, _corner_among(beyond)))
     parts = [_parts(random, count) for count in (3, 8, 10)]
-    asked = [(name, text, most) for name, text in (("given", question("practice")), ("hidden", _hidden(random))) for most in (4, 100)]
-    several = [(handed["points"], handed["corner"]), *((points, _corner(points)) for points in drawn)]
-    several.insert(1, (drawn[1], [380, 320]))
+    questions = [(name, text, most) for name, text in (("given", question("practice")), ("hidden", _hidden(random))) for most in (4, 100)]
+    several = [(handed["points"], handed["corner"]), *((points, _corner(points)) for points in sampled)]
+    several.insert(1, (sampled[1], [380, 320]))
     return (
         Task("what nothing beats: front", 9, given_first(_front_case(points) for points, _ in several)),
         Task("what a front is worth: hypervolume", 6, given_first(_volume_case(*given) for given in several)),
         Task("the best few of a front: few", 12, given_first(_few_case(*given) for given in chosen)),
         Task("the front of a die-area split: splits", 18, given_first(_splits_case(given) for given in (handed["parts"], *parts))),
-        Task("designs of a question, by the full model: designs", 15, given_first((_designs_case(*given) for given in asked), 2)),
+        Task("designs of a question, by the full model: designs", 15, given_first((_designs_case(*given) for given in questions), 2)),
     )
 
 
@@ -152,8 +152,8 @@ def _hidden(random: Random) -> str:
 @cache
 def proven_front(text: str) -> tuple[Point, ...]:
     """Seconds and square millimetres of the front of a question: every design is priced, which proves that nothing lies between."""
-    asked = small(text)
-    times, areas = asked.prices(asked.chips()), asked.areas() * _MM2
+    problem = small(text)
+    times, areas = problem.prices(problem.chips()), problem.areas() * _MM2
     every = [(float(time), float(area)) for time, area in zip(times.min(axis=0), areas, strict=True) if isfinite(time)]
     return tuple(unbeaten(every))
 
@@ -170,10 +170,10 @@ QUICKEST = "the quickest designs are taken, whatever they add to the front"
 def judge_front(handed: object, points: list[list[int]]) -> Verdict:
     """Places of all that is on the front, and of nothing else; of equal points one."""
     places = whole_numbers(handed, len(points))
-    if places is None or len(set(places)) < len(places) or not all(0 <= place < len(points) for place in places):
+    if places is None or len(set(places)) < len(places) or not all(0 <= index < len(points) for index in places):
         return wrong(f"different places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
     right = unbeaten([(x, y) for x, y in points])
-    given = [(float(points[place][0]), float(points[place][1])) for place in places]
+    given = [(float(points[index][0]), float(points[index][1])) for index in places]
     verdict = _found(given, right, "beaten by another point")
     if verdict.share:
         return nearly(TWICE) if len(set(given)) < len(given) else verdict
@@ -183,12 +183,12 @@ def judge_front(handed: object, points: list[list[int]]) -> Verdict:
 def judge_few(handed: object, points: list[list[int]], corner: list[int], count: int) -> Verdict:
     """What the chosen points are worth: the most that so many can be, or what a likely mistake finds, or less."""
     places = whole_numbers(handed, len(points))
-    if places is None or not all(0 <= place < len(points) for place in places):
+    if places is None or not all(0 <= index < len(points) for index in places):
         return wrong(f"places of points from 0 to {len(points) - 1} are meant, not {shown(handed)}")
     if len(places) > count:
         return wrong(f"{len(places)} points are chosen of which {count} are allowed")
     plain, end = [(x, y) for x, y in points], (corner[0], corner[1])
-    most, worth = most_of_few(plain, end, count), hypervolume([plain[place] for place in places], end)
+    most, worth = most_of_few(plain, end, count), hypervolume([plain[index] for index in places], end)
     if worth >= most * (1.0 - SAME):
         return FULL
     given, right = apart(worth, most)
@@ -210,7 +210,7 @@ def judge_splits(handed: object, parts: Parts) -> Verdict:
         places = whole_numbers(split, len(parts))
         if places is None or len(places) != len(parts) or not all(0 <= p < len(some) for p, some in zip(places, parts, strict=True)):
             return wrong(f"a split has a place for each of {len(parts)} parts, not {shown(split)}")
-        chosen = [options[place] for place, options in zip(places, parts, strict=True)]
+        chosen = [options[index] for index, options in zip(places, parts, strict=True)]
         given.append((float(sum(area for area, _ in chosen)), float(sum(time for _, time in chosen))))
     return _found(given, split_front(parts), "beaten by another split")
 
@@ -236,24 +236,24 @@ def judge_designs(handed: object, text: str, count: int) -> Verdict:
     """Designs priced anew one by one: all of them must be designs of the question, and worth what the best few are."""
     if not isinstance(handed, list) or not 0 < len(handed) <= count or not all(isinstance(entry, dict) for entry in handed):
         return wrong(f"1 to {count} designs are meant, each a dictionary, not {shown(handed)}")
-    asked, sound, faults = small(text), list[Point](), list[str]()
+    problem, sound, faults = small(text), list[Point](), list[str]()
     for entry in handed[:_MOST]:
-        read = _point_of(asked, entry)
+        read = _point_of(problem, entry)
         faults, sound = ([*faults, read], sound) if isinstance(read, str) else (faults, [*sound, read])
     if faults:
         return wrong(f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}")
-    return _worth(sound, text, asked, count)
+    return _worth(sound, text, problem, count)
 
 
-def _worth(sound: Sequence[Point], text: str, asked: Small, count: int) -> Verdict:
+def _worth(sound: Sequence[Point], text: str, problem: Small, count: int) -> Verdict:
     """What designs are worth beside the best few of the proven front."""
-    corner, front, kept = corner_of(asked), proven_front(text), unbeaten(sound)
-    most, worth = most_of_few(front, corner, count), hypervolume(kept, corner)
-    whole, why = worth >= most * (1.0 - SAME), f"the designs are worth {worth / most:.2%} of what {count} of the proven front are"
-    if len(kept) < len(sound):
-        beaten = f"{len(sound) - len(kept)} of the designs are beaten by others of them, or given twice"
-        return nearly("designs are given that others of them beat", beaten) if whole else wrong(beaten)
-    if whole:
+    corner, front, efficient = corner_of(problem), proven_front(text), unbeaten(sound)
+    most, worth = most_of_few(front, corner, count), hypervolume(efficient, corner)
+    complete, why = worth >= most * (1.0 - SAME), f"the designs are worth {worth / most:.2%} of what {count} of the proven front are"
+    if len(efficient) < len(sound):
+        beaten = f"{len(sound) - len(efficient)} of the designs are beaten by others of them, or given twice"
+        return nearly("designs are given that others of them beat", beaten) if complete else wrong(beaten)
+    if complete:
         return FULL
     names = {
         ONE_BY_ONE: hypervolume(one_by_one(front, corner, count), corner),
@@ -265,13 +265,13 @@ def _worth(sound: Sequence[Point], text: str, asked: Small, count: int) -> Verdi
     return wrong(why, QUICKEST if same(worth, hypervolume(front[:count], corner)) else "")
 
 
-def _point_of(asked: Small, entry: dict[str, Any]) -> Point | str:
+def _point_of(problem: Small, entry: dict[str, Any]) -> Point | str:
     """Seconds and square millimetres of a design; a sentence where it is none, or not what it claims."""
     plan, chip = entry.get("plan"), entry.get("chip")
-    if not _is_index(plan, len(asked.plans)) or not _is_index(chip, hardware_points(asked.instance)):
+    if not _is_index(plan, len(problem.plans)) or not _is_index(chip, hardware_points(problem.instance)):
         return f"a design has the places of a plan and a chip, not {shown(entry)}"
     try:
-        verdict = asked.judged(int(plan), int(chip))  # type: ignore[arg-type]
+        verdict = problem.judged(int(plan), int(chip))  # type: ignore[arg-type]
     except ValueError as error:
         return f"plan {plan} on chip {chip} is no design: {error}"
     if verdict.violations:
@@ -289,21 +289,21 @@ def _is_index(value: object, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < count
 
 
-def corner_of(asked: Small) -> Point:
+def corner_of(problem: Small) -> Point:
     """Three times the least step time, and the budget of die area."""
-    return _ROOM * float(asked.bounds(asked.chips()).min()), asked.instance.budget.die_area * _MM2
+    return _ROOM * float(problem.bounds(problem.chips()).min()), problem.instance.budget.die_area * _MM2
 
 
 @cache
 def _plain(text: str) -> dict[str, Any]:
     """The question as it is handed to a program: chips with their areas, plans, and the step time of each plan on each chip."""
-    asked = small(text)
-    times, areas = asked.prices(asked.chips()), asked.areas() * _MM2
-    chips = [{"die_area": float(area), "choices": asked.choice(chip)} for chip, area in enumerate(areas)]
+    problem = small(text)
+    times, areas = problem.prices(problem.chips()), problem.areas() * _MM2
+    chips = [{"die_area": float(area), "choices": problem.choice(chip)} for chip, area in enumerate(areas)]
     rows = [[float(time) if np.isfinite(time) else None for time in row] for row in times]
-    corner = corner_of(asked)
-    words = [str(asked.plan(row)) for row in range(len(asked.plans))]
-    return {"chips": chips, "plans": words, "step_time": rows, "corner": {"step_time": corner[0], "die_area": corner[1]}}
+    corner = corner_of(problem)
+    plans = [str(problem.plan(row)) for row in range(len(problem.plans))]
+    return {"chips": chips, "plans": plans, "step_time": rows, "corner": {"step_time": corner[0], "die_area": corner[1]}}
 
 
 def _points(random: Random, count: int) -> list[list[int]]:
@@ -382,8 +382,8 @@ def _splits_case(parts: Parts) -> Case:
 
 
 def _designs_case(name: str, text: str, count: int) -> Case:
-    words = f"the {name} question, at most {count} designs"
-    return Case(words, Call("designs", (_plain(text), count)), partial(judge_designs, text=text, count=count))
+    title = f"the {name} question, at most {count} designs"
+    return Case(title, Call("designs", (_plain(text), count)), partial(judge_designs, text=text, count=count))
 
 
 TRADEOFFS = Assignment("06-die-area-front", "What another square millimetre buys: a proven front", tasks, seconds=20)

@@ -67,11 +67,11 @@ def first_of_its_kind(places: list[int], kinds: list[int]) -> list[int]:
     kind_of = [kind for kind, devices in enumerate(kinds) for _ in range(devices)]
     free = [sum(kinds[:kind]) for kind in range(len(kinds))]
     names: dict[int, int] = {}
-    for place in places:
-        if place not in names:
-            names[place] = free[kind_of[place]]
-            free[kind_of[place]] += 1
-    return [names[place] for place in places]
+    for device in places:
+        if device not in names:
+            names[device] = free[kind_of[device]]
+            free[kind_of[device]] += 1
+    return [names[device] for device in places]
 
 
 Area = tuple[list[int], list[int], list[int], int]
@@ -102,12 +102,12 @@ def tasks(seed: str) -> tuple[Task, ...]:
     ]
     placed = [tuple(handed["representative"].values()), *(_placed(random, count) for count in (6, 40, 1))]
     boxes = [_box(random, parts, share) for parts, share in ((7, 0.5), (8, 0.3), (9, 0.7), (6, 1.0), (7, 0.0), (7, -0.1))]
-    asked = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
+    questions = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
     return (
-        Task("how many placements differ: count", 6, given_first(_count_case(*one) for one in counted)),
-        Task("one for all that are the same: representative", 6, given_first(_representative_case(*one) for one in placed)),
+        Task("how many placements differ: count", 6, given_first(_count_case(*given) for given in counted)),
+        Task("one for all that are the same: representative", 6, given_first(_representative_case(*given) for given in placed)),
         Task("a bound of a box: bound", 15, given_first(_bound_case(box) for box in (given, *boxes))),
-        Task("the best chip, with its tree: branch", 33, given_first(_branch_case(*one) for one in asked)),
+        Task("the best chip, with its tree: branch", 33, given_first(_branch_case(*given) for given in questions)),
     )
 
 
@@ -163,7 +163,7 @@ def _full(operators: int, kinds: list[int]) -> int:
 def judge_representative(handed: object, places: list[int], kinds: list[int]) -> Verdict:
     """The list that stands for all lists that are the same."""
     given = whole_numbers(handed, len(places))
-    if given is None or len(given) != len(places) or not all(0 <= place < sum(kinds) for place in given):
+    if given is None or len(given) != len(places) or not all(0 <= device < sum(kinds) for device in given):
         return wrong(f"a device for each of {len(places)} operators is meant, not {shown(handed)}")
     right = first_of_its_kind(places, kinds)
     if given == right:
@@ -250,11 +250,11 @@ def leaves_of(tree: object, sizes: tuple[int, ...]) -> list[Leaf]:
             continue
         if not isinstance(node, list) or len(node) != 4 or whole_numbers(node[:2], 2) is None:
             raise ValueError(f"a tree is None or [choice, place, lower, upper], not {shown(node)}")
-        choice, place = node[:2]
-        if not (0 <= choice < len(sizes) and box.low[choice] <= place < box.high[choice]):
-            raise ValueError(f"the box {_text(box)} cannot be cut behind place {place} of choice {choice}")
-        lower = Leaf(box.low, (*box.high[:choice], place, *box.high[choice + 1 :]))
-        upper = Leaf((*box.low[:choice], place + 1, *box.low[choice + 1 :]), box.high)
+        choice, option = node[:2]
+        if not (0 <= choice < len(sizes) and box.low[choice] <= option < box.high[choice]):
+            raise ValueError(f"the box {_text(box)} cannot be cut behind place {option} of choice {choice}")
+        lower = Leaf(box.low, (*box.high[:choice], option, *box.high[choice + 1 :]))
+        upper = Leaf((*box.low[:choice], option + 1, *box.low[choice + 1 :]), box.high)
         left += [(node[3], upper), (node[2], lower)]
     return found
 
@@ -268,43 +268,43 @@ def judge_branch(handed: object, text: str) -> Verdict:
     """The best chip and its time, a tree that proves it, and a small one; each is priced or verified anew."""
     if not isinstance(handed, dict) or set(handed) != {"point", "value", "tree"}:
         return wrong(f"a dictionary with `point`, `value` and `tree` is meant, not {shown(handed)}")
-    asked = small(text)
-    sizes = asked.space.sizes
+    problem = small(text)
+    sizes = problem.space.sizes
     point = whole_numbers(handed["point"], len(sizes))
-    if point is None or len(point) != len(sizes) or not all(0 <= place < size for place, size in zip(point, sizes, strict=True)):
+    if point is None or len(point) != len(sizes) or not all(0 <= option < size for option, size in zip(point, sizes, strict=True)):
         return wrong(f"the point has a place for each of {len(sizes)} choices, not {shown(handed['point'])}")
-    value, claimed = _value(asked, point), number(handed["value"])
+    value, claimed = _value(problem, point), number(handed["value"])
     if value == inf:
         return wrong(f"no plan on the chip {shown(point)} keeps every limit")
     if claimed is None or not same(claimed, value):
         return wrong(f"the chip takes {value!r} s, where {shown(handed['value'])} is claimed", CLAIMED)
-    return _judge_tree(handed["tree"], value, asked, text)
+    return _judge_tree(handed["tree"], value, problem, text)
 
 
-def _judge_tree(tree: object, value: float, asked: Small, text: str) -> Verdict:
+def _judge_tree(tree: object, value: float, problem: Small, text: str) -> Verdict:
     """Whether a tree proves that no chip is quicker."""
     try:
-        leaves = leaves_of(tree, asked.space.sizes)
+        leaves = leaves_of(tree, problem.space.sizes)
     except ValueError as error:
         return wrong(str(error))
     if value > (best := least_value(text)):
         took, least = apart(value, best)
         return wrong(f"the chip takes {took} s, {least} s can be had")
-    proof, size = _certificate(asked, leaves, value), _size(len(leaves), text)
+    proof, size = _certificate(problem, leaves, value), _size(len(leaves), text)
     return size if proof.share == 1.0 else proof
 
 
-def _value(asked: Small, point: list[int]) -> float:
+def _value(problem: Small, point: list[int]) -> float:
     """The least step time on a chip, its best plan priced on its own; infinite where there is none."""
     places = np.array([point], np.int64)
-    prices = asked.prices(Boxes(places, places))[:, 0]
+    prices = problem.prices(Boxes(places, places))[:, 0]
     plan = int(np.argmin(prices))
-    return asked.judged(plan, int(np.ravel_multi_index(tuple(point), asked.space.sizes))).value if isfinite(prices[plan]) else inf
+    return problem.judged(plan, int(np.ravel_multi_index(tuple(point), problem.space.sizes))).value if isfinite(prices[plan]) else inf
 
 
-def _certificate(asked: Small, leaves: list[Leaf], value: float) -> Verdict:
+def _certificate(problem: Small, leaves: list[Leaf], value: float) -> Verdict:
     """Whether the tree refutes all of the question, by the project's bounds."""
-    bounds = asked.bounds(Boxes(np.array([leaf.low for leaf in leaves]), np.array([leaf.high for leaf in leaves])))
+    bounds = problem.bounds(Boxes(np.array([leaf.low for leaf in leaves]), np.array([leaf.high for leaf in leaves])))
     open_ones = [(leaf, bound) for leaf, bound in zip(leaves, bounds.tolist(), strict=True) if bound < value]
     if not open_ones:
         return FULL
@@ -323,8 +323,8 @@ def _size(leaves: int, text: str) -> Verdict:
 @cache
 def least_value(text: str) -> float:
     """The optimum, all designs priced."""
-    asked = small(text)
-    return float(asked.bounds(asked.chips()).min())
+    problem = small(text)
+    return float(problem.bounds(problem.chips()).min())
 
 
 @cache
@@ -341,20 +341,20 @@ def plain_leaves(text: str) -> int:
 
 def _leaves(text: str, value: float, cut: Callable[[Small, Boxes, float], tuple[Boxes, Boxes]]) -> int:
     """How many boxes are not cut where each is until it is refuted."""
-    asked = small(text)
-    left, count = [full_box(asked.space)], 0
+    problem = small(text)
+    left, count = [full_box(problem.space)], 0
     while left:
         box = left.pop()
-        if asked.bounds(box)[0] >= value:
+        if problem.bounds(box)[0] >= value:
             count += 1
         else:
-            left += cut(asked, box, value)
+            left += cut(problem, box, value)
     return count
 
 
-def _where_both_gain(asked: Small, box: Boxes, value: float) -> tuple[Boxes, Boxes]:
+def _where_both_gain(problem: Small, box: Boxes, value: float) -> tuple[Boxes, Boxes]:
     sides = _sides(box)
-    bounds = asked.bounds(sides).reshape(2, -1)
+    bounds = problem.bounds(sides).reshape(2, -1)
     at = int(np.argmax(cut_scores(np.minimum(bounds, value))))
     return sides.at(at), sides.at(at + bounds.shape[1])
 
@@ -367,17 +367,17 @@ def _widest_in_the_middle(_: Small, box: Boxes, __: float) -> tuple[Boxes, Boxes
 
 def _sides(box: Boxes) -> Boxes:
     """All cuts of a box: the lower parts and then the upper ones."""
-    cuts = [(c, place) for c in range(box.low.shape[1]) for place in range(int(box.low[0, c]), int(box.high[0, c]))]
-    return sides_of(box, np.array([c for c, _ in cuts]), np.array([place for _, place in cuts]))
+    cuts = [(c, option) for c in range(box.low.shape[1]) for option in range(int(box.low[0, c]), int(box.high[0, c]))]
+    return sides_of(box, np.array([c for c, _ in cuts]), np.array([option for _, option in cuts]))
 
 
 @cache
 def bounds_of_all(text: str) -> dict[str, float | None]:
     """The bound of every box, by its places; None where it holds no design."""
-    asked = small(text)
-    ranges = [[(low, high) for low in range(size) for high in range(low, size)] for size in asked.space.sizes]
+    problem = small(text)
+    ranges = [[(low, high) for low in range(size) for high in range(low, size)] for size in problem.space.sizes]
     every = [Leaf(*zip(*ends, strict=True)) for ends in product(*ranges)]
-    bounds = asked.bounds(Boxes(np.array([box.low for box in every]), np.array([box.high for box in every]))).tolist()
+    bounds = problem.bounds(Boxes(np.array([box.low for box in every]), np.array([box.high for box in every]))).tolist()
     return {_text(box): bound if isfinite(bound) else None for box, bound in zip(every, bounds, strict=True)}
 
 
@@ -407,8 +407,8 @@ def _box(random: Random, parts: int, share: float) -> Area:
 
 
 def _count_case(operators: int, kinds: list[int]) -> Case:
-    words = f"{operators} operators, {' + '.join(map(str, kinds))} devices"
-    return Case(words, Call("count", (operators, kinds)), partial(judge_count, operators=operators, kinds=kinds))
+    text = f"{operators} operators, {' + '.join(map(str, kinds))} devices"
+    return Case(text, Call("count", (operators, kinds)), partial(judge_count, operators=operators, kinds=kinds))
 
 
 def _representative_case(places: list[int], kinds: list[int]) -> Case:
