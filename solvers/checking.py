@@ -73,12 +73,12 @@ def _judged(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
 
 def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watch: Watch, cross_check: bool) -> Report:
     """Check the proofs of the parts, then the answer's own, provided that all cheap checks pass."""
-    checked, refused, told = _judged(family, saved), list[str](), False
+    checked, refused, unverified = _judged(family, saved), list[str](), False
     for narrower, part in zip(family.parts(question), saved.parts, strict=False):
         report, name = _proved(family, part, narrower, watch, cross_check), family.part_name(question, narrower)
         checked += [f"{name}: {line}" for line in report.checked]
         refused += [f"{name}: {line}" for line in report.refused]
-        told = told or report.unverified
+        unverified = unverified or report.unverified
     claims = saved.bound is not None or (saved.settled and saved.value is None)
     prove = family.cross_check if cross_check and saved.unverified and family.cross_check else family.prove
     proved = prove(question, saved, watch) if claims and not refused else Proved()
@@ -86,7 +86,7 @@ def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watc
         refused.append(f"proof: it is {proved.by!r}, the result says {short(saved.proved_by)}")
     if proved.unverified and not saved.unverified:
         refused.append("proof: it cannot be carried out anew, and nothing that is only told is called proved")
-    return Report((*checked, *proved.checked), (*refused, *proved.refused), told or proved.unverified)
+    return Report((*checked, *proved.checked), (*refused, *proved.refused), unverified or proved.unverified)
 
 
 def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
@@ -94,8 +94,8 @@ def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question
     refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
-    for place, baseline in enumerate(saved.baselines):
-        refused += _baseline_value_faults(family, question, f"baselines[{place}]", baseline)
+    for number, baseline in enumerate(saved.baselines):
+        refused += _baseline_value_faults(family, question, f"baselines[{number}]", baseline)
     return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.baselines)]
 
 
@@ -123,8 +123,8 @@ def _judging_once(family: ProblemType[Q, A, D]) -> ProblemType[Q, A, D]:
     said: list[tuple[Q, A, Verdict[D]]] = []
 
     def judge(question: Q, answer: A) -> Verdict[D]:
-        for asked, judged, verdict in said:
-            if asked is question and judged == answer:
+        for known, judged, verdict in said:
+            if known is question and judged == answer:
                 return verdict
         verdict = family.judge(question, answer)
         said.append((question, answer, verdict))
@@ -139,7 +139,7 @@ def _part_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q)
     if len(saved.parts) > len(questions):
         return [f"parts: an answer to this question rests on {len(questions)} others at most, and here are {len(saved.parts)}"]
     pairs = enumerate(zip(questions, saved.parts, strict=False))
-    return [f"parts[{place}]: {fault}" for place, (one, part) in pairs for fault in faults_but_proof(family, part, one)]
+    return [f"parts[{number}]: {fault}" for number, (own, part) in pairs for fault in faults_but_proof(family, part, own)]
 
 
 def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
@@ -183,7 +183,7 @@ def _is_proof_label(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
 def _long_text(saved: Result[A, D]) -> list[str]:
     """Free texts in a result that are too long or not single lines."""
     baselines = [word for baseline in saved.baselines for word in (baseline.name, baseline.note)]
-    told = {
+    texts = {
         "notes": saved.notes,
         "reasons": saved.reasons,
         "baselines": baselines,
@@ -191,12 +191,12 @@ def _long_text(saved: Result[A, D]) -> list[str]:
         "versions": (*saved.versions, *saved.versions.values()),
     }
     relaxation = getattr(saved.proof, "relaxation", None)
-    told |= {"relaxation": (relaxation.solver, relaxation.form)} if relaxation is not None else {}
+    texts |= {"relaxation": (relaxation.solver, relaxation.form)} if relaxation is not None else {}
     most = {"versions": _LONGEST_NAME, "relaxation": _LONGEST_NAME}
-    faults = [f"{name}: more than {_MANY:,} of them cannot be" for name, words in told.items() if len(words) > _MANY]
-    for name, words in told.items():
+    faults = [f"{name}: more than {_MANY:,} of them cannot be" for name, several in texts.items() if len(several) > _MANY]
+    for name, several in texts.items():
         longest = most.get(name, _LONGEST)
-        wrong = [word for word in words if not isinstance(word, str) or len(word) > longest or not set(word).isdisjoint("\t\n\r")]
+        wrong = [word for word in several if not isinstance(word, str) or len(word) > longest or not set(word).isdisjoint("\t\n\r")]
         faults += [f"{name}: {short(wrong[0])} is no line of at most {longest:,} characters"] if wrong else []
     return faults
 
@@ -262,7 +262,7 @@ def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
         return differences(path, true, said)
     if isinstance(true, list | tuple) and isinstance(said, list | tuple) and len(true) == len(said):
         pairs = enumerate(zip(true, said, strict=True))
-        return [fault for place, (one, other) in pairs if one != other for fault in _difference(f"{path}[{place}]", one, other)]
+        return [fault for index, (first, second) in pairs if first != second for fault in _difference(f"{path}[{index}]", first, second)]
     return [f"{path}: it is {short(true)}, the result says {short(said)}"]
 
 

@@ -191,31 +191,31 @@ def unit_of(family: ProblemType[Q, A, D], question: Q) -> str:
 
 
 def _run_engine(
-    name: str, ask: Callable[[Watch], SearchOutcome[A]], watch: Watch, simplest: bool, whole: Callable[[SearchOutcome[A]], SearchOutcome[A]]
+    name: str, ask: Callable[[Watch], SearchOutcome[A]], watch: Watch, simplest: bool, final: Callable[[SearchOutcome[A]], SearchOutcome[A]]
 ) -> SearchOutcome[A]:
     """Outcome of an engine, or its best intermediate answer if it was interrupted, failed, or ran out of memory.
 
     An interrupt before it told any goes on, unless the simplest rule is asked then.
     """
-    told: list[Callable[[], A | None]] = []
+    latest: list[Callable[[], A | None]] = []
 
     def see(progress: Progress) -> None:
         if progress.answer is not None and progress.best is not None:
-            told[:] = [progress.answer]
+            latest[:] = [progress.answer]
         watch(progress)
 
     try:
         return ask(see)
     except KeyboardInterrupt:
-        if not told and not simplest:
+        if not latest and not simplest:
             raise
-        return whole(SearchOutcome(told[0]() if told else None, engine=name, stopped="interrupted"))
+        return final(SearchOutcome(latest[0]() if latest else None, engine=name, stopped="interrupted"))
     except (FailedError, MemoryError) as error:
-        answer = told[0]() if told else None
+        answer = latest[0]() if latest else None
         if answer is None:
             raise
-        words = str(error) or "there is not enough memory"
-        return whole(SearchOutcome(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {words}",)))
+        reason = str(error) or "there is not enough memory"
+        return final(SearchOutcome(answer, engine=name, stopped="interrupted", notes=(f"the engine {name} ended early: {reason}",)))
 
 
 def quick_answer(family: ProblemType[Q, A, D], question: Q, seconds: float = _AT_ONCE) -> A | None:
@@ -251,12 +251,12 @@ def solve(
     """
     began, ask = monotonic(), engine_of(family, engine)
 
-    def whole(found: SearchOutcome[A]) -> SearchOutcome[A]:
+    def final(found: SearchOutcome[A]) -> SearchOutcome[A]:
         return family.with_parts(question, found, limits)
 
-    found = _run_engine(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, whole)
+    found = _run_engine(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, final)
     if simplest and found.answer is None and found.stopped != "complete" and found.bound is None:
-        found = whole(replace(found, answer=simplest(found.stopped)))
+        found = final(replace(found, answer=simplest(found.stopped)))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))
     if found.stopped == "interrupted" and monotonic() - began >= limits.seconds:
@@ -290,11 +290,11 @@ def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], 
         bound, found = _priced_by_the_judge(family, found, found.value, value, bound)
     if faults := baseline_faults(bound, baselines):
         raise VerificationError(faults[0])
-    asked = max(limits.gap, found.coarse, family.least_gap)
-    settled = is_proved(value, bound, asked)
+    gap = max(limits.gap, found.coarse, family.least_gap)
+    settled = is_proved(value, bound, gap)
     proved = settled and not is_unverified(found.proof, found.parts)
-    told = None if value is None else bound
-    _validate_engine_claim(family, found, claims=told is not None or settled)
+    reported = None if value is None else bound
+    _validate_engine_claim(family, found, claims=reported is not None or settled)
     return Result(
         kind=family.kind,
         question=described(family, question),
@@ -302,18 +302,18 @@ def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], 
         status=answer_status(value, bound, proved, family.least_gap),
         stopped=found.stopped,
         value=value,
-        bound=told,
-        gap=None if value is None or told is None else gap_between(value, told),
-        gap_asked=asked,
+        bound=reported,
+        gap=None if value is None or reported is None else gap_between(value, reported),
+        gap_asked=gap,
         proved=proved,
-        proof=found.proof if told is not None or settled else None,
+        proof=found.proof if reported is not None or settled else None,
         answer=found.answer,
         details=verdict.details if verdict else None,
         reasons=found.reasons if settled and value is None else (),
         notes=found.notes,
         baselines=baselines,
         parts=found.parts,
-        trace=_within(_closed(found.trace, value, seconds), told),
+        trace=_within(_closed(found.trace, value, seconds), reported),
         seconds=seconds,
         seed=limits.seed,
         versions=versions(found.solver),
@@ -334,9 +334,9 @@ def _priced_by_the_judge(
     by no more than ROUNDING: the bound is lowered by that, and proves no optimum without a gap. Where they differ by more,
     none is left.
     """
-    whole = isinstance(value, int) and isinstance(priced, int)  # of which nothing is rounded
+    integral = isinstance(value, int) and isinstance(priced, int)  # of which nothing is rounded
     said = f"{UNLIKE}{value!r} for the {family.what} and not {priced!r}, as {found.engine} has"
-    if whole or abs(value - priced) > ROUNDING * max(abs(value), abs(priced)):
+    if integral or abs(value - priced) > ROUNDING * max(abs(value), abs(priced)):
         bound, said = None, f"{said}. That is more than rounding, so that the bound of the engine is not told (please report this)"
     elif bound is not None:
         bound = min(less_rounding(value if bound >= value * (1.0 - ROUNDING) else bound), value)
@@ -357,11 +357,11 @@ def _within(trace: Trace, bound: Number | None) -> Trace:
     """The trace with bounds capped by later ones and the final one, since reordered sums may exceed them in the last digit. All
     its bounds are None if `bound` is None.
     """
-    kept, least = [], None if bound is None else float(bound)
+    capped, least = [], None if bound is None else float(bound)
     for at, value, below in reversed(trace):
         least = least if least is None or below is None else min(below, least)
-        kept.append((at, value, None if below is None else least))
-    return tuple(reversed(kept))
+        capped.append((at, value, None if below is None else least))
+    return tuple(reversed(capped))
 
 
 def _validate_engine_claim(family: ProblemType[Q, A, D], found: SearchOutcome[A], claims: bool) -> None:

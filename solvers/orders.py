@@ -9,12 +9,12 @@ def every_ideal(before: Sequence[int], most: int) -> list[int] | None:
     `before` are the members that each needs, as masks; no member needs itself.
     """
     after: list[list[int]] = [[] for _ in before]
-    for place, needed in enumerate(before):
+    for member, needed in enumerate(before):
         left = needed
         while left:
-            after[(left & -left).bit_length() - 1].append(place)
+            after[(left & -left).bit_length() - 1].append(member)
             left &= left - 1
-    layer = {0: sum(1 << place for place, needed in enumerate(before) if not needed)}
+    layer = {0: sum(1 << member for member, needed in enumerate(before) if not needed)}
     found = [0]
     while layer:
         following: dict[int, int] = {}
@@ -34,4 +34,4 @@ def every_ideal(before: Sequence[int], most: int) -> list[int] | None:
 
 def _freed(mask: int, after: Sequence[int], before: Sequence[int]) -> int:
     """Those of some members that need nothing outside."""
-    return sum(1 << place for place in after if not before[place] & ~mask)
+    return sum(1 << member for member in after if not before[member] & ~mask)

@@ -203,9 +203,9 @@ def orders_answers(printed: str | None = None) -> tuple[BinaryIO, BinaryIO]:
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     with suppress(OSError):
-        place = os.open(printed or os.devnull, os.O_CREAT | os.O_WRONLY | os.O_TRUNC if printed else os.O_WRONLY, 0o644)
-        os.dup2(place, 1)
-        os.dup2(place, 2)
+        descriptor = os.open(printed or os.devnull, os.O_CREAT | os.O_WRONLY | os.O_TRUNC if printed else os.O_WRONLY, 0o644)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
     return orders, answers
 
 

@@ -92,10 +92,10 @@ def price(problem: Json, answer: Json) -> tuple[int, int]:
     return sum(parts), peak
 
 
-def in_use(times: list[int], held: list[Any]) -> list[int]:
+def in_use(times: list[int], usages: list[Any]) -> list[int]:
     """The bytes in use at each of these rising times, of all that is held as (start, end, bytes), from its start to before its end."""
     change = [0] * (len(times) + 1)
-    for start, end, taken in held:
+    for start, end, taken in usages:
         change[bisect_left(times, start)] += taken
         change[bisect_left(times, end)] -= taken
     return list(accumulate(change))[:-1]
@@ -110,7 +110,7 @@ class Core:
 
     def __init__(self, problem: Json, bound: int | None) -> None:
         nodes, edges = problem["nodes"], problem["edges"]
-        costs, pairs = ([[NEVER if one >= FORBIDDEN_FROM else one for one in row] for row in part["costs"]] for part in (nodes, edges))
+        costs, pairs = ([[NEVER if cost >= FORBIDDEN_FROM else cost for cost in row] for row in part["costs"]] for part in (nodes, edges))
         self.none, self.constant, self.limit = bound is None, 0, problem.get("usage_limit")
         self.live = {v: list(range(len(row))) for v, row in enumerate(costs)}
         self.cost: dict[int, list[Any]] = dict(enumerate(costs))
@@ -132,7 +132,7 @@ class Core:
     def add(self, u: int, v: int, rows: Json) -> None:
         """Adds costs to the pairs of two nodes."""
         if v in self.near[u]:
-            rows = [[one + other for one, other in zip(*both, strict=True)] for both in zip(self.near[u][v], rows, strict=True)]
+            rows = [[first + second for first, second in zip(*both, strict=True)] for both in zip(self.near[u][v], rows, strict=True)]
         self.near[u][v], self.near[v][u] = rows, [list(column) for column in zip(*rows, strict=True)]
 
     def remove(self, v: int) -> None:
@@ -213,14 +213,14 @@ class Core:
     def moments(self) -> None:
         """Only those times count at which what may be in use is above the limit: it holds at all others. Members of a node that are alive
         at the same of these are one, and those that take the same whatever is chosen are fixed."""
-        held = [(start, end, max(usages[s] for s in self.live[v])) for v in self.live for start, end, usages in self.members[v]]
-        self.times = [time for time, taken in zip(self.times, in_use(self.times, held + self.fixed), strict=True) if taken > self.limit]
+        members = [(start, end, max(usages[s] for s in self.live[v])) for v in self.live for start, end, usages in self.members[v]]
+        self.times = [time for time, taken in zip(self.times, in_use(self.times, members + self.fixed), strict=True) if taken > self.limit]
         for v, own in self.members.items():
             found: dict[tuple[int, int], Json] = {}
             for start, end, usages in own:
                 span = bisect_left(self.times, start), bisect_left(self.times, end)
                 _, _, before = found.get(span, (0, 0, [0] * len(usages)))
-                found[span] = start, end, [one + other for one, other in zip(before, usages, strict=True)]
+                found[span] = start, end, [first + second for first, second in zip(before, usages, strict=True)]
             merged = [member for (first, last), member in found.items() if first < last]
             fixed = [member for member in merged if len({member[2][s] for s in self.live[v]}) == 1]
             self.members[v] = [member for member in merged if member not in fixed]
@@ -237,7 +237,7 @@ class Core:
         """For any prices of memory from 0 on, and any messages that strategies pay and their edges get, no choice costs less than the least
         of each node, with messages and paid memory, and of each edge, without messages, less what the limit is worth: messages cancel, and
         memory in use is at most the limit. A choice pays besides what its strategies and pairs are above these leasts."""
-        order, each = integers([time for time, _ in prices]), integers([one for _, one in prices])
+        order, each = integers([time for time, _ in prices]), integers([price for _, price in prices])
         need(type(scale) is int and scale >= 1 and min(each, default=0) >= 0, "a scale is below 1, or a price below 0")
         need(order == sorted(set(order)) and set(order) <= set(self.times), "a price is at a time that does not count")
         paid = [0, *accumulate(each)]  # for a byte up to each of these times
@@ -256,7 +256,7 @@ class Core:
             if (u, v) in gaps or (v, u) in gaps:  # the first messages of an edge count
                 continue
             rows, twos = self.near[u][v], list(zip(self.live[v], to_v, strict=True))
-            gaps[u, v] = [[scale * rows[s][t] - one - two for t, two in twos] for s, one in zip(self.live[u], to_u, strict=True)]
+            gaps[u, v] = [[scale * rows[s][t] - message - two for t, two in twos] for s, message in zip(self.live[u], to_u, strict=True)]
             for node, own in ((u, integers(to_u)), (v, integers(to_v))):
                 for s, message in zip(self.live[node], own, strict=True):
                     nodes[node][s] += message
@@ -280,9 +280,9 @@ class Core:
         for (u, v), table in gaps.items():
             pairs = (zip(self.live[w], own, strict=True) for w, own in zip((u, v), sides[u, v], strict=True))
             ones, twos = ([above[w][s] - own if own < NEVER else NEVER for s, own in pair] for w, pair in zip((u, v), pairs, strict=True))
-            for s, one, row in zip(self.live[u], ones, table, strict=True):
-                for t, two, cost in zip(self.live[v], twos, row, strict=True):
-                    if one + two + cost >= slack:
+            for s, first, row in zip(self.live[u], ones, table, strict=True):
+                for t, second, cost in zip(self.live[v], twos, row, strict=True):
+                    if first + second + cost >= slack:
                         self.near[u][v][s][t] = self.near[v][u][t][s] = NEVER
         for v, total in above.items():
             for s, more in total.items():
@@ -350,8 +350,8 @@ def boxes(tree: Json, box: list[Any], bound: Fraction) -> list[tuple[list[Any], 
 
 def evaluated(certificate: Json, places: list[int], command: list[str]) -> Json:
     """What the command says that a design is worth; None where it is no plan, cannot be built, or breaks a limit."""
-    named = "; ".join(f"{name}={options[place]}" for (name, options), place in zip(certificate["choices"], places, strict=True))
-    settings = [f"--set={one}" for one in [*certificate["settings"], *named.split("; ")]]
+    named = "; ".join(f"{name}={options[index]}" for (name, options), index in zip(certificate["choices"], places, strict=True))
+    settings = [f"--set={setting}" for setting in [*certificate["settings"], *named.split("; ")]]
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder) / "question.yaml").write_text(certificate["question"], encoding="utf-8")
         done = subprocess.run([*command, "evaluate", str(file), "--json", *settings], capture_output=True, text=True, check=False)
@@ -364,29 +364,29 @@ def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
     """What is known of joint designs without a price of one's own."""
     choices, bound, answer, priced = certificate["choices"], certificate["bound"], integers(certificate["answer"]), 0
     every = boxes(certificate["tree"], [(0, len(options) - 1) for _, options in choices], bound)
-    drawn = [[random.randrange(len(options)) for _, options in choices] for _ in range(sum(draws))]
-    for places in [answer, *drawn]:
-        inside = ((box, least) for box, least in every if all(a <= place <= b for place, (a, b) in zip(places, box, strict=True)))
+    points = [[random.randrange(len(options)) for _, options in choices] for _ in range(sum(draws))]
+    for places in [answer, *points]:
+        inside = ((box, least) for box, least in every if all(a <= index <= b for index, (a, b) in zip(places, box, strict=True)))
         (box, least), value = next(inside), evaluated(certificate, places, command) if draws else NEVER
         need(value is None or (least is not None and value >= least), f"design {places} is below what its box may hold")
         said = (value is not None or places != answer) and (value in (least, NEVER) or any(first < last for first, last in box))
         need(said, f"design {places} is not worth what is said")
         priced += value is not None
-    prices = f"of the answer and {len(drawn)} drawn {priced} have a price, as is said" if draws else "prices were not checked"
+    prices = f"of the answer and {len(points)} drawn {priced} have a price, as is said" if draws else "prices were not checked"
     parts = f"{prod(len(some) for _, some in choices)} designs of its own lists lie in {len(every)} boxes"
     return f"{parts}, none said to be below {float(bound)}; that these are all of the question's is not seen; {prices}"
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     try:
-        at = [*words, "--price"].index("--price")
+        at = [*arguments, "--price"].index("--price")
         need(at > 0, "no file is named (python standalone.py CERTIFICATE.json[.gz] [PROBLEM.json[.gz]] [--price N COMMAND])")
-        certificate, *problems = map(read, words[:at])
+        certificate, *problems = map(read, arguments[:at])
         joint = certificate["kind"] == "codesign"
         known = certificate["format"] == 1 and (joint or certificate["kind"] == "sharding") and len(problems) <= (not joint)
         need(known, "its kind or its format is not known here, or there are too many files")
         if joint:
-            said = f"covered: {cover(certificate, [int(word) for word in words[at + 1 : at + 2]], words[at + 2 :])}"
+            said = f"covered: {cover(certificate, [int(word) for word in arguments[at + 1 : at + 2]], arguments[at + 2 :])}"
         else:
             said = f"proved: {check(certificate, *problems)}"
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, nothing is proved

@@ -115,9 +115,9 @@ class _Reader:
         self._at = found.start()
         return found[0]
 
-    def expect(self, *words: str) -> str:
-        named = " or ".join(words)
-        if (found := self.word(named)) not in words:
+    def expect(self, *expected: str) -> str:
+        named = " or ".join(expected)
+        if (found := self.word(named)) not in expected:
             raise self.refuse(f"{_short(found)} stands where {named} is expected")
         return found
 
@@ -402,9 +402,9 @@ class _Check:
         """That a solution is better than the best one known."""
         if self.best is None:
             raise RefutedError(f"constraint {index} names the best solution, and none is given")
-        whole = all(factor.denominator == 1 and variable in self.integers for variable, factor in self.costs.items())
+        integral = all(factor.denominator == 1 and variable in self.integers for variable, factor in self.costs.items())
         step = -1 if self.minimise else 1
-        cutoff = _Row(step, self.best + (step if whole else 0), self.costs)
+        cutoff = _Row(step, self.best + (step if integral else 0), self.costs)
         if not cutoff.dominates(row):
             raise RefutedError(f"constraint {index} says more than that no solution is better than {_shown(self.best)}")
         return frozenset({_CUTOFF})

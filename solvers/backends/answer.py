@@ -191,24 +191,24 @@ def attended(solver: str, name: str, work: Callable[..., RawReply], course: Cour
     def stop() -> bool:
         return spend.watch(course.now())
 
-    place, model = SolverProcess(solver, name), course.model
+    process, model = SolverProcess(solver, name), course.model
     seconds = allowed(spend.seconds, model)
     deadline = course.start + seconds
     hint = tuple((at, spend.hint[variable]) for at, variable in enumerate(model.variables) if variable in spend.hint) if spend.hint else ()
     may = Allowed(deadline, spend.gap, spend.workers, spend.seed, hint)
     try:
-        told = place.ask(work, model, may, until=deadline, hear=hear, stop=stop)
+        reply = process.ask(work, model, may, until=deadline, hear=hear, stop=stop)
     except LateError:
         ended: Stopped = "time limit" if monotonic() >= deadline else "interrupted"
-        told = (False, figures[0] if figures else None, None, None, ended)
+        reply = (False, figures[0] if figures else None, None, None, ended)
     finally:
-        place.close()
-    late = told[-1] == "time limit" and isinf(spend.seconds)
-    return _reply(model, told, name, late_text(name, seconds) if late else "")
+        process.close()
+    late = reply[-1] == "time limit" and isinf(spend.seconds)
+    return _reply(model, reply, name, late_text(name, seconds) if late else "")
 
 
-def _reply(model: Model, told: RawReply, solver: str, note: str) -> Reply:
-    infeasible, figures, value, bound, stopped = told
+def _reply(model: Model, reply: RawReply, solver: str, note: str) -> Reply:
+    infeasible, figures, value, bound, stopped = reply
     if figures is not None and len(figures) != len(model.variables):
         raise SolverError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
     values = None if figures is None else dict(zip(model.variables, figures, strict=True))
@@ -260,15 +260,15 @@ def hinted(model: Model, spend: Spend) -> Values:
     return spend.hint or {}
 
 
-def _better(model: Model, one: int | None, other: int | None) -> int | None:
-    known = [value for value in (one, other) if value is not None]
+def _better(model: Model, first: int | None, second: int | None) -> int | None:
+    known = [value for value in (first, second) if value is not None]
     return min(known, key=lambda value: model.sign * value, default=None)
 
 
-def _tighter(model: Model, one: int | None, other: int | None) -> int:
-    known = [bound for bound in (one, other, model.domain_bound()) if bound is not None]
+def _tighter(model: Model, first: int | None, second: int | None) -> int:
+    known = [bound for bound in (first, second, model.domain_bound()) if bound is not None]
     return max(known, key=lambda bound: model.sign * bound)
 
 
-def _is_better(model: Model, one: Values, other: Values) -> bool:
-    return model.sign * (model.objective_value(one) - model.objective_value(other)) < 0
+def _is_better(model: Model, candidate: Values, known: Values) -> bool:
+    return model.sign * (model.objective_value(candidate) - model.objective_value(known)) < 0

@@ -34,8 +34,8 @@ def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
     from ortools.sat.python import cp_model
 
     posted, columns = post_model(model)
-    for place, value in allowed.hint:
-        posted.add_hint(columns[model.variables[place]], value)
+    for index, value in allowed.hint:
+        posted.add_hint(columns[model.variables[index]], value)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = allowed.workers
     solver.parameters.random_seed = allowed.seed
@@ -58,7 +58,7 @@ def post_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
     from ortools.sat.python import cp_model
 
     posted = cp_model.CpModel()
-    columns = {variable: posted.new_int_var(variable.low, variable.high, f"x{place}") for place, variable in enumerate(model.variables)}
+    columns = {variable: posted.new_int_var(variable.low, variable.high, f"x{index}") for index, variable in enumerate(model.variables)}
     for constraint in model.constraints:
         post(constraint, posted, columns)
     if model.objective:
@@ -131,13 +131,13 @@ def _integer(figure: float) -> int | None:
 
 def scheduled(shop: Shop, seconds: float, workers: int, seed: int) -> Scheduled:
     """The best schedule of a shop that CP-SAT finds below the one that is known, and its bound; nothing new where it is late."""
-    place, deadline = SolverProcess("cpsat", f"cpsat {version('ortools')}"), monotonic() + seconds
+    process, deadline = SolverProcess("cpsat", f"cpsat {version('ortools')}"), monotonic() + seconds
     try:
-        found: Scheduled = place.ask(run_shop, shop, deadline, workers, seed, until=deadline + 1.0)
+        found: Scheduled = process.ask(run_shop, shop, deadline, workers, seed, until=deadline + 1.0)
     except LateError:
         return Scheduled(shop.least)
     finally:
-        place.close()
+        process.close()
     return found
 
 
@@ -156,8 +156,8 @@ def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -
     for intervals in machines.values():
         posted.add_no_overlap(intervals)
     places = [cp_model.LinearExpr.weighted_sum(ways, list(range(len(ways)))) for ways in chosen]
-    for one, other in pairwise(places):  # jobs are alike, so that they may stand by their ways
-        posted.add(one <= other)
+    for first, second in pairwise(places):  # jobs are alike, so that they may stand by their ways
+        posted.add(first <= second)
     posted.minimize(end)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers
@@ -169,7 +169,7 @@ def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -
         status = solver.status_name(solver.solve(posted))
     if status not in {"OPTIMAL", "FEASIBLE"}:
         return Scheduled(shop.most if status == "INFEASIBLE" else shop.least)
-    taken = [next(place for place, one in enumerate(ways) if solver.value(one)) for ways in chosen]
+    taken = [next(index for index, literal in enumerate(ways) if solver.value(literal)) for ways in chosen]
     began = tuple(tuple(solver.value(own[visit]) for visit in visits_of(shop.ways[way])) for way, own in zip(taken, starts, strict=True))
     return Scheduled(max(solver.response_proto.inner_objective_lower_bound, shop.least), tuple(taken), began)
 
@@ -177,7 +177,7 @@ def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -
 def visits_of(way: Way) -> list[tuple[int, int]]:
     """The machines of a way, each with how often it was visited before."""
     machines = [machine for machine, _ in way]
-    return [(machine, machines[:place].count(machine)) for place, machine in enumerate(machines)]
+    return [(machine, machines[:index].count(machine)) for index, machine in enumerate(machines)]
 
 
 def post_job(
@@ -186,7 +186,7 @@ def post_job(
     """A job: one of its ways, an interval for each visit, which ends before the next one of that way begins."""
     from ortools.sat.python import cp_model
 
-    ways = [posted.new_bool_var(f"w{job}_{place}") for place in range(len(shop.ways))]
+    ways = [posted.new_bool_var(f"w{job}_{index}") for index in range(len(shop.ways))]
     posted.add_exactly_one(ways)
     starts, ends = dict[tuple[int, int], cp_model.IntVar](), dict[tuple[int, int], cp_model.IntVar]()
     times = [dict(zip(visits_of(way), (time for _, time in way), strict=True)) for way in shop.ways]
@@ -198,7 +198,7 @@ def post_job(
         starts[visit], ends[visit] = (posted.new_int_var(0, shop.most, f"{mark}{name}") for mark in "se")
         machines.setdefault(visit[0], []).append(posted.new_interval_var(starts[visit], length, ends[visit], f"i{name}"))
         posted.add(ends[visit] <= end)
-    for place, way in enumerate(shop.ways):
+    for index, way in enumerate(shop.ways):
         for before, after in pairwise(visits_of(way)):
-            posted.add(ends[before] <= starts[after]).only_enforce_if(ways[place])
+            posted.add(ends[before] <= starts[after]).only_enforce_if(ways[index])
     return ways, starts

@@ -38,8 +38,8 @@ Row = tuple[str, Terms, int, int]
 
 def rows_of(linear: Model) -> Iterator[Row]:
     """One-sided and equal rows, with short names: `r7` for the eighth row of the model, `r7_low` and `r7_high` where it has two sides."""
-    for place, row in enumerate(linear.constraints):
-        name = f"r{place}"
+    for index, row in enumerate(linear.constraints):
+        name = f"r{index}"
         if isinstance(row, ExactlyOne):
             yield name, tuple((1, variable) for variable in row.variables), 0, 1
             continue
@@ -136,7 +136,7 @@ def problem_of(linear: Model) -> tuple[Foreign, Columns]:
     import pulp
 
     problem = pulp.LpProblem("crossopt", pulp.LpMinimize if linear.minimise else pulp.LpMaximize)
-    columns = {v: problem.add_variable(f"x{place}", v.low, v.high, pulp.LpInteger) for place, v in enumerate(linear.variables)}
+    columns = {v: problem.add_variable(f"x{index}", v.low, v.high, pulp.LpInteger) for index, v in enumerate(linear.variables)}
     cost = [(columns[variable], coefficient) for coefficient, variable in linear.objective]
     if linear.constant or not cost:
         cost.append((problem.add_variable("one", 1, 1, pulp.LpInteger), linear.constant))
@@ -158,21 +158,21 @@ def relaxed(model: Model, seconds: float) -> float | None:
 
 def relaxation(model: Model) -> Relaxation:
     """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
-    place, key = SolverProcess("highs", _highs_name()), next(KEYS)
+    process, key = SolverProcess("highs", _highs_name()), next(KEYS)
     places = {variable: at for at, variable in enumerate(model.variables)}
-    place.ask(_hold_relaxation, key, model, until=monotonic() + MOST)
+    process.ask(_hold_relaxation, key, model, until=monotonic() + MOST)
 
     def solved(fixed: Mapping[Variable, int], seconds: float) -> Fractional:
         at_values, deadline = {places[variable]: value for variable, value in fixed.items()}, monotonic() + allowed_for(seconds, model)
         try:
-            value, figures = place.ask(_relax, key, at_values, deadline, until=deadline)
+            value, figures = process.ask(_relax, key, at_values, deadline, until=deadline)
         except LateError as error:
             raise TimeoutError from error
         if value is not None and len(figures) != len(places):
-            raise SolverError(f"{place.name} broke its word: {len(figures)} figures for {len(places)} variables")
+            raise SolverError(f"{process.name} broke its word: {len(figures)} figures for {len(places)} variables")
         return Fractional(value, dict(zip(model.variables, figures, strict=False)))
 
-    finalize(solved, place.forget, key)
+    finalize(solved, process.forget, key)
     return solved
 
 
@@ -192,7 +192,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
     from highspy import HighsModelStatus as Ended
 
     model, problem, columns = line.cache[key]
-    values = {model.variables[place]: value for place, value in fixed.items()}
+    values = {model.variables[index]: value for index, value in fixed.items()}
     for variable, column in columns.items():
         column.lowBound, column.upBound = (values[variable],) * 2 if variable in values else (variable.low, variable.high)
     with named(_highs_name()):
@@ -212,7 +212,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
 def run_highs(line: Line, model: Model, allowed: Allowed) -> RawReply:
     """One solve, behind the wall."""
     problem, columns = problem_of(linearize(model))
-    hint = {model.variables[place]: value for place, value in allowed.hint}
+    hint = {model.variables[index]: value for index, value in allowed.hint}
     start = lifted(model, hint) if len(hint) == len(model.variables) else hint
     with named(_highs_name()):
         return _run_highs(line, model, problem, columns, start, allowed)
@@ -223,7 +223,7 @@ def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, sta
     import pulp
     from highspy import cb
 
-    places = {column.name: place for place, column in enumerate(problem.variables())}
+    places = {column.name: index for index, column in enumerate(problem.variables())}
     known = [(places[columns[variable].name], value) for variable, value in start.items() if columns[variable].name in places]
     figures = [places.get(columns[variable].name) for variable in model.variables]
     engine = pulp.HiGHS(
@@ -238,7 +238,7 @@ def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, sta
     engine.createAndConfigureSolver(problem)
     engine.buildSolverModel(problem)
     if known:
-        problem.solverModel.setSolution(len(known), [place for place, _ in known], [float(value) for _, value in known])
+        problem.solverModel.setSolution(len(known), [index for index, _ in known], [float(value) for _, value in known])
     engine.callSolver(problem)
     return _reply_of_highs(problem.solverModel, figures, model, allowed.gap)
 
@@ -268,7 +268,7 @@ def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap
 
 def _in_order(model: Model, places: list[int | None], figures: Sequence[float]) -> list[float]:
     """The figures of the model's variables; a variable in no row and no cost stays where its range begins."""
-    return [float(variable.low if place is None else figures[place]) for variable, place in zip(model.variables, places, strict=True)]
+    return [float(variable.low if index is None else figures[index]) for variable, index in zip(model.variables, places, strict=True)]
 
 
 def _listen(

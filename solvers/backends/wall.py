@@ -96,9 +96,9 @@ def named(solver: str) -> Iterator[None]:
         raise FailedError(failure(solver, type(error).__name__, str(error))) from error
 
 
-def failure(solver: str, kind: str, words: str) -> str:
+def failure(solver: str, kind: str, message: str) -> str:
     """What is said of a solver that failed."""
-    return f"{solver} failed: {'there is not enough memory' if kind == 'MemoryError' else f'{kind}: {words}'}"
+    return f"{solver} failed: {'there is not enough memory' if kind == 'MemoryError' else f'{kind}: {message}'}"
 
 
 def left_until(deadline: float) -> float:
@@ -133,16 +133,16 @@ def _outcome(line: Line, work: Callable[..., object], arguments: tuple[Any, ...]
 
 def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> None:
     """Takes orders while work is going on, the one to stop it among them; ends the process where nobody is left to order."""
-    kept: dict[int, Any] = {}
+    cache: dict[int, Any] = {}
     line = Line(lambda news: None)
     try:
         while (message := read_message(orders)) is not None:
             if message == ("stop",):
                 line.stopping = True
             elif message[0] == "forget":
-                kept.pop(message[1], None)
+                cache.pop(message[1], None)
             else:
-                line = Line(lambda news: write_message(answers, ("news", news)), cache=kept)
+                line = Line(lambda news: write_message(answers, ("news", news)), cache=cache)
                 write_message(answers, ("begun",))
                 queue.put((line, *message))
     finally:
@@ -266,16 +266,16 @@ class Child:
         match said:
             case ("done", result):
                 return result
-            case ("failed", str(kind), str(words), name):
-                if kind == "MemoryError" or _NO_THREAD in words:  # what it holds is in doubt
+            case ("failed", str(kind), str(message), name):
+                if kind == "MemoryError" or _NO_THREAD in message:  # what it holds is in doubt
                     self.end()
                     raise FailedError(failure(self.name, "MemoryError", ""))
                 for failing in _SEEN:
                     if failing.__name__ == kind:
-                        raise failing(words)
+                        raise failing(message)
                 if kind in {"ImportError", "ModuleNotFoundError"}:
-                    raise ImportError(words, name=name)
-                raise FailedError(failure(self.name, kind, words))
+                    raise ImportError(message, name=name)
+                raise FailedError(failure(self.name, kind, message))
         self.end()
         ending = _ending(self._process.code) if said == GONE else "speaks no sense"
         raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")

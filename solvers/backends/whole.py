@@ -63,29 +63,29 @@ class Relaxation:
 
     __slots__ = ("_solver", "_unit", "_units")
 
-    def __init__(self, asked: Whole) -> None:
+    def __init__(self, form: Whole) -> None:
         import highspy
 
         self._solver: Foreign = highspy.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "simplex")):
             self._solver.setOptionValue(option, value)
-        self._unit, self._units = _unit_of(asked.costs), np.zeros(0)
+        self._unit, self._units = _unit_of(form.costs), np.zeros(0)
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(asked.costs), 0
-        lp.col_cost_ = np.array(asked.costs, float) / self._unit
-        lp.col_lower_, lp.col_upper_ = (np.array(ends, float) for ends in (asked.lows, asked.highs))
+        lp.num_col_, lp.num_row_ = len(form.costs), 0
+        lp.col_cost_ = np.array(form.costs, float) / self._unit
+        lp.col_lower_, lp.col_upper_ = (np.array(ends, float) for ends in (form.lows, form.highs))
         self._solver.passModel(lp)
-        self.add(asked, 0)
+        self.add(form, 0)
 
-    def add(self, asked: Whole, first: int) -> None:
+    def add(self, form: Whole, first: int) -> None:
         """The rows of a model from one on."""
-        rows = asked.rows[first:]
+        rows = form.rows[first:]
         units = np.array([_unit_of(factor for _, factor in row) for row in rows], float)
-        lows = np.array([-np.inf if one is None else one for one in asked.least[first:]], float) / units
-        highs = np.array([np.inf if one is None else one for one in asked.most[first:]], float) / units
+        lows = np.array([-np.inf if side is None else side for side in form.least[first:]], float) / units
+        highs = np.array([np.inf if side is None else side for side in form.most[first:]], float) / units
         entries = [entry for row in rows for entry in row]
         starts = np.cumsum([0, *map(len, rows)])[:-1].astype(np.int32)
-        places = np.array([place for place, _ in entries], np.int32)
+        places = np.array([column for column, _ in entries], np.int32)
         factors = np.array([factor for _, factor in entries], float) / np.repeat(units, [len(row) for row in rows])
         self._solver.addRows(len(rows), lows, highs, len(entries), starts, places, factors)
         self._units = np.concatenate([self._units, self._unit / units])
@@ -100,7 +100,7 @@ class Relaxation:
         count = len(lows)
         if not count:
             return Solved()
-        ends = [np.array(one, float) for one in (lows, highs)]
+        ends = [np.array(side, float) for side in (lows, highs)]
         self._solver.changeColsBounds(count, np.arange(count, dtype=np.int32), *ends)
         if isfinite(left):
             self._solver.setOptionValue("time_limit", self._solver.getRunTime() + left)
@@ -205,10 +205,10 @@ class _Search:
 
 def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float, most: int) -> Traced:
     """Looks for a tree, and keeps the search under a key: where a solution refutes the claim it may go on with more rows."""
-    asked = integer_form(model)
+    form = integer_form(model)
     goal = None if claim is None else model.sign * claim
-    choosing = tuple(row for row in range(len(asked.rows)) if asks_for_one(asked, row))
-    walk = _Search(asked, Relaxation(asked), _scale_for(asked), goal, goal is not None, deadline, choosing, model, most)
+    choosing = tuple(row for row in range(len(form.rows)) if asks_for_one(form, row))
+    walk = _Search(form, Relaxation(form), _scale_for(form), goal, goal is not None, deadline, choosing, model, most)
     line.cache[key] = walk
     return _outcome(walk, _walked(walk, line))
 
@@ -216,20 +216,18 @@ def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float
 def go_on(line: Line, key: int, model: Model) -> Traced:
     """The search with more rows, which the solution breaks that refuted the claim."""
     walk: _Search = line.cache[key]
-    asked = integer_form(model)
-    if asked.rows[: len(walk.form.rows)] != walk.form.rows or asked.lows != walk.form.lows or asked.highs != walk.form.highs:
+    form = integer_form(model)
+    if form.rows[: len(walk.form.rows)] != walk.form.rows or form.lows != walk.form.lows or form.highs != walk.form.highs:
         raise ValueError("a model is tightened by more rows after those that it has")
-    walk.linear.add(asked, len(walk.form.rows))
-    walk.form, walk.best, walk.value = asked, None, None
+    walk.linear.add(form, len(walk.form.rows))
+    walk.form, walk.best, walk.value = form, None, None
     return _outcome(walk, _walked(walk, line))
 
 
 def unproved(model: Model) -> Traced:
     """A tree of one leaf, for a search that came to nothing: what is known of the model without any row."""
-    asked = integer_form(model)
-    return Traced(
-        Certificate(1, (Leaf(),)), model.sign * leaf_bound(asked, asked.lows, asked.highs, 1, Leaf()), None, None, 0, "time limit"
-    )
+    form = integer_form(model)
+    return Traced(Certificate(1, (Leaf(),)), model.sign * leaf_bound(form, form.lows, form.highs, 1, Leaf()), None, None, 0, "time limit")
 
 
 def _outcome(walk: _Search, stopped: Ended) -> Traced:
@@ -317,13 +315,13 @@ def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solv
     """Leaves that may show that no solution is in a box: a row that it cannot keep, and what HiGHS proposes, either way round."""
     found = list[Leaf]()
     if lows == highs:
-        for place, row in enumerate(walk.form.rows):
+        for index, row in enumerate(walk.form.rows):
             total = sum(factor * lows[column] for column, factor in row)
-            least, most = walk.form.least[place], walk.form.most[place]
+            least, most = walk.form.least[index], walk.form.most[index]
             if least is not None and total < least:
-                return [Leaf((place,), (1,), empty=True)]
+                return [Leaf((index,), (1,), empty=True)]
             if most is not None and total > most:
-                return [Leaf((place,), (-1,), empty=True)]
+                return [Leaf((index,), (-1,), empty=True)]
     if solved.ray is not None:
         largest = float(np.abs(solved.ray).max(initial=0.0))
         for digits, sign in product(_DIGITS, (1.0, -1.0) if largest > 0.0 else ()):
@@ -332,12 +330,12 @@ def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solv
     return found
 
 
-def rounded(asked: Whole, times: Array) -> Leaf:
+def rounded(form: Whole, times: Array) -> Leaf:
     """The nearest whole multipliers, without those that ask a row for a side that is open."""
     rows, whole_times = list[int](), list[int]()
     for row in np.flatnonzero(np.isfinite(times) & (np.abs(times) >= 0.5)).tolist():
         factor = round(float(times[row]))
-        if factor and (asked.least[row] if factor > 0 else asked.most[row]) is not None:
+        if factor and (form.least[row] if factor > 0 else form.most[row]) is not None:
             rows.append(row)
             whole_times.append(factor)
     return Leaf(tuple(rows), tuple(whole_times))
@@ -345,14 +343,14 @@ def rounded(asked: Whole, times: Array) -> Leaf:
 
 def _take(walk: _Search, values: tuple[int, ...], lows: tuple[int, ...], highs: tuple[int, ...]) -> None:
     """Keep values that are a solution, and better than the best one known."""
-    asked = walk.form
+    form = walk.form
     if not all(low <= value <= high for low, value, high in zip(lows, values, highs, strict=True)):
         return
-    for row, least, most in zip(asked.rows, asked.least, asked.most, strict=True):
+    for row, least, most in zip(form.rows, form.least, form.most, strict=True):
         total = sum(factor * values[column] for column, factor in row)
         if (least is not None and total < least) or (most is not None and total > most):
             return
-    value = asked.constant + sum(cost * chosen for cost, chosen in zip(asked.costs, values, strict=True))
+    value = form.constant + sum(cost * chosen for cost, chosen in zip(form.costs, values, strict=True))
     if walk.value is None or value < walk.value:
         walk.best, walk.value = values, value
         if not walk.claimed:
@@ -370,7 +368,7 @@ def _cut(walk: _Search, number: int) -> None:
             walk.gains.setdefault(cut.row, []).append(gain[0] - box.bound)
     if not tried:
         return
-    _, box.cut, parts = max(tried, key=lambda one: one[0])
+    _, box.cut, parts = max(tried, key=lambda score_and_cut: score_and_cut[0])
     box.parts = len(walk.boxes), len(walk.boxes) + 1
     for part in parts:
         _keep(walk, part)
@@ -397,13 +395,13 @@ def _cuts(walk: _Search, box: _Box) -> list[Cut]:
         away = np.where(np.array(widths, dtype=object) > 0, np.abs(box.figures - np.round(box.figures)), 0.0).astype(float)
         splits = [split for row in walk.choosing if (split := _split_of(walk.form, box, away, row))]
         cuts += sorted(splits, key=partial(_promise, walk))[:_TRIED]
-        place = int(np.argmax(away))
-        if away[place] > _NEAR:
-            value = min(max(floor(float(box.figures[place])), box.lows[place]), box.highs[place] - 1)
-            cuts.append(Branch(place, value))
+        variable = int(np.argmax(away))
+        if away[variable] > _NEAR:
+            value = min(max(floor(float(box.figures[variable])), box.lows[variable]), box.highs[variable] - 1)
+            cuts.append(Branch(variable, value))
     if not cuts:
-        place = max(range(len(widths)), key=lambda one: widths[one])
-        cuts.append(Branch(place, box.lows[place] + (widths[place] - 1) // 2))
+        variable = max(range(len(widths)), key=lambda column: widths[column])
+        cuts.append(Branch(variable, box.lows[variable] + (widths[variable] - 1) // 2))
     return cuts
 
 
@@ -413,10 +411,10 @@ def _promise(walk: _Search, split: Split) -> float:
     return -inf if len(gains) < _SELDOM else -sum(gains) / len(gains)
 
 
-def _split_of(asked: Whole, box: _Box, away: Array, row: int) -> Split | None:
+def _split_of(form: Whole, box: _Box, away: Array, row: int) -> Split | None:
     """Where half of the shares of a row are on each side, or nearly; none where they are no fractions."""
-    places = [place for place, _ in asked.rows[row]]
-    if box.figures is None or len(places) < 3 or not (away[places] > _NEAR).any() or any(box.lows[place] for place in places):
+    places = [variable for variable, _ in form.rows[row]]
+    if box.figures is None or len(places) < 3 or not (away[places] > _NEAR).any() or any(box.lows[variable] for variable in places):
         return None
     before = np.cumsum(box.figures[places])[:-1]
     return Split(row, int(np.argmin(np.abs(before - 0.5))) + 1)
@@ -435,10 +433,10 @@ def _steps(boxes: Sequence[_Box]) -> list[Step]:
     return steps or [Leaf()]
 
 
-def _scale_for(asked: Whole) -> int:
+def _scale_for(form: Whole) -> int:
     """A power of two at which rounding each multiplier by a half moves a bound by little."""
-    widths = [max(abs(low), abs(high)) for low, high in zip(asked.lows, asked.highs, strict=True)]
-    moved = sum(abs(factor) * widths[place] for row in asked.rows for place, factor in row)
+    widths = [max(abs(low), abs(high)) for low, high in zip(form.lows, form.highs, strict=True)]
+    moved = sum(abs(factor) * widths[variable] for row in form.rows for variable, factor in row)
     return 1 << min((_FINE * max(moved, 1)).bit_length(), _LARGEST)
 
 
@@ -456,19 +454,19 @@ def trace(model: Model, claim: int | None = None, seconds: float = inf, most: in
 
     A claim that a solution is better than is refuted by it, unless `tighten` has a model with more rows, which that solution breaks. The
     tree is about the last model."""
-    place, key, deadline = SolverProcess("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
+    process, key, deadline = SolverProcess("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
     try:
-        found: Traced = place.ask(begin, key, model, claim, deadline, most, until=deadline)
+        found: Traced = process.ask(begin, key, model, claim, deadline, most, until=deadline)
         while found.stopped == "refuted" and found.values is not None:
             tightened = tighten(found.values)
             if tightened is None:
                 break
             model = tightened
-            found = place.ask(go_on, key, model, until=deadline)
+            found = process.ask(go_on, key, model, until=deadline)
     except LateError:
         return unproved(model)
     else:
         return found
     finally:
-        place.forget(key)
-        place.close()
+        process.forget(key)
+        process.close()

@@ -151,8 +151,8 @@ def _chooser(core: Core, saved: Answer) -> tuple[int, Chooser]:
     """Who says the steps about a core, and the bound that they prove: the result itself, or else whoever looks at every choice."""
     proof = saved.proof.certificate if isinstance(saved.proof, Steps) else None
     if proof is not None and (proof.bound == saved.bound or choices_in(core) > MOST):
-        told = iter([step_of(step) for step in proof.steps])
-        return proof.bound, lambda left: next(told, None)
+        recorded = iter([step_of(step) for step in proof.steps])
+        return proof.bound, lambda left: next(recorded, None)
     if choices_in(core) > MOST and _over(core) is None:
         raise RefusedError("this result holds no proof that a certificate could show (solve it again, with more time or another engine)")
     value = beyond(core) if saved.value is None else int(saved.bound or 0)

@@ -42,43 +42,43 @@ _LOADED = 2.0
 
 def warmed(watch: Watch, late: Callable[[], bool]) -> None:
     """Has the reductions, the rules and the proof work on a small problem; an EnoughError where it gets late."""
-    told = _telling(watch, late)
+    tell = _telling(watch, late)
     core = unreduced(_problem())
-    reduced(core, told)
-    run = Run(core, Limits(inf), lambda _: told(), monotonic())
+    reduced(core, tell)
+    run = Run(core, Limits(inf), lambda _: tell(), monotonic())
     descend(run)
-    told()
+    tell()
     fixed(core, no_dual(core), _FAR)
-    told()
+    tell()
 
 
 def warm_search(watch: Watch, late: Callable[[], bool]) -> None:
     """The same of the search."""
-    told = _telling(watch, late)
+    tell = _telling(watch, late)
     core = unreduced(_problem())
     ascent = ascent_of(core)
     climb(ascent, lambda _: False)
-    told()
+    tell()
     cool(ascent, cooling_of(ascent), lambda: 0.0, lambda: True, 1)
-    told()
+    tell()
     walker = walker_of(core, ascent.labels, ascent.multipliers, 0)
     pull(walker, 1, _NODES, False)
-    told()
+    tell()
     walked(walker, 1, 1, 0.0)
-    told()
+    tell()
 
 
 def _telling(watch: Watch, late: Callable[[], bool]) -> Callable[[], None]:
     """Tells of compiling where it takes longer than finding it compiled, and ends it where it gets late."""
     began = monotonic()
 
-    def told() -> None:
+    def tell() -> None:
         if monotonic() - began > _LOADED:
             watch(Progress(MESSAGE, None))
         if late():
             raise EnoughError
 
-    return told
+    return tell
 
 
 def _problem() -> Problem:
@@ -116,8 +116,8 @@ def simplest(question: ShardingQuestion) -> Strategies | None:
     tried = [_least(problem, problem.costs), _least(problem, problem.usages), np.zeros(len(problem), np.int64)]
     named = () if question.network is None else [np.asarray(chosen, np.int64) for chosen in question.network.rules.values()]
     weighed = [(weigh(problem, chosen.tolist()), chosen) for chosen in (*tried, *named)]
-    kept = [(found.cost, place) for place, (found, _) in enumerate(weighed) if not found.violations]
-    return Strategies(tuple(weighed[min(kept)[1]][1].tolist())) if kept else None
+    feasible = [(found.cost, index) for index, (found, _) in enumerate(weighed) if not found.violations]
+    return Strategies(tuple(weighed[min(feasible)[1]][1].tolist())) if feasible else None
 
 
 def quick(question: ShardingQuestion, deadline: float) -> Strategies | None:
@@ -140,14 +140,14 @@ def _one_by_one(problem: Problem, deadline: float) -> list[int] | None:
     """Every node beside those before it; then those with a forbidden neighbour again, beside all of theirs, as long as that helps."""
     chosen = _least(problem, problem.usages)
     beside: list[list[tuple[int, int]]] = [[] for _ in range(len(problem))]
-    for edge, (one, other) in enumerate(zip(problem.firsts.tolist(), problem.seconds.tolist(), strict=True)):
-        beside[one].append((edge, other))
-        beside[other].append((edge, one))
+    for edge, (first, second) in enumerate(zip(problem.firsts.tolist(), problem.seconds.tolist(), strict=True)):
+        beside[first].append((edge, second))
+        beside[second].append((edge, first))
     room = _Room(problem, chosen)
     for node in range(len(problem)):
         if monotonic() >= deadline:
             return None
-        _choose(problem, chosen, room, node, [(edge, other) for edge, other in beside[node] if other <= node])
+        _choose(problem, chosen, room, node, [(edge, second) for edge, second in beside[node] if second <= node])
     for _ in range(_ROUNDS):
         broken = _broken(problem, chosen)
         if not broken or monotonic() >= deadline:
@@ -425,9 +425,9 @@ def _certificate(run: Run) -> Certificate | None:
     """The proof in whole numbers, or else the best dual, where it is small enough to be held by a result."""
     steps: tuple[Step, ...] = run.steps or (() if run.dual is None else (run.dual,))
     bound = run.aim if run.steps else run.dual_bound
-    told = tuple(_step(step) for step in steps)
-    size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in told)
-    return Certificate(bound, told) if told and bound is not None and size <= _STORED else None
+    steps_in_integers = tuple(_step(step) for step in steps)
+    size = sum(len(step.to_firsts) + len(step.to_seconds) + len(step.times) for step in steps_in_integers)
+    return Certificate(bound, steps_in_integers) if steps_in_integers and bound is not None and size <= _STORED else None
 
 
 def _step(step: Step) -> ProofStep:

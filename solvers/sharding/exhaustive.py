@@ -54,9 +54,9 @@ def best_of_all(core: Core) -> Best | None:
         chosen = numbers[:, None] // strides % counts
         costs = _costs(core, chosen)
         costs[_peaks(core, timeline, chosen) > (FORBIDDEN if core.limit is None else core.limit)] = FORBIDDEN
-        place = int(costs.argmin())
-        if costs[place] < FORBIDDEN and (best is None or core.constant + int(costs[place]) < best.cost):
-            best = Best(core.constant + int(costs[place]), chosen[place].copy())
+        index = int(costs.argmin())
+        if costs[index] < FORBIDDEN and (best is None or core.constant + int(costs[index]) < best.cost):
+            best = Best(core.constant + int(costs[index]), chosen[index].copy())
     return best
 
 
@@ -71,9 +71,9 @@ def _costs(core: Core, chosen: Whole) -> Whole:
 
 def _peaks(core: Core, timeline: Timeline, chosen: Whole) -> Whole:
     """The most memory in use in any row of the timeline, for each choice."""
-    held = core.usages[core.usage_offsets[:-1] + chosen[:, core.member_nodes]]
+    sizes = core.usages[core.usage_offsets[:-1] + chosen[:, core.member_nodes]]
     changes = np.zeros((len(chosen), len(timeline.times) + 1), np.int64)
     every = np.arange(len(chosen))[:, None]
-    np.add.at(changes, (every, timeline.lows), held)
-    np.add.at(changes, (every, timeline.highs), -held)
+    np.add.at(changes, (every, timeline.lows), sizes)
+    np.add.at(changes, (every, timeline.highs), -sizes)
     return np.asarray(np.cumsum(changes, axis=1)[:, :-1].max(axis=1, initial=0))

@@ -51,8 +51,8 @@ def too_much(problem: Problem) -> tuple[str, ...]:
 
 def nothing_fits(problem: Problem) -> tuple[str, ...]:
     """What is said where every choice was looked at, or a solver says that there is none."""
-    kept = "" if problem.limit is None else f" and keeps the limit of {problem.limit:,} bytes at every time"
-    return (f"no choice takes allowed strategies and pairs only{kept}",)
+    limit = "" if problem.limit is None else f" and keeps the limit of {problem.limit:,} bytes at every time"
+    return (f"no choice takes allowed strategies and pairs only{limit}",)
 
 
 def too_much_together(problem: Problem) -> tuple[str, ...]:
@@ -117,11 +117,11 @@ def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None
     del judging  # nothing more is priced
     proof, none = saved.proof, saved.settled and saved.value is None
     reductions = proof.reductions if isinstance(proof, Steps) else None
-    told = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else
+    claims = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else
     rules = (
         ("value and bound are whole numbers", not isinstance(saved.value, float) and not isinstance(saved.bound, float)),
         ("a proof that there is no choice tells reasons", not none or bool(saved.reasons)),
-        ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None or not told),
+        ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None or not claims),
         ("a proof without reductions shows that there is no choice", not isinstance(proof, RecomputableBound) or none),
         ("a word comes with what reductions leave to prove", not isinstance(proof, UnverifiedBound)),
         ("the reductions take away what lies between before and after", _adds_up(reductions)),
@@ -140,12 +140,12 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
     certificate = steps.certificate if steps else None
     spared = by == BY_EVERY or UNKEPT in saved.notes
     none = saved.settled and saved.value is None
-    told, solved = bound is not None or none, by.startswith(tuple(_SOLVERS))
-    asked = any(by.startswith(name) and saved.engine in engines for name, engines in _SOLVERS.items())
+    claims, solved = bound is not None or none, by.startswith(tuple(_SOLVERS))
+    matches = any(by.startswith(name) and saved.engine in engines for name, engines in _SOLVERS.items())
     floats = by.startswith(IN_FLOATS)
     return (
-        (f"proved_by: nothing is proved by {by!r}", not told or by in EXACT_PROOFS or solved),
-        (f"proved_by: the engine {saved.engine} does not ask {by}", not told or not solved or asked or saved.engine in ASKING_NOBODY),
+        (f"proved_by: nothing is proved by {by!r}", not claims or by in EXACT_PROOFS or solved),
+        (f"proved_by: the engine {saved.engine} does not ask {by}", not claims or not solved or matches or saved.engine in ASKING_NOBODY),
         (f"bound: {by} counts in floating point and is a proof within a millionth at best", not floats or _below(saved)),
         (f"proved_by: {by} counts in floating point and does not prove that there is no choice", not floats or not none),
         (
@@ -157,7 +157,7 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
         ("certificate: it stands beside a note that there is none", certificate is None or not spared),
         ("certificate: it proves no more than the bound", certificate is None or bound is None or certificate.bound <= bound),
         ("certificate: it proves less than the bound", certificate is None or by not in _CERTIFIED or bound in (None, certificate.bound)),
-        (f"the engine {saved.engine} asks no solver", not told or saved.engine not in ASKING_NOBODY or by in EXACT_PROOFS),
+        (f"the engine {saved.engine} asks no solver", not claims or saved.engine not in ASKING_NOBODY or by in EXACT_PROOFS),
         (f"proved_by: {by} shows that there is no choice, and no bound", bound is None or by not in (BY_LEAST, BY_PAIRS, BY_ARCS)),
         ("only the engine exhaustive looks at every choice", by != BY_EVERY or saved.engine == "exhaustive"),
     )
@@ -197,16 +197,16 @@ def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:
         faults.append(f"certificate: {_UNPROVED} {sure:,}")
     if proof.by == BY_EVERY and least is None:
         faults.append(f"proved_by: {_UNPROVED} {bound:,}")
-    checked, told = ["the reductions were carried out anew, and their counts compared"], sure != bound and least is None
+    checked, unverified = ["the reductions were carried out anew, and their counts compared"], sure != bound and least is None
     if faults:
         return Proved(tuple(checked), tuple(faults))
     if sure is not None:
         checked.append(f"{_PROVED} {sure:,} was proved anew, by prices and messages in whole numbers")
-    if told:
+    if unverified:
         checked.append(f"the bound {bound:,} is told ({proof.by}) and not proved again: the result holds no proof of it")
     elif sure != bound:
         checked.append(f"{_PROVED} {bound:,} was proved anew, by {BY_EVERY}")
-    return Proved(tuple(checked), unverified=told)
+    return Proved(tuple(checked), unverified=unverified)
 
 
 def _none(question: ShardingQuestion, saved: Answer, proof: Steps | None) -> Proved:
@@ -254,8 +254,8 @@ def _reduction_faults(said: Reductions | None, found: "Reduction | None") -> lis
     """Counts that are others than those of the reductions carried out anew, where there are any; their seconds are never the same."""
     if found is None or said is None:
         return [] if found is None and said is None else ["reductions: they stand where there are none, or are missing"]
-    true, told = ((one.before, one.after, [(step.name, step.taken) for step in one.steps]) for one in (found, said))
-    return [] if true == told else ["reductions: other counts follow from the file"]
+    true, reported = ((part.before, part.after, [(step.name, step.taken) for step in part.steps]) for part in (found, said))
+    return [] if true == reported else ["reductions: other counts follow from the file"]
 
 
 def _least_of_few(core: "Core") -> int | None:

@@ -298,8 +298,8 @@ def _not_believed(model: Modelled) -> int:
 def _tell(model: Modelled, run: Run, bound: float) -> None:
     """A bound of the model, which holds for the problem too unless a better choice is known."""
     if np.isfinite(bound):
-        told = floor(bound * model.unit) + model.core.constant - _not_believed(model)
-        run.bound_in_floats(told, model.session.name)
+        lowered = floor(bound * model.unit) + model.core.constant - _not_believed(model)
+        run.bound_in_floats(lowered, model.session.name)
 
 
 def _tell_none(model: Modelled, run: Run) -> None:

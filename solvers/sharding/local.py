@@ -171,8 +171,8 @@ def _fits(board: Board, in_use: Whole, node: int, before: int, strategy: int, li
 def _cost(board: Board, chosen: Whole, settled: Mask, node: int, strategy: int) -> float:
     """What a strategy costs beside the settled neighbours; in floating point, where forbidden pairs add up without end."""
     total = float(board.costs[board.offsets[node] + strategy])
-    for place in range(board.edge_starts[node], board.edge_starts[node + 1]):
-        edge, second = board.edges[place] // 2, board.edges[place] % 2
+    for index in range(board.edge_starts[node], board.edge_starts[node + 1]):
+        edge, second = board.edges[index] // 2, board.edges[index] % 2
         other = board.firsts[edge] if second else board.seconds[edge]
         if settled[other]:
             columns = board.offsets[board.seconds[edge] + 1] - board.offsets[board.seconds[edge]]

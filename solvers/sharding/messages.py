@@ -508,6 +508,6 @@ def _mean_use(ascent: Ascent, weights: Array) -> Array:
     core, timeline = ascent.core, ascent.timeline
     lengths = np.diff(core.usage_offsets)
     places = np.repeat(core.offsets[core.member_nodes] - core.usage_offsets[:-1], lengths) + np.arange(len(core.usages))
-    held = np.add.reduceat(core.usages * weights[places], core.usage_offsets[:-1])
+    sizes = np.add.reduceat(core.usages * weights[places], core.usage_offsets[:-1])
     rows = len(timeline.times) + 1
-    return np.cumsum(np.bincount(timeline.lows, held, rows) - np.bincount(timeline.highs, held, rows))[:-1]
+    return np.cumsum(np.bincount(timeline.lows, sizes, rows) - np.bincount(timeline.highs, sizes, rows))[:-1]

@@ -21,7 +21,7 @@ def seed_of(number: int) -> Seed:
 
 
 @compiled
-def drawn(seed: Seed, below: int) -> int:
+def draw_below(seed: Seed, below: int) -> int:
     """A number from 0 to before `below`."""
     state = seed[0]
     state ^= state << np.uint64(13)
@@ -141,8 +141,8 @@ def best_choice(region: Region, seed: Seed) -> None:
         left, node = _drawn_to_hold(region, left, seed)
         if node != NONE:
             waiting = _hold(region, node, waiting)
-    for place in range(region.sizes[ORDER] - 1, -1, -1):
-        _relabel(region, region.order[place])
+    for index in range(region.sizes[ORDER] - 1, -1, -1):
+        _relabel(region, region.order[index])
 
 
 @compiled
@@ -152,13 +152,13 @@ def _drawn_to_hold(region: Region, left: int, seed: Seed) -> tuple[int, int]:
     for _ in range(_TRIES):
         if left == 0:
             break
-        place = drawn(seed, left)
-        node = region.rest[place]
+        index = draw_below(seed, left)
+        node = region.rest[index]
         if region.degrees[node] == NONE:
             left -= 1
-            region.rest[place] = region.rest[left]
+            region.rest[index] = region.rest[left]
             continue
-        key = region.degrees[node] * (64 + drawn(seed, 64))
+        key = region.degrees[node] * (64 + draw_below(seed, 64))
         if key > best:
             best, found = key, node
     return left, found
@@ -223,8 +223,8 @@ def _eliminated(region: Region, node: int, waiting: int) -> int:
         first, second = _live(region, node)
     width = region.starts[node + 1] - region.starts[node]
     if second != NONE:
-        one, two = region.ends[first ^ 1], region.ends[second ^ 1]
-        size = (region.starts[one + 1] - region.starts[one]) * (region.starts[two + 1] - region.starts[two])
+        first_end, second_end = region.ends[first ^ 1], region.ends[second ^ 1]
+        size = (region.starts[first_end + 1] - region.starts[first_end]) * (region.starts[second_end + 1] - region.starts[second_end])
         full = region.sizes[POOL] + 2 * size + width * width > len(region.pool)
         if size * width > _WORK or full or region.sizes[EDGES] + 1 >= len(region.bases):
             return waiting
@@ -254,16 +254,16 @@ def _hand_over(region: Region, node: int, half: int) -> None:
         at = base + strategy * stride
         for mine in range(width):
             least = min(least, own[mine] + region.pool[at + mine * step])
-        place = region.starts[other] + strategy
-        region.values[place] = min(region.values[place] + least, HIGH)
+        index = region.starts[other] + strategy
+        region.values[index] = min(region.values[index] + least, HIGH)
     region.sizes[WORK] += width * (region.starts[other + 1] - region.starts[other])
 
 
 @compiled
 def _bridge(region: Region, node: int, first: int, second: int) -> None:
     """What a node with two neighbours costs at best becomes a matrix between them."""
-    one, two = region.ends[first ^ 1], region.ends[second ^ 1]
-    height, width = region.starts[one + 1] - region.starts[one], region.starts[two + 1] - region.starts[two]
+    left, right = region.ends[first ^ 1], region.ends[second ^ 1]
+    height, width = region.starts[left + 1] - region.starts[left], region.starts[right + 1] - region.starts[right]
     own = region.values[region.starts[node] : region.starts[node + 1]]
     at = region.sizes[POOL]
     region.sizes[POOL] += height * width
@@ -283,31 +283,31 @@ def _bridge(region: Region, node: int, first: int, second: int) -> None:
             for column in range(width):
                 line[column] = min(line[column], given + others[column])
     region.sizes[WORK] += len(own) * height * width
-    _merged(region, one, two, at, width)
+    _merged(region, left, right, at, width)
 
 
 @compiled
-def _merged(region: Region, one: int, two: int, at: int, width: int) -> None:
+def _merged(region: Region, left: int, right: int, at: int, width: int) -> None:
     """A new matrix goes into the edge that the two nodes have, if they have one."""
-    found = _between(region, one, two)
+    found = _between(region, left, right)
     if found == NONE:
-        joined(region, one, two, at, width, 1)
+        joined(region, left, right, at, width, 1)
         return
     base, step, stride = region.bases[found >> 1], region.steps[found], region.steps[found ^ 1]
-    height = region.starts[one + 1] - region.starts[one]
+    height = region.starts[left + 1] - region.starts[left]
     for row in range(height):
         for column in range(width):
-            place = at + row * width + column
-            region.pool[place] = min(region.pool[place] + region.pool[base + row * step + column * stride], 2 * HIGH)
+            index = at + row * width + column
+            region.pool[index] = min(region.pool[index] + region.pool[base + row * step + column * stride], 2 * HIGH)
     region.bases[found >> 1] = at
     region.steps[found], region.steps[found ^ 1] = width, 1
 
 
 @compiled
-def _between(region: Region, one: int, two: int) -> int:
+def _between(region: Region, left: int, right: int) -> int:
     """The half of node one whose edge leads to node two."""
-    swapped = region.degrees[one] > region.degrees[two]
-    node, other = (two, one) if swapped else (one, two)
+    swapped = region.degrees[left] > region.degrees[right]
+    node, other = (right, left) if swapped else (left, right)
     half = region.heads[node]
     while half != NONE:
         if region.ends[half ^ 1] == other and not region.gone[half >> 1]:
@@ -321,8 +321,8 @@ def _relabel(region: Region, node: int) -> None:
     """The best strategy of an eliminated node, given those of its neighbours; the one that it had if it is as good."""
     start, width = region.starts[node], region.starts[node + 1] - region.starts[node]
     total = region.values[start : start + width]
-    for place in range(2):
-        half = region.records[2 * node + place]
+    for side in range(2):
+        half = region.records[2 * node + side]
         if half != NONE:
             base = region.bases[half >> 1] + region.labels[region.ends[half ^ 1]] * region.steps[half ^ 1]
             for strategy in range(width):
@@ -440,8 +440,8 @@ def moved(layout: Layout, standing: Standing, node: int, label: int) -> None:
         new, old = arcs.bases[arc] + label * arcs.steps[arc], arcs.bases[arc] + before * arcs.steps[arc]
         for strategy in range(layout.offsets[other + 1] - start):
             standing.sums[start + strategy] += layout.entries[new + strategy * stride] - layout.entries[old + strategy * stride]
-    for place in range(layout.holder_starts[node], layout.holder_starts[node + 1]):
-        member = layout.holdings[place]
+    for index in range(layout.holder_starts[node], layout.holder_starts[node + 1]):
+        member = layout.holdings[index]
         usage = layout.usage_offsets[member]
         more = layout.usages[usage + label] - layout.usages[usage + before]
         if more != 0:
@@ -489,8 +489,8 @@ class Events(NamedTuple):
 
 def events_of(layout: Layout, most: int) -> Events:
     """Room for the changes of `most` nodes."""
-    held = np.sort(np.diff(layout.holder_starts))[-most:].sum()
-    return Events(np.zeros(2 * held + 2, np.int64), np.zeros(2 * held + 2, np.int64), np.zeros(1, np.int64))
+    count = np.sort(np.diff(layout.holder_starts))[-most:].sum()
+    return Events(np.zeros(2 * count + 2, np.int64), np.zeros(2 * count + 2, np.int64), np.zeros(1, np.int64))
 
 
 @compiled
@@ -508,11 +508,11 @@ def gathered(layout: Layout, region: Region, seed: Seed, start: int, size: int, 
         around = layout.arcs.starts[node + 1] - low
         if around == 0:
             continue
-        crowded = around > _CROWD and drawn(seed, 4) > 0
-        offset = drawn(seed, around)
+        crowded = around > _CROWD and draw_below(seed, 4) > 0
+        offset = draw_below(seed, around)
         for turn in range(min(around, _CROWD) if crowded else around):
-            place = drawn(seed, around) if crowded else (offset + turn) % around
-            other = layout.arcs.others[low + place]
+            index = draw_below(seed, around) if crowded else (offset + turn) % around
+            other = layout.arcs.others[low + index]
             if region.marks[other] == NONE and count < size:
                 region.marks[other] = count
                 region.nodes[count] = other
@@ -579,11 +579,11 @@ def difference(layout: Layout, standing: Standing, region: Region, arcs: Whole, 
         old, new = layout.offsets[node] + standing.labels[node], layout.offsets[node] + region.labels[here]
         if old != new:
             more += layout.costs[new] - layout.costs[old] + standing.sums[new] - standing.sums[old]
-    for place in range(inner):
-        arc = arcs[place]
-        one, two = layout.arcs.others[layout.arcs.reverses[arc]], layout.arcs.others[arc]
-        new_one, new_two = region.labels[region.marks[one]], region.labels[region.marks[two]]
-        old_one, old_two = standing.labels[one], standing.labels[two]
+    for index in range(inner):
+        arc = arcs[index]
+        left, right = layout.arcs.others[layout.arcs.reverses[arc]], layout.arcs.others[arc]
+        new_one, new_two = region.labels[region.marks[left]], region.labels[region.marks[right]]
+        old_one, old_two = standing.labels[left], standing.labels[right]
         if new_one != old_one and new_two != old_two:
             base, step, stride = layout.arcs.bases[arc], layout.arcs.steps[arc], layout.arcs.strides[arc]
             old, new = base + old_one * step, base + new_one * step
@@ -600,8 +600,8 @@ def changes_of(layout: Layout, standing: Standing, region: Region, events: Event
         node, label = region.nodes[here], region.labels[here]
         if label == standing.labels[node]:
             continue
-        for place in range(layout.holder_starts[node], layout.holder_starts[node + 1]):
-            member = layout.holdings[place]
+        for index in range(layout.holder_starts[node], layout.holder_starts[node + 1]):
+            member = layout.holdings[index]
             usage = layout.usage_offsets[member]
             more = layout.usages[usage + label] - layout.usages[usage + standing.labels[node]]
             if more != 0:

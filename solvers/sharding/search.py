@@ -24,7 +24,7 @@ from crossopt.solvers.sharding.regions import (
     changes_of,
     closed,
     difference,
-    drawn,
+    draw_below,
     events_of,
     fits,
     gathered,
@@ -89,9 +89,9 @@ def _drawn_size(walker: Walker) -> int:
     total = 0.0
     for size in range(kinds):
         total += walker.gains[size, 0] / (walker.gains[size, 1] + 1.0)
-    if total <= 0.0 or drawn(walker.seed, 4) == 0:
+    if total <= 0.0 or draw_below(walker.seed, 4) == 0:
         return _fair(walker.seed, kinds)
-    left = total * drawn(walker.seed, 1 << 30) / (1 << 30)
+    left = total * draw_below(walker.seed, 1 << 30) / (1 << 30)
     for size in range(kinds):
         left -= walker.gains[size, 0] / (walker.gains[size, 1] + 1.0)
         if left < 0.0:
@@ -103,7 +103,7 @@ def _drawn_size(walker: Walker) -> int:
 def _fair(seed: Seed, kinds: int) -> int:
     """Small ones twice as often as the next."""
     size = 0
-    while size < kinds - 1 and drawn(seed, 2) == 0:
+    while size < kinds - 1 and draw_below(seed, 2) == 0:
         size += 1
     return size
 
@@ -113,12 +113,12 @@ def _move(walker: Walker, size: int, share: float) -> None:
     layout, standing, region = walker.layout, walker.standing, walker.region
     nodes = len(standing.labels)
     size = min(size, nodes, len(region.labels))
-    apart = size >= 12 and drawn(walker.seed, 4) == 0
-    count = gathered(layout, region, walker.seed, drawn(walker.seed, nodes), size // 2 if apart else size, 0)
+    apart = size >= 12 and draw_below(walker.seed, 4) == 0
+    count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size // 2 if apart else size, 0)
     if apart:
-        count = gathered(layout, region, walker.seed, drawn(walker.seed, nodes), size, count)
+        count = gathered(layout, region, walker.seed, draw_below(walker.seed, nodes), size, count)
     region.sizes[NODES] = count
-    rate = RATES[drawn(walker.seed, len(RATES))]
+    rate = RATES[draw_below(walker.seed, len(RATES))]
     inner = opened(layout, standing, region, walker.prices, rate, walker.arcs)
     best_choice(region, walker.seed)
     region.sizes[WORK] += 64 * count
@@ -150,7 +150,7 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
     """Regions at the multipliers whatever they cost; where memory is `hard`, only those that keep it."""
     standing, region = walker.standing, walker.region
     for _ in range(moves):
-        start = drawn(walker.seed, len(standing.labels))
+        start = draw_below(walker.seed, len(standing.labels))
         region.sizes[NODES] = gathered(walker.layout, region, walker.seed, start, min(size, len(region.labels)), 0)
         inner = opened(walker.layout, standing, region, walker.prices, RATE_ONE, walker.arcs)
         best_choice(region, walker.seed)
