@@ -87,7 +87,7 @@ def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any
         if inner[-1] is not Ellipsis and len(value) != len(inner):
             raise ValueError(f"{path}: {len(inner)} items are needed")
         hints = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_typed(one, item, f"{path}[{place}]", types) for place, (one, item) in enumerate(zip(hints, value, strict=True)))
+        return tuple(_typed(inner, item, f"{path}[{index}]", types) for index, (inner, item) in enumerate(zip(hints, value, strict=True)))
     if hint is Any:
         return value
     if not _is(hint, value):
@@ -99,7 +99,7 @@ def _typed(hint: Any, value: object, path: str, types: Mapping[str, Any]) -> Any
 
 def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: ANN401
     """The member of a union that a value has: integers differ from other numbers, dataclasses by `form` or their keys."""
-    options = [one for one in inner if one is not type(None)]
+    options = [member for member in inner if member is not type(None)]
     if set(options) == {int, float}:
         return int if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _WHOLE else float
     if len(options) == 1:
@@ -117,7 +117,7 @@ def _one_of(inner: tuple[Any, ...], value: object, path: str) -> Any:  # noqa: A
 @cache
 def _by_form(kinds: tuple[Any, ...]) -> dict[str, Any]:
     """Dataclasses by the constant value of their field `form`; empty if they have no such field."""
-    return {get_args(_fields_of(one)["form"])[0]: one for one in kinds if "form" in _fields_of(one)}
+    return {get_args(_fields_of(kind)["form"])[0]: kind for kind in kinds if "form" in _fields_of(kind)}
 
 
 def _is(hint: Any, value: object) -> bool:  # noqa: ANN401

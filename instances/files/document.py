@@ -136,25 +136,25 @@ def below(path: str, key: str) -> str:
 
 def fault_at(node: Node, path: str, message: str) -> Fault:
     """A fault at the value that `path` names below `node`, or at the innermost existing value around it."""
-    entry, whole = _locate(node, path)
-    return Fault(entry.node.line, entry.node.column, whole, message)
+    entry, full_path = _locate(node, path)
+    return Fault(entry.node.line, entry.node.column, full_path, message)
 
 
 def fault_at_key(node: Node, path: str, message: str) -> Fault:
     """A fault at the key of the value that `path` names below `node`, or of the innermost existing value around it. A list
     element has no key: the fault is at the element itself.
     """
-    entry, whole = _locate(node, path)
-    return Fault(entry.line, entry.column, whole, message)
+    entry, full_path = _locate(node, path)
+    return Fault(entry.line, entry.column, full_path, message)
 
 
 def _locate(node: Node, path: str) -> tuple[Entry, str]:
     """The innermost existing entry on the way from `node` to `path`, and its full path."""
-    whole = f"{node.path}.{path}".strip(".") if not path.startswith("[") else node.path + path
+    full_path = f"{node.path}.{path}".strip(".") if not path.startswith("[") else node.path + path
     entry = Entry(node.line, node.column, node)
-    while inner := _towards(entry.node, whole):
+    while inner := _towards(entry.node, full_path):
         entry = inner
-    return entry, whole
+    return entry, full_path
 
 
 def _towards(node: Node, path: str) -> Entry | None:
@@ -165,8 +165,8 @@ def _towards(node: Node, path: str) -> Entry | None:
         case dict() as entries:
             inside = list(entries.values())
         case tuple() as nodes:
-            place = _INDEX.match(rest)
-            inside = [Entry(item.line, item.column, item) for item in (nodes[int(place[1]) :][:1] if place else ())]
+            index = _INDEX.match(rest)
+            inside = [Entry(item.line, item.column, item) for item in (nodes[int(index[1]) :][:1] if index else ())]
         case _:
             return None
     on_the_way = (entry for entry in inside if path == entry.node.path or path.startswith((entry.node.path + ".", entry.node.path + "[")))
@@ -177,7 +177,7 @@ def _by_key(entries: dict[str, Entry], path: str, begin: int) -> Entry | None:
     """The entry of the longest key that matches the rest of the path, by look-up, since both faults and keys can be many."""
     ends = [len(path), *(found.start() for found in re.finditer(r"[.\[]", path))]
     steps = ((path[:end], path[begin:end]) for end in sorted(ends, reverse=True) if end > begin)
-    return next((entries[step] for whole, step in steps if step in entries and entries[step].node.path == whole), None)
+    return next((entries[step] for full_path, step in steps if step in entries and entries[step].node.path == full_path), None)
 
 
 class _UnreadableError(Exception):
@@ -382,6 +382,6 @@ def _syntax_fault(error: yaml.MarkedYAMLError) -> Fault:
     """PyYAML's error in plain words; an unclosed quote is reported where it opens."""
     problem = error.problem or ""
     sentence = next((sentence for part, sentence in _SENTENCES if part in problem), _NO_YAML)
-    opened = any(words in sentence for words in ("never closed", "not closed", "is missing after"))
+    opened = any(phrase in sentence for phrase in ("never closed", "not closed", "is missing after"))
     mark = (error.context_mark if opened else None) or error.problem_mark or error.context_mark
     return Fault(*_at(mark), "", sentence)

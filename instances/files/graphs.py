@@ -14,8 +14,8 @@ from crossopt.instances.files.units import quoted
 def cycle_of(arcs: Sequence[tuple[int, int]], count: int) -> tuple[int, ...]:
     """A cycle of a graph with this many nodes, in order; empty if there is none."""
     after: list[list[int]] = [[] for _ in range(count)]
-    for one, other in arcs:
-        after[one].append(other)
+    for source, target in arcs:
+        after[source].append(target)
     state, way = [0] * count, list[int]()
     for start in range(count):
         stack = [(start, iter(after[start]))] if not state[start] else []
@@ -94,16 +94,16 @@ def _refused(source: str, message: str, line: int = 1) -> InstanceError:
 def rows_of(nodes: list[Any], faults: FaultList) -> dict[str, int]:
     """The row of each id; ids are compared as strings, as results name nodes by strings."""
     rows: dict[str, int] = {}
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         name = node.get("id") if isinstance(node, dict) else None
         if isinstance(name, bool) or not isinstance(name, int | str):
-            faults.add(f"nodes[{place}].id", "an id is needed, a whole number or a word")
-            rows[f"?{place}"] = place
+            faults.add(f"nodes[{index}].id", "an id is needed, a whole number or a word")
+            rows[f"?{index}"] = index
         elif str(name) in rows:
-            faults.add(f"nodes[{place}].id", f"{name!r} is the id of nodes[{rows[str(name)]}] already (give each node its own)")
-            rows[f"?{place}"] = place
+            faults.add(f"nodes[{index}].id", f"{name!r} is the id of nodes[{rows[str(name)]}] already (give each node its own)")
+            rows[f"?{index}"] = index
         else:
-            rows[str(name)] = place
+            rows[str(name)] = index
     return rows
 
 
@@ -112,17 +112,17 @@ def figure(
     key: str,
     at: str,
     faults: FaultList,
-    whole: bool = False,
+    integral: bool = False,
     default: float | None = None,
     greatest: float = GREATEST,
 ) -> float:
     """A non-negative number."""
     value, path = given.get(key, default), f"{at}.{key}" if at else key
-    kinds: Any = int if whole else (int, float)
+    kinds: Any = int if integral else (int, float)
     if value is None:
         faults.add(path, f"{key} is missing")
     elif isinstance(value, bool) or not isinstance(value, kinds) or not abs(value) <= greatest:
-        faults.add(path, f"{quoted(str(value))} is no {'whole number' if whole else 'number'} that can be worked with")
+        faults.add(path, f"{quoted(str(value))} is no {'whole number' if integral else 'number'} that can be worked with")
     elif value < 0:
         faults.add(path, f"{value} is below 0 (give 0 or more)")
     else:

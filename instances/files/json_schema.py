@@ -53,8 +53,8 @@ def _schema_one(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any
         return {"type": "object", "additionalProperties": _schema(get_args(kind)[1], marks, classes)}
     if origin_of(kind) is tuple:
         return _schema_of_tuple(kind, marks, classes)
-    if words := text_of(kind):
-        return {"enum": [value.value if isinstance(value, Enum) else value for value in words.values()]}
+    if names := text_of(kind):
+        return {"enum": [value.value if isinstance(value, Enum) else value for value in names.values()]}
     if unit := mark_of(marks, Unit):
         return _schema_of_quantity(unit.dimension)
     bounds = mark_of(marks, Bounds) or Bounds()
@@ -143,15 +143,15 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-def _inside(cls: type[Any], told: Headings) -> list[type[Any]]:
-    """The classes of all inner mappings, outer before inner; classes in `told` are listed, but not searched further."""
+def _inside(cls: type[Any], listed: Headings) -> list[type[Any]]:
+    """The classes of all inner mappings, outer before inner; classes in `listed` are listed, but not searched further."""
     found: dict[type[Any], None] = {}
     waiting: list[Any] = list(get_type_hints(cls).values())
     while waiting:
         kind = waiting.pop(0)
         if is_dataclass(kind) and isinstance(kind, type) and kind not in found:
             found[kind] = None
-            waiting += () if kind in told else get_type_hints(kind).values()
+            waiting += () if kind in listed else get_type_hints(kind).values()
         waiting += get_args(kind)
     return list(found)
 
@@ -179,11 +179,11 @@ def _takes(schema: Schema, links: Mapping[str, str]) -> str:
     """Allowed values in words, alternatives separated by dots."""
     match schema:
         case {"anyOf": options}:
-            text = " · ".join(dict.fromkeys(words for option in options if (words := _form(option, options, links))))
+            text = " · ".join(dict.fromkeys(names for option in options if (names := _form(option, options, links))))
         case {"$ref": name}:
             text = links[name.rpartition("/")[2]]
-        case {"enum": words}:
-            text = " · ".join(f"`{word}`" for word in words)
+        case {"enum": names}:
+            text = " · ".join(f"`{word}`" for word in names)
         case {"examples": [example]}:
             text = _PHRASES[example].partition(" ")[2]
         case {"items": items}:

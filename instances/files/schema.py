@@ -41,9 +41,9 @@ from crossopt.instances.files.units import as_float, dimension_named, exact_quan
 MOST_VALUES: Final = 100_000
 
 
-def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: bool) -> list[Fraction]:
+def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], integral: bool) -> list[Fraction]:
     """The options of a range; a ValueError with the remedy if there are none or too many."""
-    if not ways and whole:
+    if not ways and integral:
         ways = {"step": Fraction(1)}
     if start > end:
         raise ValueError("the range is empty: 'from' is above 'to' (exchange them)")
@@ -54,7 +54,7 @@ def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], whole: 
     options = list(islice(WAYS[way](start, end, amount), MOST_VALUES + 1)) if counted < MOST_VALUES + 1 else []
     if counted >= MOST_VALUES + 1 or len(options) > MOST_VALUES:
         raise ValueError(f"the range has more than {MOST_VALUES:,} values (choose a larger '{way}')")
-    if whole and any(option.denominator != 1 for option in options):
+    if integral and any(option.denominator != 1 for option in options):
         raise ValueError(f"this '{way}' gives numbers that are not whole (choose another, or list the values)")
     return options
 
@@ -209,8 +209,8 @@ def options_of(kind: Kind, marks: Marks) -> list[tuple[Kind, Marks]]:
     kind, marks = unwrap(kind, marks)
     members = get_args(kind) if origin_of(kind) in (Union, types.UnionType) else (kind,)
     stated = [member for member in members if getattr(origin_of(member), "__name__", "") != "ndarray"]
-    whole = mark_of(marks, Whole) is not None
-    return [unwrap(int if whole and member is float else member, () if member is type(None) else marks) for member in stated]
+    integral = mark_of(marks, Whole) is not None
+    return [unwrap(int if integral and member is float else member, () if member is type(None) else marks) for member in stated]
 
 
 def mark_of(marks: Marks, cls: type[T]) -> T | None:
@@ -424,22 +424,22 @@ def _wanted_one(kind: Kind, marks: Marks) -> tuple[str, str]:
         if text == _MAPPING:
             return "a list of mappings", hint
         return f"{text}, a list or a range" if takes_range(kind, marks) else f"{text} or a list", hint
-    if words := text_of(kind):
-        return "a word", f"one of {', '.join(words)}"
+    if names := text_of(kind):
+        return "a word", f"one of {', '.join(names)}"
     if unit:
         dimension = dimension_named(unit.dimension)
         return dimension.phrase, f"for example '{dimension.example}'"
     return _PHRASES.get(kind, _MAPPING), ""
 
 
-def _read(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
-    """The value of `node`; after a fault, which is added to `told`, it has no meaning. ValueErrors become faults at the node."""
+def _read(kind: Kind, marks: Marks, node: Node, faults: _Faults) -> object:
+    """The value of `node`; after a fault, which is added to `faults`, it has no meaning. ValueErrors become faults at the node."""
     try:
         if _is_empty(node):
             return _nothing(kind, marks)
-        return _read_one(*_meant(kind, marks, node), node, told)
+        return _read_one(*_meant(kind, marks, node), node, faults)
     except ValueError as error:
-        told.add(Fault(node.line, node.column, node.path, str(error)))
+        faults.add(Fault(node.line, node.column, node.path, str(error)))
         return None
 
 
@@ -464,32 +464,32 @@ def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
 
 def _affinity(kind: Kind, node: Node) -> int:
     """Rank of a union's member for a scalar: 3 with this exact name, 2 with a similar one, 1 without names, else 0."""
-    words = text_of(kind)
-    if not words or not isinstance(node.value, Scalar):
+    names = text_of(kind)
+    if not names or not isinstance(node.value, Scalar):
         return 1
-    return 3 if node.value.text in words else 2 if nearest(node.value.text, words) else 0
+    return 3 if node.value.text in names else 2 if nearest(node.value.text, names) else 0
 
 
-def _read_one(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
+def _read_one(kind: Kind, marks: Marks, node: Node, faults: _Faults) -> object:
     match node.value:
         case dict():
-            return _read_mapping(kind, marks, node, told)
+            return _read_mapping(kind, marks, node, faults)
         case tuple() as nodes:
-            return _read_items(kind, marks, nodes, told)
+            return _read_items(kind, marks, nodes, faults)
         case Scalar() if is_dataclass(kind) and (short := mark_of(marks, Short)):
             inner = replace(node, path=below(node.path, short.key))
-            return _read_mapping(kind, marks, replace(node, value={short.key: Entry(node.line, node.column, inner)}), told)
+            return _read_mapping(kind, marks, replace(node, value={short.key: Entry(node.line, node.column, inner)}), faults)
         case Scalar() as scalar:
-            return _read_items(kind, marks, (node,), told) if origin_of(kind) is tuple else _value(kind, marks, scalar)
+            return _read_items(kind, marks, (node,), faults) if origin_of(kind) is tuple else _value(kind, marks, scalar)
 
 
-def _read_mapping(kind: Kind, marks: Marks, node: Node, told: _Faults) -> object:
+def _read_mapping(kind: Kind, marks: Marks, node: Node, faults: _Faults) -> object:
     if is_dataclass(kind):
-        values = _read_slots(slots_of(kind), node, told)
+        values = _read_slots(slots_of(kind), node, faults)
         return None if values is None else _record(cast("Any", kind), values)
     if origin_of(kind) is tuple:
-        return _read_range(kind, marks, node, told)
-    return {key: _read(get_args(kind)[1], marks, entry.node, told) for key, entry in _entries(node).items()}
+        return _read_range(kind, marks, node, faults)
+    return {key: _read(get_args(kind)[1], marks, entry.node, faults) for key, entry in _entries(node).items()}
 
 
 def _record(cls: Any, values: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass
@@ -501,31 +501,31 @@ def _record(cls: Any, values: dict[str, Any]) -> object:  # noqa: ANN401 - a dat
     return Given(cls, values)
 
 
-def _read_slots(slots: Sequence[Slot], node: Node, told: _Faults) -> dict[str, Any] | None:
+def _read_slots(slots: Sequence[Slot], node: Node, faults: _Faults) -> dict[str, Any] | None:
     """The arguments of a mapping; None after a fault. A misspelt key is not also reported as missing."""
     entries = _entries(node)
-    before, known, meant = len(told.faults), [slot.key for slot in slots], set[str]()
+    before, known, meant = len(faults.faults), [slot.key for slot in slots], set[str]()
     for key, entry in entries.items():
         if key not in known:
-            guess, remedy = remedy_for(key, node.path, known, places_of(told.root))
+            guess, remedy = remedy_for(key, node.path, known, places_of(faults.root))
             meant.update(guess)
-            told.add(Fault(entry.line, entry.column, entry.node.path, f"unknown key ({remedy})"))
+            faults.add(Fault(entry.line, entry.column, entry.node.path, f"unknown key ({remedy})"))
     for slot in slots:
         if slot.required and slot.key not in entries and slot.key not in meant:
             message = f"this key is missing, {_wanted(slot.kind, slot.marks)}"
-            told.add(Fault(node.line, node.column, below(node.path, slot.key), message))
+            faults.add(Fault(node.line, node.column, below(node.path, slot.key), message))
     renamed = {called_here(key).rpartition(".")[2]: entry for key, entry in entries.items() if key not in known}
     unset = {slot.key for slot in slots if slot.nullable and slot.key in entries and _is_empty(entries[slot.key].node)}
     said = {key: entry for key, entry in (renamed | entries).items() if key not in unset}
     given = [(slot, said) for slot in slots if slot.key in said]  # what is called otherwise has its faults too
-    values = {slot.name: _read(slot.kind, slot.marks, entries[slot.key].node, told) for slot, entries in given}
-    return values if len(told.faults) == before else None
+    values = {slot.name: _read(slot.kind, slot.marks, entries[slot.key].node, faults) for slot, entries in given}
+    return values if len(faults.faults) == before else None
 
 
-def _read_items(kind: Kind, marks: Marks, nodes: Sequence[Node], told: _Faults) -> tuple[Any, ...]:
-    before = len(told.faults)
-    values = [_read(get_args(kind)[0], marks, node, told) for node in nodes]
-    if len(told.faults) > before or not mark_of(marks, Choice):
+def _read_items(kind: Kind, marks: Marks, nodes: Sequence[Node], faults: _Faults) -> tuple[Any, ...]:
+    before = len(faults.faults)
+    values = [_read(get_args(kind)[0], marks, node, faults) for node in nodes]
+    if len(faults.faults) > before or not mark_of(marks, Choice):
         return tuple(values)
     if not values:
         raise ValueError("an empty list leaves nothing to choose (give at least one value)")
@@ -540,8 +540,8 @@ def _distinct(values: Iterable[Any]) -> tuple[Any, ...]:
 
 def _value(kind: Kind, marks: Marks, scalar: Scalar) -> object:
     """The value of a scalar; a ValueError if it does not have this type."""
-    if words := text_of(kind):
-        return _option(words, scalar.text)
+    if names := text_of(kind):
+        return _option(names, scalar.text)
     if kind is str:
         return scalar.text if mark_of(marks, Prose) else _name(scalar.text)
     if scalar.quoted and not mark_of(marks, Unit):
@@ -560,13 +560,13 @@ def _name(text: str) -> str:
     return text
 
 
-def _option(words: Mapping[str, object], text: str) -> object:
-    if text not in words:
+def _option(names: Mapping[str, object], text: str) -> object:
+    if text not in names:
         guess = [
-            word for word in nearest(text, words) if "_" not in word or text not in word.split("_")
+            word for word in nearest(text, names) if "_" not in word or text not in word.split("_")
         ]  # of `expert_tensor` none means `tensor`
-        raise ValueError(f"{quoted(text)} is unknown " + (f"(did you mean '{guess[0]}'?)" if guess else f"(one of {', '.join(words)})"))
-    return words[text]
+        raise ValueError(f"{quoted(text)} is unknown " + (f"(did you mean '{guess[0]}'?)" if guess else f"(one of {', '.join(names)})"))
+    return names[text]
 
 
 def _number(kind: Kind, marks: Marks, text: str) -> int | float | Fraction:
@@ -590,11 +590,11 @@ def _shown(limit: float, unit: Unit | None) -> str:
     return format_quantity(limit / unit.times, unit.dimension) if unit else f"{limit:.15g}"
 
 
-def _read_range(kind: Kind, marks: Marks, node: Node, told: _Faults) -> tuple[Any, ...] | None:
+def _read_range(kind: Kind, marks: Marks, node: Node, faults: _Faults) -> tuple[Any, ...] | None:
     number, marks = unwrap(get_args(kind)[0], marks)
-    values = _read_slots(range_slots(number, marks), node, told)
+    values = _read_slots(range_slots(number, marks), node, faults)
     if values is None:
         return None
     ways = {way: Fraction(values[way]) for way in WAYS if way in values}
-    options = expand(Fraction(values["start"]), Fraction(values["end"]), ways, whole=number is int)
+    options = expand(Fraction(values["start"]), Fraction(values["end"]), ways, integral=number is int)
     return _distinct(int(option) if number is int else float(option) for option in options)

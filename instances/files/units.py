@@ -149,8 +149,8 @@ def rounded_quantity(value: float, dimension: str, digits: int = 4) -> str:
 
 def bytes_beyond(used: float, limit: float, between: str) -> str:
     """Comparison of bytes with an exceeded limit, in exact bytes if both would read alike."""
-    one, other = format_quantity(used, "bytes"), format_quantity(limit, "bytes")
-    return f"{one} {between} {other}" if one != other else f"{used:,.0f} bytes {between} {limit:,.0f}"
+    used_text, limit_text = format_quantity(used, "bytes"), format_quantity(limit, "bytes")
+    return f"{used_text} {between} {limit_text}" if used_text != limit_text else f"{used:,.0f} bytes {between} {limit:,.0f}"
 
 
 def dimension_named(name: str) -> Dimension:

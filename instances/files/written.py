@@ -106,14 +106,14 @@ def _replaced_item(node: Node, items: tuple[Node, ...], path: list[str], value: 
     return replace(node, value=(*items[:number], inner, *items[number + 1 :]))
 
 
-def _moved(node: Node, place: Node, path: str) -> Node:
-    """The node with all descendants at the line and column of `place`, and with paths from `path` on."""
+def _moved(node: Node, at: Node, path: str) -> Node:
+    """The node with all descendants at the line and column of `at`, and with paths from `path` on."""
     value = node.value
     if isinstance(value, dict):
-        value = {key: Entry(place.line, place.column, _moved(entry.node, place, f"{path}.{key}")) for key, entry in value.items()}
+        value = {key: Entry(at.line, at.column, _moved(entry.node, at, f"{path}.{key}")) for key, entry in value.items()}
     elif isinstance(value, tuple):
-        value = tuple(_moved(item, place, f"{path}[{number}]") for number, item in enumerate(value))
-    return Node(value, place.line, place.column, path)
+        value = tuple(_moved(item, at, f"{path}[{number}]") for number, item in enumerate(value))
+    return Node(value, at.line, at.column, path)
 
 
 def _refusal(setting: str, message: str) -> InstanceError:

@@ -132,9 +132,9 @@ def _attention(cells: Cells, gpu: str) -> Kernel:
     if heads % kv_heads:
         raise _RejectedError(f"{heads:g} heads cannot share {kv_heads:g} heads of keys evenly")
     past, window = _from_nothing(cells, "step"), _from_nothing(cells, "window")
-    computed, kept = (_option(cells, name, _EIGHT_BITS) for name in ("attn_dtype", "kv_cache_dtype"))
-    eight_bits, packs = _EIGHT_BITS[computed] or _EIGHT_BITS[kept], "vllm" in cells.given.get("engine", "").casefold()
-    word, form = f"{computed}, keys {kept}", AttentionFormat(1.0 if _EIGHT_BITS[kept] else 2.0, eight_bits, packs)
+    computed, cached = (_option(cells, name, _EIGHT_BITS) for name in ("attn_dtype", "kv_cache_dtype"))
+    eight_bits, packs = _EIGHT_BITS[computed] or _EIGHT_BITS[cached], "vllm" in cells.given.get("engine", "").casefold()
+    word, form = f"{computed}, keys {cached}", AttentionFormat(1.0 if _EIGHT_BITS[cached] else 2.0, eight_bits, packs)
     shape = (heads, kv_heads, size, window)
     if cells.given["op"] == "context":
         if past:
@@ -205,10 +205,10 @@ def _from_nothing(cells: Cells, name: str) -> float:
     return float(found)
 
 
-def _option(cells: Cells, name: str, words: Mapping[str, object]) -> str:
+def _option(cells: Cells, name: str, options: Mapping[str, object]) -> str:
     word = cells.given[name]
-    if word not in words:
-        raise _RejectedError(f"{name}: {quoted(word)} is not understood (one of {', '.join(words)})")
+    if word not in options:
+        raise _RejectedError(f"{name}: {quoted(word)} is not understood (one of {', '.join(options)})")
     return word
 
 

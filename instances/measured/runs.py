@@ -429,9 +429,9 @@ def heads_told(source: str, hidden: int) -> int | None:
     return next((heads for pattern, size, heads in _HEADS if size == hidden and re.search(pattern, source.casefold())), None)
 
 
-def trains_adapters(*words: str) -> bool:
+def trains_adapters(*texts: str) -> bool:
     """Whether a run fine-tunes adapters, with frozen weights and so without most of the weight gradients."""
-    return any(re.search("lora|adapter|peft", word.casefold()) for word in words)
+    return any(re.search("lora|adapter|peft", word.casefold()) for word in texts)
 
 
 def experts_of(model: str) -> int:
@@ -498,12 +498,12 @@ def read_rows(path: str | Path) -> tuple[Row, ...]:
 
 def _row(cells: Cells) -> Row:
     given, faults = cells.given, list[str]()
-    words = {name: given.get(name, "") for name in TEXTS}
+    texts = {name: given.get(name, "") for name in TEXTS}
     if cells.fault:
-        return Row(cells.line, words, {}, {}, {}, (cells.fault,))
+        return Row(cells.line, texts, {}, {}, {}, (cells.fault,))
     return Row(
         line=cells.line,
-        texts=words,
+        texts=texts,
         counts={name: count(given, name, faults) for name in (*COUNTS, *MORE_COUNTS)},
         numbers={name: number(given, name, faults) for name in NUMBERS},
         flags={name: _flag(given, name, faults) for name in FLAGS},
@@ -597,16 +597,16 @@ def read_measured(path: str | Path) -> Measured:
 def device_for(measurement: Measurement) -> Hardware:
     """The registry's device with the constants of the run's stack and the links of the machine on which it was measured."""
     levels = len(measurement.cluster.level_sizes)
-    place = measurement.machine
-    entry = device(place.gpu)
-    built = build_device(entry, place.gpu, measurement.workload.precision, levels)
+    machine = measurement.machine
+    entry = device(machine.gpu)
+    built = build_device(entry, machine.gpu, measurement.workload.precision, levels)
     built = launched_by(built, entry, measurement.stack)
-    built = replace(built, dram=replace(built.dram, bandwidth=place.memory_bandwidth or built.dram.bandwidth))
-    built = built if place.power is None else at_power(built, place.power)
-    given = (place.node_bandwidth, place.cluster_bandwidth)[:levels]
+    built = replace(built, dram=replace(built.dram, bandwidth=machine.memory_bandwidth or built.dram.bandwidth))
+    built = built if machine.power is None else at_power(built, machine.power)
+    given = (machine.node_bandwidth, machine.cluster_bandwidth)[:levels]
     links = (link if bandwidth is None else replace(link, bandwidth=bandwidth) for link, bandwidth in zip(built.links, given, strict=True))
     built = replace(built, links=tuple(links))
-    if is_inside(measurement.stack, place.gpu, measurement.cluster.devices):
+    if is_inside(measurement.stack, machine.gpu, measurement.cluster.devices):
         return built
     sections = ("node_network", "network", "network")
     return doubted(built, entry.ranges, [None if own is not None else name for name, own in zip(sections, given, strict=False)])
@@ -617,12 +617,12 @@ class _RejectedError(Exception):
 
 
 def _outcome(row: Row) -> Measurement | Rejected:
-    words = row.texts
+    texts = row.texts
     try:
         return _measurement(row)
     except (_RejectedError, ValueError) as error:
-        name = words["id"] or str(row.line)
-        return Rejected(row.line, name, words["source"], words["model"], _gpu(words["gpu"]), str(error))
+        name = texts["id"] or str(row.line)
+        return Rejected(row.line, name, texts["source"], texts["model"], _gpu(texts["gpu"]), str(error))
 
 
 def _gpu(spelling: str) -> str:
@@ -634,30 +634,30 @@ def _gpu(spelling: str) -> str:
 
 
 def _measurement(row: Row) -> Measurement:
-    words, inferred = row.texts, list[str]()
+    texts, inferred = row.texts, list[str]()
     if row.faults:
         raise _RejectedError("; ".join(row.faults))
-    if trains_adapters(words["model"], words["note"]):
+    if trains_adapters(texts["model"], texts["note"]):
         raise _RejectedError("fine-tuning of adapters is not modelled")
     seconds, derived = _seconds(row, inferred)
-    place = machine(words["gpu"], words["source"], row.counts["gpus_per_node"], row.numbers["inter_node_GBps"])
-    if not is_certain(words["gpu"]):
+    measured_on = machine(texts["gpu"], texts["source"], row.counts["gpus_per_node"], row.numbers["inter_node_GBps"])
+    if not is_certain(texts["gpu"]):
         inferred.append("gpu")
-    stack = _stated_or(row, "framework", lambda word: framework_of(word, place.gpu, words["source"], words["note"]), OTHER, inferred)
-    workload = _workload(row, place.gpu, stack, inferred)
-    _check_precision(place.gpu, workload.precision)
-    cluster = _cluster(row, place)
-    _check_time(workload, place.gpu, cluster.devices, seconds)
+    stack = _stated_or(row, "framework", lambda word: framework_of(word, measured_on.gpu, texts["source"], texts["note"]), OTHER, inferred)
+    workload = _workload(row, measured_on.gpu, stack, inferred)
+    _check_precision(measured_on.gpu, workload.precision)
+    cluster = _cluster(row, measured_on)
+    _check_time(workload, measured_on.gpu, cluster.devices, seconds)
     plan = _plan(row, stack, cluster.level_sizes[0], inferred)
     broken = broken_rules(workload, plan, cluster.devices)
     if broken:
         raise _RejectedError(f"the plan breaks a rule: {broken[0]}")
     return Measurement(
         line=row.line,
-        id=words["id"] or str(row.line),
-        source=words["source"],
-        model=words["model"],
-        machine=place,
+        id=texts["id"] or str(row.line),
+        source=texts["source"],
+        model=texts["model"],
+        machine=measured_on,
         workload=workload,
         cluster=cluster,
         plan=plan,
@@ -685,7 +685,7 @@ def _seconds(row: Row, inferred: list[str]) -> tuple[float, bool]:
 def _needed(row: Row, names: Mapping[str, str]) -> tuple[int, ...]:
     """Counts without which nothing can be priced, by column with their names in words."""
     values = {name: row.counts[name] for name in names}
-    missing = [words for name, words in names.items() if values[name] is None]
+    missing = [title for name, title in names.items() if values[name] is None]
     if missing:
         raise _RejectedError(f"not stated: {', '.join(missing)}")
     return tuple(value for value in values.values() if value is not None)
@@ -766,9 +766,9 @@ def _check_time(workload: Transformer, gpu: str, devices: int, seconds: float) -
 # --- machine and plan ----------------------------------------------------------------------------------------------------------------
 
 
-def _cluster(row: Row, place: Machine) -> Cluster:
+def _cluster(row: Row, machine: Machine) -> Cluster:
     (devices,) = _needed(row, {"gpus": "number of GPUs"})
-    node = place.devices_per_node
+    node = machine.devices_per_node
     if devices > _LARGEST_CLUSTER:
         raise _RejectedError(f"more than {_LARGEST_CLUSTER} devices")
     if devices <= node:

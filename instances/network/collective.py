@@ -120,21 +120,21 @@ class Simulated:
 def simulated(network: tuple[str, str], system: tuple[str, str], collective: Collective) -> Simulated:
     """Of the texts of both files, each with its name; an InstanceError with every fault."""
     shape = _network(*network)
-    told = _system(*system)
-    ways = getattr(told, _KEYS[collective])
+    system_file = _system(*system)
+    ways = getattr(system_file, _KEYS[collective])
     count = len(shape.topology)
     if len(ways) != count:
         key = _KEYS[collective].replace("_", "-")
-        words = f"{len(ways)} algorithms are given for {count} dimensions (write one for each)"
-        raise InstanceError(system[1], [Fault(1, 1, key, words)])
+        text = f"{len(ways)} algorithms are given for {count} dimensions (write one for each)"
+        raise InstanceError(system[1], [Fault(1, 1, key, text)])
     columns = zip(shape.topology, shape.npus_count, shape.bandwidth, shape.latency, ways, strict=True)
     dimensions = tuple(
-        LinkedSection(f"{place} {topology}", _SHAPES[topology], size, rate * GIGABYTE, wait * 1e-9, _ALGORITHMS[way])
-        for place, (topology, size, rate, wait, way) in enumerate(columns, 1)
+        LinkedSection(f"{number} {topology}", _SHAPES[topology], size, rate * GIGABYTE, wait * 1e-9, _ALGORITHMS[way])
+        for number, (topology, size, rate, wait, way) in enumerate(columns, 1)
     )
-    endpoint = EndpointSection(told.endpoint_delay * 1e-9, told.local_mem_bw * 1e9)
-    peak = told.peak_perf * 1e12 if told.roofline_enabled else 0.0
-    return Simulated(dimensions, (told.preferred_dataset_splits,), told.active_chunks_per_dimension, endpoint, peak)
+    endpoint = EndpointSection(system_file.endpoint_delay * 1e-9, system_file.local_mem_bw * 1e9)
+    peak = system_file.peak_perf * 1e12 if system_file.roofline_enabled else 0.0
+    return Simulated(dimensions, (system_file.preferred_dataset_splits,), system_file.active_chunks_per_dimension, endpoint, peak)
 
 
 def _network(text: str, source: str) -> NetworkText:
@@ -193,7 +193,7 @@ class CollectiveQuestion:
 
 def size_of(question: CollectiveQuestion) -> str:
     """How large the question is, in words."""
-    shapes = " x ".join(f"{one.shape.replace('_', ' ')} {one.size}" for one in question.network.dimensions)
+    shapes = " x ".join(f"{dim.shape.replace('_', ' ')} {dim.size}" for dim in question.network.dimensions)
     options = ", ".join(map(str, question.options))
     return f"{question.collective.replace('_', '-')} of {question.size:,} bytes on {shapes}, in {options} chunks"
 
@@ -210,7 +210,8 @@ def read(written: Written) -> CollectiveQuestion:
     if found := list(_faults(file)):
         raise written.refused(written.fault(path, message) for path, message in found)
     dimensions = tuple(
-        Dimension(one.shape, one.size, one.bandwidth / GIGABYTE, one.latency * _NS, one.algorithm) for one in file.dimensions
+        Dimension(section.shape, section.size, section.bandwidth / GIGABYTE, section.latency * _NS, section.algorithm)
+        for section in file.dimensions
     )
     endpoint = file.endpoint or EndpointSection()
     network = Network(dimensions, Endpoint(round(endpoint.delay * _NS), endpoint.memory / _GIGA))
@@ -232,13 +233,13 @@ def _with_astra_files(file: CollectiveFile, written: Written) -> CollectiveFile:
     if file.network is None or file.system is None:
         return replace(file, chunks=file.chunks or (4, 8, 16, 32))
     texts = [_text(written, key, name) for key, name in (("network", file.network), ("system", file.system))]
-    told = simulated((texts[0], file.network), (texts[1], file.system), file.collective)
-    active = file.active_chunks if file.active_chunks > 1 else told.active_chunks
+    astra = simulated((texts[0], file.network), (texts[1], file.system), file.collective)
+    active = file.active_chunks if file.active_chunks > 1 else astra.active_chunks
     return replace(
         file,
-        dimensions=told.dimensions,
-        chunks=file.chunks or told.chunks,
-        endpoint=file.endpoint or told.endpoint,
+        dimensions=astra.dimensions,
+        chunks=file.chunks or astra.chunks,
+        endpoint=file.endpoint or astra.endpoint,
         active_chunks=active,
     )
 
@@ -252,18 +253,18 @@ def _faults(file: CollectiveFile) -> Iterator[tuple[str, str]]:
     """What no single value shows."""
     if not 1 <= len(file.dimensions) <= MOST_DIMENSIONS:
         yield "dimensions", f"{len(file.dimensions)} dimensions are given, 1 to {MOST_DIMENSIONS} are needed"
-    names = [one.name for one in file.dimensions]
-    for place, one in enumerate(file.dimensions):
-        at = f"dimensions[{place}]"
-        if one.name in names[:place]:
-            yield f"{at}.name", f"there are two dimensions {quoted(one.name)} (give each a name of its own)"
-        if one.algorithm == "halving_doubling" and one.size & (one.size - 1):
-            yield f"{at}.algorithm", f"halving and doubling needs a power of two, {one.size} is none (take ring or direct)"
-        if not 1e6 <= one.bandwidth <= _LONGEST:
+    names = [dim.name for dim in file.dimensions]
+    for index, dim in enumerate(file.dimensions):
+        at = f"dimensions[{index}]"
+        if dim.name in names[:index]:
+            yield f"{at}.name", f"there are two dimensions {quoted(dim.name)} (give each a name of its own)"
+        if dim.algorithm == "halving_doubling" and dim.size & (dim.size - 1):
+            yield f"{at}.algorithm", f"halving and doubling needs a power of two, {dim.size} is none (take ring or direct)"
+        if not 1e6 <= dim.bandwidth <= _LONGEST:
             yield f"{at}.bandwidth", "bandwidths of links lie between 1 MB/s and 1 PB/s (give one between these)"
-        if one.latency > 1.0:
+        if dim.latency > 1.0:
             yield f"{at}.latency", "more than a second is no latency of a link (give less)"
-    npus = prod(one.size for one in file.dimensions)
+    npus = prod(dim.size for dim in file.dimensions)
     if file.bytes != int(file.bytes) or not 1 <= file.bytes * npus <= _MOST_BYTES:
         yield "bytes", f"whole bytes are needed, and together with {npus:,} NPUs no more than 2^60 (mend the figure)"
     elif file.bytes < npus * max(file.chunks or ()):

@@ -162,8 +162,8 @@ def size_of(question: NetworkQuestion) -> str:
     """How large the question is, in words."""
     file = question.file
     npus = prod(dimension.size for dimension in file.dimensions)
-    words = f"{len(file.dimensions)} dimension{'s' * (len(file.dimensions) > 1)} of {npus:,} NPUs"
-    return f"{words}, {len(file.workloads)} workload{'s' * (len(file.workloads) > 1)} with {len(question.sent)} sorts of collectives"
+    text = f"{len(file.dimensions)} dimension{'s' * (len(file.dimensions) > 1)} of {npus:,} NPUs"
+    return f"{text}, {len(file.workloads)} workload{'s' * (len(file.workloads) > 1)} with {len(question.sent)} sorts of collectives"
 
 
 def read(written: Written) -> NetworkQuestion:
@@ -203,11 +203,11 @@ def _high(dimension: DimensionSection) -> float:
 
 
 def _sent(file: NetworkFile) -> Iterator[Sent]:
-    for place, workload in enumerate(file.workloads):
+    for index, workload in enumerate(file.workloads):
         for section in workload.collectives:
             loads = loads_of(file, section)
             if any(loads):
-                yield Sent(place, workload.weight, loads)
+                yield Sent(index, workload.weight, loads)
 
 
 def loads_of(file: NetworkFile, section: CollectiveSection) -> tuple[float, ...]:
@@ -220,7 +220,7 @@ def shares_of(file: NetworkFile, section: CollectiveSection) -> list[Fraction]:
     if file.part_groups == "whole":
         return [Fraction(1)] * len(file.dimensions)
     groups = zip(file.dimensions, section.group, strict=True)
-    return [share_of_chunk(section.collective, one.shape, one.size, members) for one, members in groups]
+    return [share_of_chunk(section.collective, dim.shape, dim.size, members) for dim, members in groups]
 
 
 def price_of(dimension: DimensionSection) -> PriceSection | None:
@@ -245,9 +245,9 @@ def _rows(file: NetworkFile) -> Iterator[Row]:
         yield Row("budget.cost", costs, budget.cost)
     if budget.at_least is not None:
         yield Row("budget.at_least", (-1.0,) * count, -budget.at_least)
-    for place, section in enumerate(file.together):
+    for number, section in enumerate(file.together):
         factors = tuple(float(dimension.name in section.dimensions) for dimension in file.dimensions)
-        yield Row(f"together[{place}]", factors, section.at_most)
+        yield Row(f"together[{number}]", factors, section.at_most)
 
 
 # --- faults --------------------------------------------------------------------------------------------------------------------------
@@ -258,9 +258,9 @@ def _dimension_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
     if not 1 <= len(file.dimensions) <= MOST_DIMENSIONS:
         yield "dimensions", f"{len(file.dimensions)} dimensions are given, 1 to {MOST_DIMENSIONS} are needed"
     names = [dimension.name for dimension in file.dimensions]
-    for place, dimension in enumerate(file.dimensions):
-        at = f"dimensions[{place}]"
-        if dimension.name in names[:place]:
+    for index, dimension in enumerate(file.dimensions):
+        at = f"dimensions[{index}]"
+        if dimension.name in names[:index]:
             yield f"{at}.name", f"there are two dimensions {quoted(dimension.name)} (give each a name of its own)"
         said = [key for key in ("bandwidth", "options") if getattr(dimension, key) is not None]
         if len(said) > 1 or (said and (dimension.at_least is not None or dimension.at_most is not None)):
@@ -282,17 +282,17 @@ def _workload_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
     count = sum(len(workload.collectives) for workload in file.workloads)
     if not file.workloads or count > MOST_COLLECTIVES or not count:
         yield "workloads", f"{count} collectives are given, 1 to {MOST_COLLECTIVES} are needed (those of one sort may be one with a count)"
-    for place, workload in enumerate(file.workloads):
+    for index, workload in enumerate(file.workloads):
         for number, section in enumerate(workload.collectives):
-            at = f"workloads[{place}].collectives[{number}]"
+            at = f"workloads[{index}].collectives[{number}]"
             if len(section.group) != len(sizes):
-                words = f"{len(section.group)} numbers are given for {len(sizes)} dimensions"
-                yield f"{at}.group", f"{words} (write the members along each, 1 for a dimension that is not used)"
+                text = f"{len(section.group)} numbers are given for {len(sizes)} dimensions"
+                yield f"{at}.group", f"{text} (write the members along each, 1 for a dimension that is not used)"
                 continue
             over = [axis for axis, (members, size) in enumerate(zip(section.group, sizes, strict=True)) if members > size]
             if over:
-                words = f"the group has more members than the {sizes[over[0]]} NPUs along {quoted(file.dimensions[over[0]].name)}"
-                yield f"{at}.group[{over[0]}]", f"{words} (give {sizes[over[0]]} or fewer)"
+                text = f"the group has more members than the {sizes[over[0]]} NPUs along {quoted(file.dimensions[over[0]].name)}"
+                yield f"{at}.group[{over[0]}]", f"{text} (give {sizes[over[0]]} or fewer)"
             if not 1.0 <= section.bytes * section.count <= 1e18:
                 yield f"{at}.bytes", "a collective moves between a byte and 1e18 bytes, all of its count together (mend the figure)"
     if not any(any(members > 1 for members in section.group) for workload in file.workloads for section in workload.collectives):
@@ -309,7 +309,7 @@ def _budget_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
     if file.objective == "time_cost":
         yield from _weighing_faults(file)
         return
-    free = [one for one in file.dimensions if one.bandwidth is None and one.options is None and one.at_most is None]
+    free = [dim for dim in file.dimensions if dim.bandwidth is None and dim.options is None and dim.at_most is None]
     if budget.at_least is not None:
         yield "budget.at_least", "more bandwidth only shortens the time (remove this, or ask for `objective: time_cost`)"
     if budget.total is None and budget.cost is None and free:
@@ -332,7 +332,7 @@ def _weighing_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
             yield f"budget.{key}", "time_cost weighs what bandwidth costs (remove this; `at_least` says how much all dimensions have)"
     if file.together:
         yield "together", "time_cost knows no limits of some dimensions together (take them away)"
-    if any(one.options for one in file.dimensions):
+    if any(dim.options for dim in file.dimensions):
         yield "objective", "time_cost is answered where bandwidths may be anything (take the options away, or ask for time)"
     if not any(workload.compute for workload in file.workloads):
         yield "workloads", "without work time times cost is the same for a network and for twice that (give a `compute`)"
@@ -340,9 +340,9 @@ def _weighing_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
 
 def _name_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
     names = [dimension.name for dimension in file.dimensions]
-    said = [(f"descending[{place}]", name) for place, name in enumerate(file.descending)]
+    said = [(f"descending[{index}]", name) for index, name in enumerate(file.descending)]
     for row, section in enumerate(file.together):
-        said += [(f"together[{row}].dimensions[{place}]", name) for place, name in enumerate(section.dimensions)]
+        said += [(f"together[{row}].dimensions[{index}]", name) for index, name in enumerate(section.dimensions)]
     for path, name in said:
         if name not in names:
             meant = nearest(name, names)

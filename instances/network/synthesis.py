@@ -104,9 +104,9 @@ def read(written: Written) -> SynthesisQuestion:
     if found := list(_faults(said)):
         raise written.refused(written.fault(path, message) for path, message in found)
     links = _links(said)
-    npus = 1 + max(max(one.sender, one.receiver) for one in links)
+    npus = 1 + max(max(link.sender, link.receiver) for link in links)
     if said.collective == "reduce_scatter":
-        links = tuple(Link(one.receiver, one.sender, one.steps) for one in links)
+        links = tuple(Link(link.receiver, link.sender, link.steps) for link in links)
     distances = distances_of(npus, links)
     roots = (said.root or 0,) if said.collective == "broadcast" else tuple(range(npus))
     if found := list(_unreached(said, npus, roots, distances)):
@@ -117,27 +117,27 @@ def read(written: Written) -> SynthesisQuestion:
 
 def distances_of(npus: int, links: tuple[Link, ...]) -> tuple[tuple[int, ...], ...]:
     """Least steps from each NPU to each other, by way of more and more of them (Floyd 1962)."""
-    found = [[0 if one == other else _UNREACHED for other in range(npus)] for one in range(npus)]
+    found = [[0 if source == target else _UNREACHED for target in range(npus)] for source in range(npus)]
     for link in links:
         found[link.sender][link.receiver] = min(found[link.sender][link.receiver], link.steps)
-    for way, one, other in product(range(npus), repeat=3):
-        found[one][other] = min(found[one][other], found[one][way] + found[way][other])
+    for way, source, target in product(range(npus), repeat=3):
+        found[source][target] = min(found[source][target], found[source][way] + found[way][target])
     return tuple(map(tuple, found))
 
 
 def _links(file: SynthesisFile) -> tuple[Link, ...]:
     """Those that are listed, or those of the layout, each in both directions."""
     if file.layout is None:
-        return tuple(Link(one.from_, one.to, one.steps) for one in file.links)
-    pairs = dict.fromkeys(pair for one, other in _neighbours(file.layout) for pair in ((one, other), (other, one)))
-    return tuple(Link(one, other, 1) for one, other in pairs)
+        return tuple(Link(link.from_, link.to, link.steps) for link in file.links)
+    pairs = dict.fromkeys(pair for first, second in _neighbours(file.layout) for pair in ((first, second), (second, first)))
+    return tuple(Link(first, second, 1) for first, second in pairs)
 
 
 def _neighbours(layout: LayoutSection) -> Iterator[tuple[int, int]]:
     """Pairs of NPUs, row by row; a side of two that is closed has one link in each direction."""
     rows, columns = layout.size if len(layout.size) > 1 else (1, layout.size[0])
     if layout.shape == "full":
-        yield from ((one, other) for other in range(columns) for one in range(other))
+        yield from ((lower, upper) for upper in range(columns) for lower in range(upper))
         return
     closed = layout.shape in ("ring", "torus")
     for row, column in product(range(rows), range(columns)):
@@ -161,12 +161,12 @@ def _faults(file: SynthesisFile) -> Iterator[tuple[str, str]]:
             yield "layout.size", f"these are {npus} NPUs, 2 to {MOST_NPUS} are needed, as all ways to send are looked at"
     if file.root is not None and file.collective != "broadcast":
         yield "root", "only a broadcast has a root (take it out, or ask for a broadcast)"
-    pairs = [(one.from_, one.to) for one in file.links]
-    for place, (sender, receiver) in enumerate(pairs):
+    pairs = [(link.from_, link.to) for link in file.links]
+    for index, (sender, receiver) in enumerate(pairs):
         if sender == receiver:
-            yield f"links[{place}].to", f"NPU {sender} needs no link to itself (take it out)"
-        elif (sender, receiver) in pairs[:place]:
-            yield f"links[{place}]", f"there is a link from {sender} to {receiver} already (take one of them out)"
+            yield f"links[{index}].to", f"NPU {sender} needs no link to itself (take it out)"
+        elif (sender, receiver) in pairs[:index]:
+            yield f"links[{index}]", f"there is a link from {sender} to {receiver} already (take one of them out)"
 
 
 def _unreached(file: SynthesisFile, npus: int, roots: tuple[int, ...], distances: tuple[tuple[int, ...], ...]) -> Iterator[tuple[str, str]]:
@@ -174,8 +174,8 @@ def _unreached(file: SynthesisFile, npus: int, roots: tuple[int, ...], distances
     if roots[-1] >= npus:
         yield "root", f"there is no NPU {roots[-1]} (there are {npus}, counted from 0)"
         return
-    for one, other in product(roots, range(npus)):
-        if distances[one][other] >= _UNREACHED:
-            sender, receiver = (other, one) if file.collective == "reduce_scatter" else (one, other)
+    for root, npu in product(roots, range(npus)):
+        if distances[root][npu] >= _UNREACHED:
+            sender, receiver = (npu, root) if file.collective == "reduce_scatter" else (root, npu)
             yield ("links" if file.layout is None else "layout"), f"no links lead from NPU {sender} to NPU {receiver} (add some)"
             return

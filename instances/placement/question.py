@@ -95,23 +95,23 @@ def read_split(path: Path, question: PlacementQuestion) -> Whole:
     faults: list[Fault] = []
     rows = {str(name): row for row, name in enumerate(question.graph.ids)}
     device_of = np.full(len(rows), _UNPLACED, np.int64)
-    for at, name, place in _places(document, question, faults):
+    for at, name, target in _places(document, question, faults):
         row = rows.get(name)
         if row is None:
             faults.append(Fault(1, 1, at, f"there is no node {quoted(name)} in the graph (a split of another graph?)"))
-        elif device_of[row] not in {_UNPLACED, place}:
+        elif device_of[row] not in {_UNPLACED, target}:
             faults.append(Fault(1, 1, at, f"node {name} is on {question.devices[device_of[row]]} already (name it once)"))
         else:
-            device_of[row] = place
+            device_of[row] = target
     _follow(question, device_of)
     left = np.flatnonzero(device_of == _UNPLACED).tolist()
     if left and not faults:
-        words = (
+        text = (
             f"node {question.graph.ids[left[0]]} and {len(left) - 1} others have"
             if len(left) > 1
             else f"node {question.graph.ids[left[0]]} has"
         )
-        faults.append(Fault(1, 1, "", f"{words} no device (name every node, or one of its colour)"))
+        faults.append(Fault(1, 1, "", f"{text} no device (name every node, or one of its colour)"))
     if faults:
         raise InstanceError(str(path), faults)
     return device_of
@@ -137,22 +137,22 @@ def _places(document: Any, question: PlacementQuestion, faults: list[Fault]) -> 
 
 def _listed(document: dict[str, Any], key: str, first: int, count: int, faults: list[Fault]) -> Iterator[tuple[str, str, int]]:
     devices = document.get(key, [])
-    if not isinstance(devices, list) or not all(isinstance(one, dict) and isinstance(one.get("nodes"), list) for one in devices):
+    if not isinstance(devices, list) or not all(isinstance(device, dict) and isinstance(device.get("nodes"), list) for device in devices):
         faults.append(Fault(1, 1, key, "a list of devices is needed, each with its list `nodes`"))
         return
-    used = [place for place, one in enumerate(devices) if one["nodes"]]
+    used = [index for index, device in enumerate(devices) if device["nodes"]]
     if used and used[-1] >= count:
         faults.append(Fault(1, 1, key, f"{used[-1] + 1} are used, the question has {count} (--devices, --cpus)"))
         return
-    for place in used:
-        for node in devices[place]["nodes"]:
-            yield f"{key}[{place}].nodes", str(node), first + place
+    for index in used:
+        for node in devices[index]["nodes"]:
+            yield f"{key}[{index}].nodes", str(node), first + index
 
 
 def _follow(question: PlacementQuestion, device_of: Whole) -> None:
     """Put nodes without a device where their colour is."""
     colour = question.graph.colour
-    where = {int(one): int(device) for one, device in zip(colour, device_of, strict=True) if device != _UNPLACED}
+    where = {int(node_colour): int(device) for node_colour, device in zip(colour, device_of, strict=True) if device != _UNPLACED}
     for row in np.flatnonzero(device_of == _UNPLACED).tolist():
         device_of[row] = where.get(int(colour[row]), _UNPLACED)
 
@@ -239,8 +239,8 @@ def graph_of(document: Any, source: str) -> tuple[Graph, Limits, tuple[str, ...]
         faults.add("nodes", f"{len(nodes)} nodes are given, 1 to {_MOST_NODES:,} are needed")
         faults.end()
     limits = Limits(
-        int(figure(document, "maxFPGAs", "", faults, whole=True)),
-        int(figure(document, "maxCPUs", "", faults, whole=True)),
+        int(figure(document, "maxFPGAs", "", faults, integral=True)),
+        int(figure(document, "maxCPUs", "", faults, integral=True)),
         figure(document, "maxSizePerFPGA", "", faults),
     )
     rows = rows_of(nodes, faults)
@@ -277,18 +277,18 @@ class _Columns:
 
 
 def _columns(nodes: list[Any], faults: FaultList) -> _Columns:
-    kept = [node if isinstance(node, dict) else {} for node in nodes]
+    given = [node if isinstance(node, dict) else {} for node in nodes]
 
     def column(key: str, default: float | None = None) -> Array:
-        return np.array([figure(node, key, f"nodes[{row}]", faults, default=default) for row, node in enumerate(kept)])
+        return np.array([figure(node, key, f"nodes[{row}]", faults, default=default) for row, node in enumerate(given)])
 
-    supported = np.array([_truth(node, "supportedOnFpga", f"nodes[{row}]", faults, default=True) for row, node in enumerate(kept)])
-    backward = np.array([_truth(node, "isBackwardNode", f"nodes[{row}]", faults, default=False) for row, node in enumerate(kept)])
-    words = [("node", str(row)) if node.get("colorClass") is None else ("class", str(node["colorClass"])) for row, node in enumerate(kept)]
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
-    colour = np.array([numbers[word] for word in words], np.int64)
+    supported = np.array([_truth(node, "supportedOnFpga", f"nodes[{row}]", faults, default=True) for row, node in enumerate(given)])
+    backward = np.array([_truth(node, "isBackwardNode", f"nodes[{row}]", faults, default=False) for row, node in enumerate(given)])
+    keys = [("node", str(row)) if node.get("colorClass") is None else ("class", str(node["colorClass"])) for row, node in enumerate(given)]
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(keys))}
+    colour = np.array([numbers[word] for word in keys], np.int64)
     return _Columns(
-        names=tuple(str(node.get("name", node.get("id"))) for node in kept),
+        names=tuple(str(node.get("name", node.get("id"))) for node in given),
         accelerator=np.where(supported, column("fpgaLatency"), np.inf),
         cpu=column("cpuLatency"),
         size=column("size", 0.0),
@@ -308,11 +308,11 @@ def _truth(node: Mapping[str, Any], key: str, at: str, faults: FaultList, defaul
 def _ends(edges: list[Any], rows: Mapping[str, int], faults: FaultList) -> list[tuple[int, int]]:
     """Rows of source and target of every edge."""
     found = []
-    for place, edge in enumerate(edges):
+    for index, edge in enumerate(edges):
         pair = [edge.get(key) if isinstance(edge, dict) else None for key in ("sourceId", "destId")]
         for key, name in zip(("sourceId", "destId"), pair, strict=True):
             if isinstance(name, bool) or not isinstance(name, int | str) or str(name) not in rows:
-                faults.add(f"edges[{place}].{key}", f"there is no node {name!r} (add it, or remove the edge)")
+                faults.add(f"edges[{index}].{key}", f"there is no node {name!r} (add it, or remove the edge)")
         known = [rows.get(str(name), 0) for name in pair]
         found.append((known[0], known[1]))
     return found
@@ -321,13 +321,13 @@ def _ends(edges: list[Any], rows: Mapping[str, int], faults: FaultList) -> list[
 def _transfers(edges: list[Any], ends: list[tuple[int, int]], count: int, ids: list[str], faults: FaultList) -> Array:
     """The cost of each node's output."""
     transfer, first = np.zeros(count), dict[int, int]()
-    for place, (edge, (start, _)) in enumerate(zip(edges, ends, strict=True)):
-        cost = figure(edge if isinstance(edge, dict) else {}, "cost", f"edges[{place}]", faults)
+    for index, (edge, (start, _)) in enumerate(zip(edges, ends, strict=True)):
+        cost = figure(edge if isinstance(edge, dict) else {}, "cost", f"edges[{index}]", faults)
         if start in first and abs(cost - transfer[start]) > _SAME * max(cost, transfer[start]):
-            words = f"the output of node {ids[start]} costs {cost!r} here and {float(transfer[start])!r} in edges[{first[start]}]"
-            faults.add(f"edges[{place}].cost", f"{words} (all edges of a node carry the same output: give one cost)")
+            text = f"the output of node {ids[start]} costs {cost!r} here and {float(transfer[start])!r} in edges[{first[start]}]"
+            faults.add(f"edges[{index}].cost", f"{text} (all edges of a node carry the same output: give one cost)")
         elif start not in first:
-            transfer[start], first[start] = cost, place
+            transfer[start], first[start] = cost, index
     return transfer
 
 
@@ -403,9 +403,9 @@ def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
 def _from_file(file: PlacementFile, name: str, files: Files) -> Drawn:
     source = str(files.path(name))
     graph, limits, notes = graph_of(read_json(files.text(name, text_of), source), source)
-    asked = (file.devices, file.cpus, file.memory)
+    given = (file.devices, file.cpus, file.memory)
     accelerators, cpus, memory = (
-        theirs if own is None else own for own, theirs in zip(asked, (limits.accelerators, limits.cpus, limits.memory), strict=True)
+        theirs if own is None else own for own, theirs in zip(given, (limits.accelerators, limits.cpus, limits.memory), strict=True)
     )
     return Drawn(graph, int(accelerators), int(cpus), memory, notes)
 
@@ -447,7 +447,7 @@ def _from_nodes(nodes: Mapping[str, NodeSection], report: Report) -> Graph | Non
         transfer=_column([node.transfer * _MILLISECONDS for node in nodes.values()]),
         backward=np.array([node.backward for node in nodes.values()], np.bool_),
         colour=np.array([numbers[colour] for colour in colours], np.int64),
-        source=np.array([one for one, _ in edges], np.int64),
+        source=np.array([source for source, _ in edges], np.int64),
         target=np.array([other for _, other in edges], np.int64),
     )
 
@@ -508,7 +508,7 @@ def graph_of_operators(model: Transformer, nodes: tuple[Operator, ...], section:
     rows = {node.name: row for row, node in enumerate(nodes)}
     count, training = len(nodes), section.training
     forward = [(rows[before], row) for row, node in enumerate(nodes) for before in node.after]
-    edges = [*forward, *((count + other, count + one) for one, other in forward), (count - 1, 2 * count - 1)] if training else forward
+    edges = [*forward, *((count + end, count + start) for start, end in forward), (count - 1, 2 * count - 1)] if training else forward
     state = model.weight_bytes + (model.gradient_bytes + model.optimizer_bytes if training else 0.0)
     sizes = [node.weights * state + node.output for node in nodes]
     sent = [node.output for node in nodes]
@@ -523,8 +523,8 @@ def graph_of_operators(model: Transformer, nodes: tuple[Operator, ...], section:
         transfer=_column(sent + back * training) / rate * _MILLISECONDS,
         backward=np.arange(len(time)) >= count,
         colour=np.arange(len(time)) % count,
-        source=np.array([one for one, _ in edges], np.int64),
-        target=np.array([other for _, other in edges], np.int64),
+        source=np.array([start for start, _ in edges], np.int64),
+        target=np.array([end for _, end in edges], np.int64),
     )
 
 
@@ -550,31 +550,31 @@ def read(written: Written) -> PlacementQuestion:
     file = read_as(PlacementFile, written.root, faults)
     if file is None:
         raise written.refused(faults)
-    drawn = draw(file, written.files, lambda path, message: faults.append(written.fault(f"graph.{path}".rstrip("."), message)))
-    faults += [written.fault(path, message) for path, message in _faults(file, drawn)]
-    if faults or drawn is None:
+    built = draw(file, written.files, lambda path, message: faults.append(written.fault(f"graph.{path}".rstrip("."), message)))
+    faults += [written.fault(path, message) for path, message in _faults(file, built)]
+    if faults or built is None:
         raise written.refused(faults)
     in_seconds = file.edge_unit == "s"
     return PlacementQuestion(
         name=file.name or Path(written.source).stem,
-        graph=replace(drawn.graph, transfer=drawn.graph.transfer * 1e3) if in_seconds else drawn.graph,
-        accelerators=drawn.accelerators or 0,
-        cpus=_cpus(file, drawn),
-        memory=float("inf") if drawn.memory is None else drawn.memory,
+        graph=replace(built.graph, transfer=built.graph.transfer * 1e3) if in_seconds else built.graph,
+        accelerators=built.accelerators or 0,
+        cpus=_cpus(file, built),
+        memory=float("inf") if built.memory is None else built.memory,
         problem=file.problem,
         contiguity=file.contiguous or "stages",
         communication=file.transfers or "calls",
         pieces=file.pieces or 1,
-        notes=() if in_seconds else drawn.notes,
+        notes=() if in_seconds else built.notes,
         document=written.document,
     )
 
 
-def _cpus(file: PlacementFile, drawn: Drawn) -> int:
-    return 1 if file.problem == "latency" else drawn.cpus or 0
+def _cpus(file: PlacementFile, built: Drawn) -> int:
+    return 1 if file.problem == "latency" else built.cpus or 0
 
 
-def _faults(file: PlacementFile, drawn: Drawn | None) -> list[tuple[str, str]]:
+def _faults(file: PlacementFile, built: Drawn | None) -> list[tuple[str, str]]:
     """What no single value shows, by its path."""
     found = [
         (key, f"this says nothing about {file.problem}: {why} (leave it out)")
@@ -583,16 +583,16 @@ def _faults(file: PlacementFile, drawn: Drawn | None) -> list[tuple[str, str]]:
     ]
     if file.edge_unit is not None and file.graph.file is None:
         found.append(("edge_unit", "its figures have units, or come from the cost model (leave this out, which is for graphs in JSON)"))
-    if drawn is None:
+    if built is None:
         return found
-    if drawn.accelerators is None:
+    if built.accelerators is None:
         return [*found, ("devices", "this key is missing, the number of accelerators is needed (or --devices)")]
-    cpus = _cpus(file, drawn)
-    if not 1 <= drawn.accelerators + cpus <= MOST_DEVICES:
-        words = (
-            f"{drawn.accelerators} accelerators and {cpus} CPU{'s' * (cpus != 1)} are given, 1 to {MOST_DEVICES} devices in all are needed"
+    cpus = _cpus(file, built)
+    if not 1 <= built.accelerators + cpus <= MOST_DEVICES:
+        text = (
+            f"{built.accelerators} accelerators and {cpus} CPU{'s' * (cpus != 1)} are given, 1 to {MOST_DEVICES} devices in all are needed"
         )
-        found.append((next((key for key in ("devices", "cpus") if getattr(file, key) is not None), "graph.file"), words))
+        found.append((next((key for key in ("devices", "cpus") if getattr(file, key) is not None), "graph.file"), text))
     return found
 
 
@@ -620,8 +620,8 @@ def too_large(question: PlacementQuestion) -> tuple[str, ...]:
         return (f"{named} {sizes[largest]:,.0f} bytes on one accelerator of {question.memory:,.0f}",)
     total = float(graph.size.sum())
     if total * _SURELY > question.memory * question.accelerators:
-        words = f"{total:,.0f} bytes in all do not fit {question.accelerators} accelerators of {question.memory:,.0f}"
-        return (f"{words}; at least {total / question.accelerators:,.0f} bytes each would be needed",)
+        text = f"{total:,.0f} bytes in all do not fit {question.accelerators} accelerators of {question.memory:,.0f}"
+        return (f"{text}; at least {total / question.accelerators:,.0f} bytes each would be needed",)
     return ()
 
 

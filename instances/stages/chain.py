@@ -161,7 +161,7 @@ def _faults(file: ChainFile) -> list[tuple[str, str]]:
         return [("layers", "layers or a profile are needed, and not both")]
     if file.profile is None and not 1 <= count <= MOST_LAYERS:
         return [("layers", f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
-    found = [fault for place, section in enumerate(file.layers) for fault in _width_faults(file, place, section)]
+    found = [fault for index, section in enumerate(file.layers) for fault in _width_faults(file, index, section)]
     if file.bandwidth < 1.0:
         found.append(("bandwidth", "less than a byte a second is no bandwidth (give more)"))
     if file.schedule == "flush" and file.microbatch != (1,):
@@ -171,9 +171,9 @@ def _faults(file: ChainFile) -> list[tuple[str, str]]:
     return found
 
 
-def _width_faults(file: ChainFile, place: int, section: LayerSection) -> list[tuple[str, str]]:
+def _width_faults(file: ChainFile, index: int, section: LayerSection) -> list[tuple[str, str]]:
     """Widths that are no numbers, or others than those of the first layer."""
-    path, first = f"layers[{place}].widths", set(file.layers[0].widths)
+    path, first = f"layers[{index}].widths", set(file.layers[0].widths)
     wrong = [word for word in section.widths if not word.isdecimal() or not 1 <= int(word) <= MOST_DEVICES or str(int(word)) != word]
     if wrong or not section.widths:
         word = quoted(wrong[0]) if wrong else "nothing"
@@ -189,11 +189,11 @@ def _faults_together(file: ChainFile, names: tuple[str, ...], entering: Array, w
     if count > MOST_LAYERS:
         return [(path, f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]
     with np.errstate(over="ignore"):  # as long as it is not too much, every sum of whole bytes is exact
-        kept = max(
+        stored = max(
             float(file.copies * width.parameters.sum() + count * most * (width.activations.sum() + entering.sum())) for width in widths
         )
         longest = max(float((width.forward + width.backward).max()) for width in widths) + file.overhead
-    found = [(path, f"{kept:.3g} bytes in all are more than can be counted")] if kept > _MOST_BYTES else []
+    found = [(path, f"{stored:.3g} bytes in all are more than can be counted")] if stored > _MOST_BYTES else []
     if longest > 1e9:
         found.append((path, "a layer takes more than 1e9 s (mend the figures)"))
     known = [width.devices for width in widths]

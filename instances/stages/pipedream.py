@@ -155,8 +155,8 @@ def _profile(nodes: dict[str, _Node], arcs: list[tuple[str, str]], source: str) 
     taking, handing = {end for _, end in arcs}, {start for start, _ in arcs}
     out = {name for name, node in nodes.items() if name not in taking and node.name.startswith("Input")}
     out |= {name for name, node in nodes.items() if name not in handing | out and node.name.startswith("__getitem__")}
-    kept = [(start, end) for start, end in arcs if start not in out and end not in out]
-    order = _ordered([name for name in nodes if name not in out], kept)
+    inner = [(start, end) for start, end in arcs if start not in out and end not in out]
+    order = _ordered([name for name in nodes if name not in out], inner)
     if not order:
         raise InstanceError(source, [Fault(1, 1, "", "there are only inputs here (add the nodes that compute)")])
     rows = {name: row for row, name in enumerate(order)}
@@ -168,7 +168,7 @@ def _profile(nodes: dict[str, _Node], arcs: list[tuple[str, str]], source: str) 
         seconds=np.array([(nodes[name].forward + nodes[name].backward) / 1e3 for name in order]),
         activation=np.array([nodes[name].activation for name in order]),
         parameters=np.array([nodes[name].parameters for name in order]),
-        edges=tuple(sorted((rows[start], rows[end]) for start, end in kept)),
+        edges=tuple(sorted((rows[start], rows[end]) for start, end in inner)),
         left_out=tuple(name for name in nodes if name in out),
     )
 

@@ -96,17 +96,17 @@ class PiperQuestion:
 
 def narrowed(question: PiperQuestion, without: tuple[Part, ...]) -> PiperQuestion:
     """The question without these parts too: configurations that use them are offered no more."""
-    kept = tuple(part for part in PARTS if part in {*question.without, *without})
-    offers = tuple(_narrowed(offer, kept) for offer in question.graph.offers)
-    return replace(question, graph=replace(question.graph, offers=offers), without=kept)
+    left_out = tuple(part for part in PARTS if part in {*question.without, *without})
+    offers = tuple(_narrowed(offer, left_out) for offer in question.graph.offers)
+    return replace(question, graph=replace(question.graph, offers=offers), without=left_out)
 
 
 def _narrowed(offer: Offer, without: tuple[Part, ...]) -> Offer:
     found = {}
     for tensor, configurations in offer.items():
-        kept = tuple(one for one in configurations if not ("recompute" in without and one.recomputes))
-        if kept and not ("tensor" in without and tensor > 1):
-            found[tensor] = kept
+        allowed = tuple(option for option in configurations if not ("recompute" in without and option.recomputes))
+        if allowed and not ("tensor" in without and tensor > 1):
+            found[tensor] = allowed
     return found
 
 
@@ -152,14 +152,14 @@ def piper_graph_of(document: Any, source: str, seconds: float) -> tuple[PiperGra
         faults.end()
     batch = "mbsInBatch" if "mbsInBatch" in document else "maxBatchSize" if "maxBatchSize" in document else "mbsInBatch"
     machine = Machine(
-        int(_figure(document, "maxDevices", "", faults, whole=True)),
+        int(_figure(document, "maxDevices", "", faults, integral=True)),
         _figure(document, "maxMemoryPerDevice", "", faults),
         _figure(document, "bandwidth", "", faults),
-        int(_figure(document, batch, "", faults, whole=True)),
+        int(_figure(document, batch, "", faults, integral=True)),
     )
     rows = rows_of(nodes, faults)
     ends = _ends(edges, rows, faults)
-    sizes = tuple(_figure(_mapping(edge), "communicationCost", f"edges[{place}]", faults) for place, edge in enumerate(edges))
+    sizes = tuple(_figure(_mapping(edge), "communicationCost", f"edges[{index}]", faults) for index, edge in enumerate(edges))
     offers = _offers([_mapping(node) for node in nodes], rows, ends, seconds, faults)
     _refuse_cycles(list(rows), ends, faults)
     _refuse_memory(offers, faults)
@@ -175,17 +175,17 @@ def _mapping(what: Any) -> Mapping[str, Any]:  # noqa: ANN401
 
 def _ends(edges: list[Any], rows: Mapping[str, int], faults: FaultList) -> list[tuple[int, int]]:
     found, seen = [], dict[tuple[int, int], int]()
-    for place, edge in enumerate(edges):
+    for index, edge in enumerate(edges):
         pair = []
         for key in ("sourceId", "destId"):
             name = _mapping(edge).get(key)
             if isinstance(name, bool) or not isinstance(name, int | str) or str(name) not in rows:
-                faults.add(f"edges[{place}].{key}", f"there is no node {name!r} (add it, or remove the edge)")
+                faults.add(f"edges[{index}].{key}", f"there is no node {name!r} (add it, or remove the edge)")
                 name = None
             pair.append(-1 if name is None else rows[str(name)])
         known = (pair[0], pair[1])
-        if min(known) >= 0 and seen.setdefault(known, place) != place:
-            faults.add(f"edges[{place}]", f"this edge is edges[{seen[known]}] again (add up their bytes)")
+        if min(known) >= 0 and seen.setdefault(known, index) != index:
+            faults.add(f"edges[{index}]", f"this edge is edges[{seen[known]}] again (add up their bytes)")
         found.append(known)
     return found
 
@@ -212,7 +212,7 @@ def _offers(
             else:
                 neighbours = (rows, before[row], after[row])
                 offer[int(word)] = tuple(
-                    _configuration(_mapping(one), f"{path}[{place}]", neighbours, seconds, faults) for place, one in enumerate(listed)
+                    _configuration(_mapping(option), f"{path}[{index}]", neighbours, seconds, faults) for index, option in enumerate(listed)
                 )
                 _refuse_twins(offer[int(word)], path, faults)
         found.append(dict(sorted(offer.items())))
@@ -250,10 +250,10 @@ def _configuration(
 
 
 def _refuse_twins(configurations: tuple[Configuration, ...], path: str, faults: FaultList) -> None:
-    names = [one.name for one in configurations]
-    for place, name in enumerate(names):
-        if names.index(name) != place:
-            faults.add(f"{path}[{place}].id", f"{quoted(name)} is a configuration of this list already (give each its own name)")
+    names = [option.name for option in configurations]
+    for index, name in enumerate(names):
+        if names.index(name) != index:
+            faults.add(f"{path}[{index}].id", f"{quoted(name)} is a configuration of this list already (give each its own name)")
 
 
 def _refuse_cycles(ids: list[str], ends: list[tuple[int, int]], faults: FaultList) -> None:
@@ -265,7 +265,7 @@ def _refuse_cycles(ids: list[str], ends: list[tuple[int, int]], faults: FaultLis
 
 
 def _refuse_memory(offers: tuple[Offer, ...], faults: FaultList) -> None:
-    most = sum(max((one.stashed + one.fixed for options in offer.values() for one in options), default=0) for offer in offers)
+    most = sum(max((option.stashed + option.fixed for options in offer.values() for option in options), default=0) for offer in offers)
     if most > _GREATEST_MEMORY:
         faults.add(
             "nodes", f"all layers together take {most:.3g} bytes, and sums are exact up to {_GREATEST_MEMORY:.3g} (give smaller ones)"
@@ -275,7 +275,7 @@ def _refuse_memory(offers: tuple[Offer, ...], faults: FaultList) -> None:
 def _rate_notes(graph: PiperGraph, seconds: float) -> tuple[str, ...]:
     """A word on units: parameters and times give the speed of a device."""
     first = [offer[min(offer)][0] for offer in graph.offers]
-    time, size = sum(one.time for one in first), sum(one.parameters for one in first)
+    time, size = sum(option.time for option in first), sum(option.parameters for option in first)
     if not time or not size or _LIKELY_RATES[0] <= size / time <= _LIKELY_RATES[1]:
         return ()
     other = 1e-3 if seconds == 1.0 else 1e3
@@ -287,7 +287,7 @@ def _rate_notes(graph: PiperGraph, seconds: float) -> tuple[str, ...]:
 
 def _byte_notes(nodes: list[Any]) -> tuple[str, ...]:
     keys = ("memoryUsageA", "memoryUsageB")
-    parts = any(one[key] != ceil(one[key]) for node in nodes for listed in node["TMPCs"].values() for one in listed for key in keys)
+    parts = any(row[key] != ceil(row[key]) for node in nodes for listed in node["TMPCs"].values() for row in listed for key in keys)
     return ("memory figures with parts of a byte are rounded up",) if parts else ()
 
 
@@ -360,7 +360,7 @@ def _faults(machine: Machine) -> list[Fault]:
             1 <= microbatches <= MOST_MICROBATCHES,
         ),
     )
-    return [Fault(1, 1, path, words) for path, words, holds in rules if not holds]
+    return [Fault(1, 1, path, message) for path, message, holds in rules if not holds]
 
 
 def _refuse_nothing(graph: PiperGraph, source: str, without: tuple[Part, ...]) -> None:

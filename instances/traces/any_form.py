@@ -51,14 +51,14 @@ def imported_host(path: Path, document: Mapping[str, Any]) -> Imported:
     if document["schema"] not in SCHEMAS:
         refuse(path, f"schema: {quoted(str(document['schema']))} is not known (known: {', '.join(SCHEMAS)})")
     nodes, faults = document["nodes"], Faults(path)
-    for place, node in enumerate(nodes):
-        _look_at(node, f"nodes[{place}]", faults)
+    for index, node in enumerate(nodes):
+        _look_at(node, f"nodes[{index}]", faults)
     faults.end()
     places = dict[int, int]()
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         if node["id"] in places:
-            faults.add(f"nodes[{place}].id", f"{node['id']} is the id of nodes[{places[node['id']]}] too (give each its own)")
-        places.setdefault(node["id"], place)
+            faults.add(f"nodes[{index}].id", f"{node['id']} is the id of nodes[{places[node['id']]}] too (give each its own)")
+        places.setdefault(node["id"], index)
     faults.end()
     _refuse_circle(path, {node["id"]: node["ctrl_deps"] for node in nodes})
     parents = {node["ctrl_deps"] for node in nodes if node["ctrl_deps"] != node["id"]}
@@ -92,33 +92,33 @@ def _refuse_circle(path: Path, caller: Mapping[int, int]) -> None:
             walk.append(now)
             now = caller[now]
         if now in seen:
-            told = " -> ".join(map(str, [*walk[seen[now] :][:8], now]))
-            refuse(path, f"nodes call one another: {told} (record the trace anew)")
+            cycle = " -> ".join(map(str, [*walk[seen[now] :][:8], now]))
+            refuse(path, f"nodes call one another: {cycle} (record the trace anew)")
         done.update(walk)
 
 
 def _tid_of(node: Mapping[str, Any]) -> int:
     attributes = node.get("attrs")
     rows = attributes if isinstance(attributes, list) else []
-    return next((one["value"] for one in rows if isinstance(one, dict) and one.get("name") == "tid" and type(one.get("value")) is int), 0)
+    return next((row["value"] for row in rows if isinstance(row, dict) and row.get("name") == "tid" and type(row.get("value")) is int), 0)
 
 
 def _orders(operations: list[tuple[str, str, str, int]]) -> Iterator[tuple[int, int, str]]:
     last = dict[str, int]()
-    for place, operation in enumerate(operations):
+    for index, operation in enumerate(operations):
         if operation[2] in last:
-            yield last[operation[2]], place, "thread"
-        last[operation[2]] = place
+            yield last[operation[2]], index, "thread"
+        last[operation[2]] = index
 
 
 def _reads(leaves: list[dict[str, Any]]) -> Iterator[tuple[int, int, str]]:
     """From the last operation that wrote a storage to each that reads it."""
     writer = dict[int, int]()
-    for place, node in enumerate(leaves):
+    for index, node in enumerate(leaves):
         read = {writer[storage] for storage in _storages(node.get("inputs")) if storage in writer}
-        yield from ((one, place, "data") for one in sorted(read))
+        yield from ((earlier, index, "data") for earlier in sorted(read))
         for storage in _storages(node.get("outputs")):
-            writer[storage] = place
+            writer[storage] = index
 
 
 def _storages(given: object) -> Iterator[int]:
@@ -128,7 +128,7 @@ def _storages(given: object) -> Iterator[int]:
         value = waiting.pop()
         if not isinstance(value, list):
             continue
-        if len(value) == _TENSOR and all(type(one) is int for one in value[:5]) and isinstance(value[5], str):
+        if len(value) == _TENSOR and all(type(item) is int for item in value[:5]) and isinstance(value[5], str):
             yield value[1]
         else:
             waiting += value

@@ -92,7 +92,7 @@ class BenchmarkQuestion:
 def mix_of(question: BenchmarkQuestion, runs: Sequence[int]) -> Fraction:
     """The share of the time by which the mix of kernels is off."""
     share = question.file.share
-    away = (abs(Fraction(kernel.time * one, kernel.runs) - share * kernel.time) for kernel, one in zip(question.kernels, runs, strict=True))
+    away = (abs(Fraction(kernel.time * run, kernel.runs) - share * kernel.time) for kernel, run in zip(question.kernels, runs, strict=True))
     return sum(away, start=Fraction(0)) / (2 * share * question.time)
 
 
@@ -119,8 +119,8 @@ def read(written: Written) -> BenchmarkQuestion:
     totals = tuple(total for total in there if (total in file.totals if file.totals else total != "runs" or file.objective == "kernels"))
     kernels = _kernels(trace.graph, places, [columns[total] for total in totals])
     if len(kernels) > MOST_CLASSES:
-        words = f"{len(kernels):,} different kernels are more than {MOST_CLASSES:,} (look at fewer kinds)"
-        raise written.refused([written.fault("trace", words)])
+        text = f"{len(kernels):,} different kernels are more than {MOST_CLASSES:,} (look at fewer kinds)"
+        raise written.refused([written.fault("trace", text)])
     sums = tuple(int(columns[total][places].sum()) for total in totals)
     time = int(trace.graph.durations[places].sum())
     return BenchmarkQuestion(file.name or Path(written.source).stem, file, trace, kernels, totals, sums, time, written.document)
@@ -143,9 +143,9 @@ def _columns(graph: Graph) -> Mapping[Total, Any]:
 
 def _kernels(graph: Graph, places: list[int], columns: list[Any]) -> tuple[Kernel, ...]:
     alike = dict[tuple[Any, ...], list[int]]()
-    for place in places:
-        key = graph.names[place], int(graph.kinds[place]), graph.groups[place], int(graph.bytes[place]), int(graph.flops[place])
-        alike.setdefault(key, []).append(place)
+    for index in places:
+        key = graph.names[index], int(graph.kinds[index]), graph.groups[index], int(graph.bytes[index]), int(graph.flops[index])
+        alike.setdefault(key, []).append(index)
     found = [
         Kernel(key[0], KINDS[key[1]], tuple(own), tuple(int(column[own].sum()) for column in columns), int(graph.durations[own].sum()))
         for key, own in alike.items()
@@ -169,6 +169,6 @@ def _absent(file: BenchmarkFile, graph: Graph, places: list[int], there: list[To
         return
     if not int(graph.durations[places].sum()):
         yield "trace", "its operations take no time (import a trace with times)"
-    for place, total in enumerate(file.totals):
+    for index, total in enumerate(file.totals):
         if total not in there:
-            yield f"totals[{place}]", f"the trace says nothing of {quoted(total)} (it has {', '.join(there) or 'none'})"
+            yield f"totals[{index}]", f"the trace says nothing of {quoted(total)} (it has {', '.join(there) or 'none'})"

@@ -184,7 +184,7 @@ def _parsed(name: str, data: bytes) -> Any:  # noqa: ANN401 - a class of protobu
 
 def _attributes(found: Any) -> tuple[Attribute, ...]:  # noqa: ANN401
     """All that have a value of a known kind."""
-    return tuple(Attribute(one.name, kind, getattr(one, kind)) for one in found.attributes if (kind := one.WhichOneof("value")))
+    return tuple(Attribute(attr.name, kind, getattr(attr, kind)) for attr in found.attributes if (kind := attr.WhichOneof("value")))
 
 
 def metadata_bytes(metadata: Metadata) -> bytes:
@@ -206,8 +206,8 @@ def node_bytes(node: Node) -> bytes:
 
 
 def _bytes_with(message: Any, attributes: Iterable[Attribute]) -> bytes:  # noqa: ANN401
-    for one in attributes:
-        message.attributes.add(name=one.name, **{one.kind: one.value})
+    for attribute in attributes:
+        message.attributes.add(name=attribute.name, **{attribute.kind: attribute.value})
     data: bytes = message.SerializeToString(deterministic=True)
     return data
 
@@ -224,7 +224,7 @@ def varint(number: int) -> bytes:
 def written(metadata: Metadata, nodes: Iterable[Node]) -> bytes:
     """The bytes of a file."""
     messages = (metadata_bytes(metadata), *map(node_bytes, nodes))
-    return b"".join(varint(len(one)) + one for one in messages)
+    return b"".join(varint(len(message)) + message for message in messages)
 
 
 # Nodes of a Chakra trace, from protobuf or from JSON; an InstanceError with every fault.
@@ -290,7 +290,7 @@ def is_chakra(data: bytes) -> bool:
 
 def version_of(metadata: Metadata) -> str:
     """What a file says; empty where it says nothing."""
-    return metadata.version or next((str(one.value) for one in metadata.attributes if one.name == "schema"), "")
+    return metadata.version or next((str(attribute.value) for attribute in metadata.attributes if attribute.name == "schema"), "")
 
 
 def _look_at_version(path: Path, version: str) -> None:
@@ -306,11 +306,11 @@ def chakra_json_in(path: Path, document: Mapping[str, Any]) -> ChakraTrace:
     version = document.get("version", document.get("schema", ""))
     _look_at_version(path, str(version))
     nodes = list[Node]()
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if isinstance(row, dict):
-            nodes.append(_node_of(row, f"workload_graph[{place}]", faults))
+            nodes.append(_node_of(row, f"workload_graph[{index}]", faults))
         else:
-            faults.add(f"workload_graph[{place}]", "a mapping is needed")
+            faults.add(f"workload_graph[{index}]", "a mapping is needed")
     faults.end()
     _look_at(tuple(nodes), faults)
     faults.end()
@@ -323,7 +323,7 @@ def _node_of(row: Mapping[str, Any], at: str, faults: Faults) -> Node:
     }
     numbers = {name: _number(found[name], at, faults, is_needed=name in ("id", "type")) for name in ("id", "type", "start", "duration")}
     deps = {name: _numbers(found[name], at, faults) for name in ("ctrl", "data")}
-    attributes = [one for key, value in row.items() if key not in _TAKEN and (one := _attribute_of(key, value)) is not None]
+    attributes = [attribute for key, value in row.items() if key not in _TAKEN and (attribute := _attribute_of(key, value)) is not None]
     name = str(found["name"][1] or "")
     return Node(
         numbers["id"],
@@ -342,8 +342,8 @@ def _number(given: tuple[str, object], at: str, faults: Faults, is_needed: bool)
     if value is None and not is_needed:
         return 0
     if type(value) is not int or not 0 <= value <= MOST:
-        told = f"{key} is missing" if value is None else f"{quoted(str(value))} is no whole number of zero and more below 2^64"
-        faults.add(f"{at}.{key}", told)
+        problem = f"{key} is missing" if value is None else f"{quoted(str(value))} is no whole number of zero and more below 2^64"
+        faults.add(f"{at}.{key}", problem)
         return 0
     return value
 
@@ -352,7 +352,7 @@ def _numbers(given: tuple[str, object], at: str, faults: Faults) -> tuple[int, .
     key, value = given
     if value is None:
         return ()
-    if not isinstance(value, list) or any(type(one) is not int or not 0 <= one <= MOST for one in value):
+    if not isinstance(value, list) or any(type(number) is not int or not 0 <= number <= MOST for number in value):
         faults.add(f"{at}.{key}", "a list of ids is needed")
         return ()
     return tuple(value)
@@ -366,11 +366,11 @@ def _attribute_of(key: str, value: object) -> Attribute | None:
 def _look_at(nodes: tuple[Node, ...], faults: Faults) -> None:
     """Ids that are given twice, types that nobody knows, times that cannot be."""
     places = dict[int, int]()
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         at = f"node {node.id}"
         if node.id in places:
-            faults.add(at, f"the id is given twice, to the nodes at places {places[node.id]} and {place} (give each its own)")
-        places.setdefault(node.id, place)
+            faults.add(at, f"the id is given twice, to the nodes at places {places[node.id]} and {index} (give each its own)")
+        places.setdefault(node.id, index)
         if node.type > COLLECTIVE:
             faults.add(at, f"{node.type} is no type of a node (1 to {COLLECTIVE} are)")
         if node.duration_micros >> 52 or node.start_micros >> 52:
@@ -405,17 +405,17 @@ def imported_chakra(path: Path, found: ChakraTrace, form: str) -> Imported:
     nodes = found.nodes
     if not nodes:
         refuse(path, "there is no node in this trace (trace a step)")
-    place_of = {node.id: place for place, node in enumerate(nodes)}
+    place_of = {node.id: index for index, node in enumerate(nodes)}
     is_timed = any(node.start_micros for node in nodes)
     uses_control = not any(node.data_deps for node in nodes)
     edges, dangling = list[tuple[int, int, str]](), 0
-    for place, node in enumerate(nodes):
-        for one in node.ctrl_deps if uses_control else node.data_deps:
-            if one in place_of:
-                edges.append((place_of[one], place, "data"))
+    for index, node in enumerate(nodes):
+        for before in node.ctrl_deps if uses_control else node.data_deps:
+            if before in place_of:
+                edges.append((place_of[before], index, "data"))
             else:
                 dangling += 1
-    control = 0 if uses_control else sum(one not in place_of for node in nodes for one in node.ctrl_deps)
+    control = 0 if uses_control else sum(before not in place_of for node in nodes for before in node.ctrl_deps)
     rows = [_row_of(node) for node in nodes]
     if sum(row.took for row in rows) + max(row.begin for row in rows) >= SPAN_ENDS:
         refuse(path, f"its times sum to more than {SPAN_ENDS // 10**9} s (convert it anew)")
@@ -433,7 +433,7 @@ def imported_chakra(path: Path, found: ChakraTrace, form: str) -> Imported:
 
 def _in_turn(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
     """With the order of each thread, stream, device and network as edges; receives are awaited beside all else."""
-    beside = [place for place, node in enumerate(nodes) if node.type == RECEIVE and not node.get("is_cpu_op")]
+    beside = [index for index, node in enumerate(nodes) if node.type == RECEIVE and not node.get("is_cpu_op")]
     edges = np.array(list(turns_of(graph, [node.id for node in nodes], beside)), np.int64).reshape(-1, 2)
     is_host = graph.kinds[edges[:, 0]] == KINDS.index("host")
     return replace(
@@ -464,10 +464,10 @@ def _graph(nodes: tuple[Node, ...], rows: list[_Row], edges: list[tuple[int, int
     if is_timed:
         edges = edges + _orders(rows)
         gaps = _gaps(rows, edges)
-        for place, took, last in gaps:
+        for operation, took, last in gaps:
             edges += [(last, len(operations), "data")] if last >= 0 else []
-            edges.append((len(operations), place, "data"))
-            operations.append(("gap", "gap", rows[place].where, took))
+            edges.append((len(operations), operation, "data"))
+            operations.append(("gap", "gap", rows[operation].where, took))
         moved, flops, groups = moved + [0] * len(gaps), flops + [0] * len(gaps), groups + [""] * len(gaps)
     return graph_of(operations, edges, moved, flops, groups)
 
@@ -475,10 +475,12 @@ def _graph(nodes: tuple[Node, ...], rows: list[_Row], edges: list[tuple[int, int
 def _orders(rows: list[_Row]) -> list[tuple[int, int, str]]:
     """What follows what on each thread and stream."""
     by_place = defaultdict[str, list[int]](list)
-    for place in sorted(range(len(rows)), key=lambda one: (rows[one].begin, rows[one].begin + rows[one].took, one)):
-        by_place[rows[place].where].append(place)
+    for row in sorted(range(len(rows)), key=lambda row: (rows[row].begin, rows[row].begin + rows[row].took, row)):
+        by_place[rows[row].where].append(row)
     return [
-        (one, other, "thread" if rows[one].kind == "host" else "stream") for places in by_place.values() for one, other in pairwise(places)
+        (first, second, "thread" if rows[first].kind == "host" else "stream")
+        for places in by_place.values()
+        for first, second in pairwise(places)
     ]
 
 
@@ -486,9 +488,9 @@ def _gaps(rows: list[_Row], edges: list[tuple[int, int, str]]) -> list[tuple[int
     """Of each operation that began later than all that it waits for: its place, by how much, and what ended last (-1 for nothing)."""
     zero = min(row.begin for row in rows)
     last = [(zero, -1)] * len(rows)
-    for one, other, _ in edges:
-        last[other] = max(last[other], (rows[one].begin + rows[one].took, one))
-    return [(place, row.begin - last[place][0], last[place][1]) for place, row in enumerate(rows) if row.begin > last[place][0]]
+    for before, after, _ in edges:
+        last[after] = max(last[after], (rows[before].begin + rows[before].took, before))
+    return [(index, row.begin - last[index][0], last[index][1]) for index, row in enumerate(rows) if row.begin > last[index][0]]
 
 
 def _size(node: Node, name: str) -> int:

@@ -68,15 +68,15 @@ class Archive:
 
     def recorded_digest(self, npu: int | None = None) -> str:
         """The digest of a trace, or of groups.json, as about.json tells it."""
-        digests, place = self.about[BYTES], 0 if npu is None else npu + 1
-        return str(digests[place]) if place < len(digests) else ""
+        digests, index = self.about[BYTES], 0 if npu is None else npu + 1
+        return str(digests[index]) if index < len(digests) else ""
 
 
 def write_traces(target: Path, name: str, traces: Iterable[bytes], groups: Mapping[int, Sequence[int]], about: Mapping[str, Any]) -> None:
     """Put all files where the path says; a folder that is there already is refused, unless it is empty."""
-    whole = Path(tempfile.mkdtemp(prefix=".crossopt-", dir=target.parent or Path()))
+    temporary = Path(tempfile.mkdtemp(prefix=".crossopt-", dir=target.parent or Path()))
     try:
-        inside, files = whole / "traces", _files(name, traces, groups, about)
+        inside, files = temporary / "traces", _files(name, traces, groups, about)
         if target.suffix == ".tar":
             with tarfile.open(inside, "w") as archive:
                 for file, data in files:
@@ -91,7 +91,7 @@ def write_traces(target: Path, name: str, traces: Iterable[bytes], groups: Mappi
                 target.rmdir()
         inside.replace(target)
     finally:
-        shutil.rmtree(whole, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _files(
@@ -141,9 +141,9 @@ def traces_in(path: Path) -> Iterator[tuple[int, bytes]]:
 def files_in(path: Path, names: tuple[str, ...] | None) -> Iterator[tuple[str, bytes]]:
     """Files of these names, or all traces, one after the other."""
     if path.is_dir():
-        for one in sorted(path.iterdir()):
-            if one.name in names if names is not None else _TRACE.fullmatch(one.name):
-                yield one.name, _bytes(one)
+        for inner in sorted(path.iterdir()):
+            if inner.name in names if names is not None else _TRACE.fullmatch(inner.name):
+                yield inner.name, _bytes(inner)
         return
     try:
         with opened(path, "name a folder or a .tar with traces") as file, tarfile.open(fileobj=file, mode="r:") as archive:
@@ -152,8 +152,8 @@ def files_in(path: Path, names: tuple[str, ...] | None) -> Iterator[tuple[str, b
                 if wanted and entry.isfile():
                     if entry.size > _LARGEST:
                         refuse(path, f"{entry.name} has more than {_LARGEST >> 20} MiB")
-                    held = archive.extractfile(entry)
-                    yield entry.name, held.read() if held else b""
+                    stream = archive.extractfile(entry)
+                    yield entry.name, stream.read() if stream else b""
     except (tarfile.TarError, EOFError, ValueError) as error:
         refuse(path, f"this .tar cannot be read: {str(error).lower()} (write it anew)")
 
@@ -295,7 +295,7 @@ class Writer:
         own = _own_bytes(npu, peers, groups)
         key = tuple((role, len(value)) for role, value in own.items())
         if key not in self.fronts:
-            self.fronts[key] = [varint(len(one.node) + len(own[one.role])) + one.node for one in self.pieces]
+            self.fronts[key] = [varint(len(piece.node) + len(own[piece.role])) + piece.node for piece in self.pieces]
         parts = [self.head]
         for front, piece in zip(self.fronts[key], self.pieces, strict=True):
             parts += (front, own[piece.role])
@@ -356,7 +356,7 @@ def task_of(node: Node, roofline: Roofline | None = None) -> Task:
     if node.type != COLLECTIVE:
         raise NodeError(f"node {node.id}: type {node.type} is none that is run (4 to 7 are)")
     kind = _integer(node, "comm_type")
-    name = next((one for one in KNOWN if kind < len(COLLECTIVES) and one == COLLECTIVES[kind]), None)
+    name = next((name_known for name_known in KNOWN if kind < len(COLLECTIVES) and name_known == COLLECTIVES[kind]), None)
     if name is None:
         raise NodeError(f"node {node.id}: comm_type {kind} is no collective that is run (0, 2, 6 and 7 are)")
     return Task(node.id, "collective", after, 0, size, collective=name, group=_group(node))
@@ -404,7 +404,7 @@ class Sums:
     """At each member, as the traces say them."""
 
     def by_name(self) -> dict[str, int]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,8 +455,8 @@ class Recount:
             elif task.kind == "collective":
                 issued.setdefault(task.group, []).append((task.collective, task.bytes))
             self.count(node)
-        for rows, held in zip(self.ends, (sent, received), strict=True):
-            rows.append(np.array(held, np.int64).reshape(-1, 4))
+        for rows, rows_of_npu in zip(self.ends, (sent, received), strict=True):
+            rows.append(np.array(rows_of_npu, np.int64).reshape(-1, 4))
         self.sums.npus += 1
         for group, order in issued.items():
             self.join(npu, group, tuple(order))
@@ -504,17 +504,17 @@ class Recount:
         if len(sent) != len(received):
             yield f"{len(sent):,} messages are sent and {len(received):,} received"
         elif (unlike := np.flatnonzero((sent != received).any(axis=1))).size:
-            one, other = sent[unlike[0]].tolist(), received[unlike[0]].tolist()
-            yield f"no NPU receives the message {_message_text(min(one, other))} as it is sent"
+            sending, receiving = sent[unlike[0]].tolist(), received[unlike[0]].tolist()
+            yield f"no NPU receives the message {_message_text(min(sending, receiving))} as it is sent"
         yield from (f"NPU {npu}: the bytes of its trace are not those that were written, by about.json" for npu in self.others[:_FEW])
         if self.archive.digest != self.archive.recorded_digest():
             yield "groups.json: its bytes are not those that were written, by about.json"
-        found, told = self.sums.by_name(), self.archive.about["sums"]
-        if found.keys() != told.keys():
+        found, stated = self.sums.by_name(), self.archive.about["sums"]
+        if found.keys() != stated.keys():
             yield f"about.json tells other sums than {', '.join(found)}"
         else:
             yield from (
-                f"{name}: {value:,} in the traces, {told[name]:,} by about.json" for name, value in found.items() if value != told[name]
+                f"{name}: {value:,} in the traces, {stated[name]:,} by about.json" for name, value in found.items() if value != stated[name]
             )
 
 

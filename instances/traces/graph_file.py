@@ -45,8 +45,8 @@ def bytes_in(path: Path) -> bytes:
     except EOFError:
         refuse(path, "the gzip file ends too early (fetch it again)")
     except (gzip.BadGzipFile, zlib.error) as error:
-        told = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
-        refuse(path, f"the gzip file is broken: {told} (fetch it again)")
+        reason = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
+        refuse(path, f"the gzip file is broken: {reason} (fetch it again)")
     except OSError as error:
         refuse(path, why_unreadable(error))
     if len(found) > most:
@@ -114,12 +114,12 @@ def nanoseconds(value: object, of: Callable[[str], None]) -> int:
     if type(value) is int:
         found = value * 1000
     elif isinstance(value, str):
-        whole, _, part = value.partition(".")
-        if not (whole.removeprefix("-").isdecimal() and (part + "0").isdecimal() and len(value) <= _LONGEST_NUMBER):
+        integer, _, part = value.partition(".")
+        if not (integer.removeprefix("-").isdecimal() and (part + "0").isdecimal() and len(value) <= _LONGEST_NUMBER):
             of(f"{quoted(value)} is no number of microseconds")
             return 0
-        size = int(whole.removeprefix("-")) * 1000 + int((part + "000")[:3])
-        found = -size if whole.startswith("-") else size
+        size = int(integer.removeprefix("-")) * 1000 + int((part + "000")[:3])
+        found = -size if integer.startswith("-") else size
     else:
         of("a number of microseconds is needed" if value is None else f"{quoted(str(value))} is no number of microseconds")
         return 0
@@ -231,10 +231,10 @@ def trace_in(text: str, source: str) -> Trace:
         if not fine:
             faults.add(key, f"{wanted} is needed")
     faults.end()
-    for place, operation in enumerate(operations):
-        _look_at_operation(operation, f"operations[{place}]", faults)
-    for place, edge in enumerate(edges):
-        _look_at_edge(edge, len(operations), f"edges[{place}]", faults)
+    for index, operation in enumerate(operations):
+        _look_at_operation(operation, f"operations[{index}]", faults)
+    for index, edge in enumerate(edges):
+        _look_at_edge(edge, len(operations), f"edges[{index}]", faults)
     faults.end()
     if sum(operation["ns"] for operation in operations) >= SPAN_ENDS:
         faults.add("operations", f"all together take more than {SPAN_ENDS // 10**9} s (give shorter ones)")
@@ -254,10 +254,10 @@ def refuse_cycle(graph: Graph, source: str) -> None:
     if not cycle:
         return
     few = cycle[:_FEW]
-    told = " -> ".join(f"{place} {quoted(graph.names[place])}" for place in few)
+    listed = " -> ".join(f"{operation} {quoted(graph.names[operation])}" for operation in few)
     rest = "" if len(few) == len(cycle) else f" -> ... ({len(cycle)} operations)"
     faults = FaultList(source)
-    faults.add("edges", f"operations depend on each other in a cycle: {told}{rest} -> {few[0]} (take one of these edges out)")
+    faults.add("edges", f"operations depend on each other in a cycle: {listed}{rest} -> {few[0]} (take one of these edges out)")
     faults.end()
 
 
@@ -267,9 +267,9 @@ def document_of(trace: Trace) -> dict[str, Any]:
     columns = (graph.bytes.tolist(), graph.flops.tolist(), graph.groups)
     plain = zip(graph.names, graph.kinds.tolist(), graph.places.tolist(), graph.durations.tolist(), strict=True)
     operations = [
-        {"name": name, "kind": KINDS[kind], "on": graph.resources[place], "ns": took}
+        {"name": name, "kind": KINDS[kind], "on": graph.resources[resource], "ns": took}
         | {key: value for key, value in zip(_KEYS[4:], more, strict=True) if value}
-        for (name, kind, place, took), more in zip(plain, zip(*columns, strict=True), strict=True)
+        for (name, kind, resource, took), more in zip(plain, zip(*columns, strict=True), strict=True)
     ]
     edges = zip(graph.before.tolist(), graph.after.tolist(), graph.reasons.tolist(), strict=True)
     return {
@@ -342,9 +342,9 @@ class Imported:
     """Messages between two ranks, which the graph has among its collectives."""
 
 
-def count_text(number: int, one: str, several: str) -> str:
+def count_text(number: int, singular: str, plural: str) -> str:
     """A count with its word, such as `1 gap` and `2 gaps`."""
-    return f"{number:,} {one if number == 1 else several}"
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 # The graph of a trace that a question names, and the operations in it that patterns of names mean.
@@ -374,4 +374,4 @@ def meant(graph: Graph, patterns: Sequence[str], kinds: Sequence[str]) -> list[i
     expressions = [".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns]
     matching = re.compile("|".join(expressions) or r"(?!)", re.DOTALL).fullmatch
     known = {name: matching(name) is not None for name in set(graph.names)}
-    return [place for place in of_kinds(graph, kinds) if known[graph.names[place]]]
+    return [operation for operation in of_kinds(graph, kinds) if known[graph.names[operation]]]

@@ -110,11 +110,11 @@ def events_in(path: Path, document: Any, window: Window = FULL_WINDOW) -> Events
     if schema != _KNOWN_SCHEMA:
         refuse(path, f"schemaVersion: {quoted(str(schema))} is no version that is known ({_KNOWN_SCHEMA} is; trace with today's PyTorch)")
     reader = _Reader(Faults(path))
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if isinstance(row, dict):
-            reader.look(place, row)
+            reader.look(index, row)
         else:
-            reader.faults.add(f"traceEvents[{place}]", "a mapping is needed")
+            reader.faults.add(f"traceEvents[{index}]", "a mapping is needed")
     reader.faults.end()
     found = reader.events
     if not found.work:
@@ -130,27 +130,27 @@ def _within(path: Path, events: Events, window: Window) -> Events:
     begin, end = ends_of(path, window, {number: (step.begin, step.end) for number, step in events.steps.items()}, _first(events))
     calls = [call for call in events.calls if begin <= call.begin < end]
     launching, launched = {call.correlation for call in calls}, {call.correlation for call in events.calls}
-    inside = [begin <= one.begin < end for one in events.work]
-    kept = [
-        one
-        for one, is_inside in zip(events.work, inside, strict=True)
-        if (one.correlation in launching if one.correlation in launched and one.correlation >= 0 else is_inside)
+    inside = [begin <= event.begin < end for event in events.work]
+    inside_window = [
+        event
+        for event, is_inside in zip(events.work, inside, strict=True)
+        if (event.correlation in launching if event.correlation in launched and event.correlation >= 0 else is_inside)
     ]
-    if not kept:
+    if not inside_window:
         what = f"step {window.step}" if window.step is not None else "this window"
         refuse(path, f"nothing of a device is launched in {what} (the trace lasts {(_last(events) - _first(events)) / 1e6:,.3f} ms)")
-    left = sum(inside) - sum(begin <= one.begin < end for one in kept)
-    operators = [one for one in events.operators if begin <= one.begin < end]
+    left = sum(inside) - sum(begin <= event.begin < end for event in inside_window)
+    operators = [event for event in events.operators if begin <= event.begin < end]
     step = None if window.step is None else events.steps[window.step]
-    return replace(events, calls=calls, work=kept, operators=operators, before=left, step=step)
+    return replace(events, calls=calls, work=inside_window, operators=operators, before=left, step=step)
 
 
 def _first(events: Events) -> int:
-    return min([one.begin for one in events.work] + [one.begin for one in events.calls])
+    return min([event.begin for event in events.work] + [event.begin for event in events.calls])
 
 
 def _last(events: Events) -> int:
-    return max([one.end for one in events.work] + [one.end for one in events.calls])
+    return max([event.end for event in events.work] + [event.end for event in events.calls])
 
 
 @dataclass(slots=True)
@@ -158,19 +158,19 @@ class _Reader:
     faults: Faults
     events: Events = field(default_factory=Events)
 
-    def look(self, place: int, row: Mapping[str, Any]) -> None:
+    def look(self, index: int, row: Mapping[str, Any]) -> None:
         category = row.get("cat")
         if row.get("ph") != "X" or not isinstance(category, str):
             return
         category, given = category.lower(), row.get("args")
         args: Mapping[str, Any] = given if isinstance(given, dict) else {}
         if category in _CALLS:
-            correlation = self.number(place, args, "correlation")
-            self.events.calls.append(Call(*self.times(place, row), _name_of(row), _thread_of(row), correlation))
+            correlation = self.number(index, args, "correlation")
+            self.events.calls.append(Call(*self.times(index, row), _name_of(row), _thread_of(row), correlation))
         elif category in _DEVICE:
-            begin, end = self.times(place, row)
-            name, stream, correlation = _name_of(row), self.stream(place, row, args), self.number(place, args, "correlation")
-            is_collective = _DEVICE[category] == "kernel" and any(one in name.lower() for one in ("nccl", "rccl"))
+            begin, end = self.times(index, row)
+            name, stream, correlation = _name_of(row), self.stream(index, row, args), self.number(index, args, "correlation")
+            is_collective = _DEVICE[category] == "kernel" and any(library in name.lower() for library in ("nccl", "rccl"))
             kind, moved = ("collective", _sent(args)) if is_collective else (_DEVICE[category], _count(args.get("bytes")))
             group = plain(str(args.get("Process Group Name", ""))) if is_collective else ""
             self.events.work.append(Work(begin, end, name, kind, stream, correlation, moved, group))
@@ -179,38 +179,38 @@ class _Reader:
             if took > 0:
                 self.events.operators.append(Operator(begin, begin + took, _name_of(row), _thread_of(row)))
         elif category == _MARK and str(row.get("name")).startswith(_STEP):
-            self.mark(place, row)
+            self.mark(index, row)
         elif category == _SYNC:
-            self.events.waited[self.number(place, args, "correlation")] = _waited(row, args)
+            self.events.waited[self.number(index, args, "correlation")] = _waited(row, args)
 
-    def mark(self, place: int, row: Mapping[str, Any]) -> None:
+    def mark(self, index: int, row: Mapping[str, Any]) -> None:
         """A step, which several threads may have marked."""
         number = str(row["name"]).removeprefix(_STEP)
         if number.isdecimal() and len(number) <= _SHORT:
-            begin, end = self.times(place, row)
+            begin, end = self.times(index, row)
             known = self.events.steps.get(int(number), Step(begin, end, _thread_of(row)))
             self.events.steps[int(number)] = Step(min(begin, known.begin), *max((end, _thread_of(row)), known[1:]))
 
-    def times(self, place: int, row: Mapping[str, Any]) -> tuple[int, int]:
-        at = f"traceEvents[{place}]"
-        begin = nanoseconds(row.get("ts"), lambda told: self.faults.add(f"{at}.ts", told))
-        took = nanoseconds(row.get("dur"), lambda told: self.faults.add(f"{at}.dur", told))
+    def times(self, index: int, row: Mapping[str, Any]) -> tuple[int, int]:
+        at = f"traceEvents[{index}]"
+        begin = nanoseconds(row.get("ts"), lambda problem: self.faults.add(f"{at}.ts", problem))
+        took = nanoseconds(row.get("dur"), lambda problem: self.faults.add(f"{at}.dur", problem))
         if took < 0:
             self.faults.add(f"{at}.dur", f"{quoted(str(row.get('dur')))} microseconds are below 0 (the clock went back: trace again)")
         return begin, begin + took
 
-    def number(self, place: int, args: Mapping[str, Any], key: str) -> int:
+    def number(self, index: int, args: Mapping[str, Any], key: str) -> int:
         """A whole number, or -1 where none is told."""
         value = args.get(key, -1)
         if type(value) is not int:
-            self.faults.add(f"traceEvents[{place}].args.{key}", f"{quoted(str(value))} is no whole number")
+            self.faults.add(f"traceEvents[{index}].args.{key}", f"{quoted(str(value))} is no whole number")
             return -1
         return value
 
-    def stream(self, place: int, row: Mapping[str, Any], args: Mapping[str, Any]) -> str:
+    def stream(self, index: int, row: Mapping[str, Any], args: Mapping[str, Any]) -> str:
         stream = args.get("stream", row.get("tid"))
         if type(stream) is not int:
-            self.faults.add(f"traceEvents[{place}].args.stream", f"{quoted(str(stream))} is no number of a stream")
+            self.faults.add(f"traceEvents[{index}].args.stream", f"{quoted(str(stream))} is no number of a stream")
         return _stream_name(args.get("device", row.get("pid")), stream)
 
 
@@ -254,7 +254,7 @@ def _count(value: object) -> int:
 def _sent(args: Mapping[str, Any]) -> int:
     """Bytes that go into a collective, where the trace has elements and their type."""
     kind = str(args.get("dtype", "")).lower()
-    width = next((size for name, size in sorted(_ELEMENT.items(), key=lambda one: -len(one[0])) if kind.startswith(name)), 0)
+    width = next((size for name, size in sorted(_ELEMENT.items(), key=lambda pair: -len(pair[0])) if kind.startswith(name)), 0)
     return _count(_count(args.get("In msg nelems")) * width)
 
 
@@ -263,16 +263,16 @@ def from_zero(events: Events) -> Events:
     process."""
     step = events.step
     first, last = (_first(events), _last(events)) if step is None else (step.begin, max(_last(events), step.end))
-    streams = {one.stream for one in events.work}
-    shorter = _shorter(streams | {name for one in events.waited.values() for name in (one.stream, one.other)}, streams)
-    called = {one.thread for one in events.calls} | ({step.thread} if step else set())
-    threads, named = _shorter(called, called), [one for one in events.operators if one.thread in called]
+    streams = {event.stream for event in events.work}
+    shorter = _shorter(streams | {name for event in events.waited.values() for name in (event.stream, event.other)}, streams)
+    called = {event.thread for event in events.calls} | ({step.thread} if step else set())
+    threads, named = _shorter(called, called), [event for event in events.operators if event.thread in called]
     return replace(
         events,
-        calls=[one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in events.calls],
-        work=[one._replace(begin=one.begin - first, end=one.end - first, stream=shorter[one.stream]) for one in events.work],
-        operators=[one._replace(begin=one.begin - first, end=one.end - first, thread=threads[one.thread]) for one in named],
-        waited={key: one._replace(stream=shorter[one.stream], other=shorter[one.other]) for key, one in events.waited.items()},
+        calls=[event._replace(begin=event.begin - first, end=event.end - first, thread=threads[event.thread]) for event in events.calls],
+        work=[event._replace(begin=event.begin - first, end=event.end - first, stream=shorter[event.stream]) for event in events.work],
+        operators=[event._replace(begin=event.begin - first, end=event.end - first, thread=threads[event.thread]) for event in named],
+        waited={key: event._replace(stream=shorter[event.stream], other=shorter[event.other]) for key, event in events.waited.items()},
         step=None if step is None else Step(0, step.end - first, threads[step.thread]),
         span=last - first,
     )
@@ -336,7 +336,7 @@ def behind_launches(events: Events) -> tuple[Events, Early]:
         0 if call == LAUNCHED_BY_NONE else max(0, events.calls[call].begin - work.begin)
         for work, call in zip(events.work, launches_of(events), strict=True)
     ]
-    work = [one._replace(begin=one.begin + by, end=one.end + by) for one, by in zip(events.work, late, strict=True)]
+    work = [event._replace(begin=event.begin + by, end=event.end + by) for event, by in zip(events.work, late, strict=True)]
     return replace(events, work=work), Early(sum(by > 0 for by in late), max(late, default=0))
 
 
@@ -417,14 +417,14 @@ def _cut(call: int, begin: int, end: int, cuts: Mapping[int, int]) -> Iterator[P
 
 def names_of_gaps(gaps: Sequence[Piece], operators: Sequence[Operator]) -> Iterator[str]:
     """`gap in OPERATOR` for the innermost operator that lasts all of a gap, and `gap` where there is none."""
-    order, open_operators, next_one = sorted(operators, key=lambda one: (one.begin, -one.end)), list[Operator](), 0
+    order, open_operators, next_one = sorted(operators, key=lambda operator: (operator.begin, -operator.end)), list[Operator](), 0
     for gap in gaps:
         while next_one < len(order) and order[next_one].begin <= gap.begin:
             while open_operators and open_operators[-1].end <= order[next_one].begin:
                 open_operators.pop()
             open_operators.append(order[next_one])
             next_one += 1
-        inside = next((one for one in reversed(open_operators) if one.end >= gap.end), None)
+        inside = next((operator for operator in reversed(open_operators) if operator.end >= gap.end), None)
         yield f"gap in {inside.name}" if inside else "gap"
 
 
@@ -448,22 +448,22 @@ def handovers(pieces: Mapping[str, Sequence[Piece]], operators: Mapping[str, Seq
     """All of them; of several gaps that the same work lies in the shortest."""
     found = dict[tuple[str, int], tuple[int, Handover]]()
     for other, own in pieces.items():
-        engine = sorted((one.begin, one.end) for one in operators.get(other, ()) if one.name.startswith(_ENGINE))
+        engine = sorted((handover.begin, handover.end) for handover in operators.get(other, ()) if handover.name.startswith(_ENGINE))
         if not engine:
             continue
         for thread, theirs in pieces.items():
-            for length, one in _filled(thread, theirs, other, own, engine) if thread != other else ():
-                key = other, one.first
-                found[key] = min(found.get(key, (length, one)), (length, one))
-    return [one for _, one in found.values()]
+            for length, handover in _filled(thread, theirs, other, own, engine) if thread != other else ():
+                key = other, handover.first
+                found[key] = min(found.get(key, (length, handover)), (length, handover))
+    return [handover for _, handover in found.values()]
 
 
 def _filled(
     thread: str, theirs: Sequence[Piece], other: str, own: Sequence[Piece], engine: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, Handover]]:
     """Gaps of a thread that work of the engine fills, with their lengths."""
-    calls = [place for place, piece in enumerate(own) if piece.call != GAP]
-    begins, ends = [own[place].begin for place in calls], [own[place].end for place in calls]
+    calls = [index for index, piece in enumerate(own) if piece.call != GAP]
+    begins, ends = [own[index].begin for index in calls], [own[index].end for index in calls]
     for gap, piece in enumerate(theirs):
         if piece.call != GAP:
             continue
@@ -475,8 +475,8 @@ def _filled(
 
 def _is_inside(time: int, intervals: Sequence[tuple[int, int]]) -> bool:
     """Whether the last interval that begins by then lasts until then; those of the engine do not lie in one another."""
-    place = bisect_right(intervals, (time, 1 << 63))
-    return place > 0 and time < intervals[place - 1][1]
+    index = bisect_right(intervals, (time, 1 << 63))
+    return index > 0 and time < intervals[index - 1][1]
 
 
 # --- order of launches, and streams that wait for others ------------------------------------------------------------------------------
@@ -512,8 +512,8 @@ class Orders:
 
     def last_before(self, stream: str, time: int) -> int | None:
         """The work that was launched last on a stream before some time."""
-        place = bisect_left(self.times.get(stream, []), time)
-        return self.works[stream][place - 1] if place else None
+        index = bisect_left(self.times.get(stream, []), time)
+        return self.works[stream][index - 1] if index else None
 
 
 @dataclass(slots=True)
@@ -580,17 +580,17 @@ class Crossings:
         """Of the work that was launched before on each other stream the one that ended last before this one began."""
         works, fitting = self.events.work, list[int]()
         for stream in self.orders.works:
-            if stream != works[number].stream and (one := self._ended(stream, time, works[number].begin)) is not None:
-                fitting.append(one)
-        return max(fitting, key=lambda one: works[one].end, default=None)
+            if stream != works[number].stream and (candidate := self._ended(stream, time, works[number].begin)) is not None:
+                fitting.append(candidate)
+        return max(fitting, key=lambda candidate: works[candidate].end, default=None)
 
     def _ended(self, stream: str, time: int, begin: int) -> int | None:
         """The last work that was launched on a stream before some time, or one before that behind which others began promptly."""
         last = bisect_left(self.orders.times[stream], time)
-        for back, one in enumerate(reversed(self.orders.works[stream][max(last - _LOOKED_AT, 0) : last])):
-            late = begin - self.events.work[one].end
+        for back, candidate in enumerate(reversed(self.orders.works[stream][max(last - _LOOKED_AT, 0) : last])):
+            late = begin - self.events.work[candidate].end
             if late >= 0:
-                return one if not back or late <= _PROMPT else None
+                return candidate if not back or late <= _PROMPT else None
         return None
 
 
@@ -669,7 +669,7 @@ def _waits(events: Events, orders: Orders) -> dict[int, list[int]]:
     last_stream: dict[str, str] = {}
     launched = {call: events.work[number].stream for number, call in enumerate(orders.call_of)}
     record = {call.correlation: call.begin for call in events.calls}
-    for number in sorted(range(len(events.calls)), key=lambda one: events.calls[one].begin):
+    for number in sorted(range(len(events.calls)), key=lambda index: events.calls[index].begin):
         call = events.calls[number]
         last_stream[call.thread] = launched.get(number, last_stream.get(call.thread, ""))
         if not call.name.endswith(_BLOCKS):
@@ -683,16 +683,16 @@ def _waits(events: Events, orders: Orders) -> dict[int, list[int]]:
             streams, before = ([known.other], record[known.record]) if known.record in record else ([], 0)
         else:
             streams = [known.stream]
-        found[number] += [one for stream in streams if (one := orders.last_before(stream, before)) is not None]
-    kept = {
+        found[number] += [work for stream in streams if (work := orders.last_before(stream, before)) is not None]
+    ended = {
         number: [
-            one
-            for one in works
-            if events.work[one].end <= events.calls[number].end + ROUNDING or _is_staged(events.calls[number], events.work[one])
+            work
+            for work in works
+            if events.work[work].end <= events.calls[number].end + ROUNDING or _is_staged(events.calls[number], events.work[work])
         ]
         for number, works in found.items()
     }
-    return {number: works for number, works in kept.items() if works}
+    return {number: works for number, works in ended.items() if works}
 
 
 def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, list[int]]) -> None:
@@ -701,26 +701,26 @@ def _add_threads(building: Building, call_of: Sequence[int], waits: dict[int, li
     for operator in building.events.operators:
         operators[operator.thread].append(operator)
     handed = handovers(pieces, operators)
-    filled = {(one.thread, one.gap): one for one in handed}
-    preceding = {(one.other, one.first - 1) for one in handed if one.first}
-    idle = {(thread, place) for thread, place in preceding - filled.keys() if pieces[thread][place].call == GAP}
+    filled = {(handover.thread, handover.gap): handover for handover in handed}
+    preceding = {(handover.other, handover.first - 1) for handover in handed if handover.first}
+    idle = {(thread, index) for thread, index in preceding - filled.keys() if pieces[thread][index].call == GAP}
     ends = dict[tuple[str, int], tuple[int, int]]()
     for thread, own in pieces.items():
         names = names_of_gaps([piece for piece in own if piece.call == GAP], operators[thread])
-        last_of = {piece.call: place for place, piece in enumerate(own)}
+        last_of = {piece.call: index for index, piece in enumerate(own)}
         previous = list[int]()
-        for place, piece in enumerate(own):
-            waited = waits.get(piece.call, []) if last_of[piece.call] == place else []
+        for index, piece in enumerate(own):
+            waited = waits.get(piece.call, []) if last_of[piece.call] == index else []
             name = next(names) if piece.call == GAP else ""
-            if (thread, place) in idle:
+            if (thread, index) in idle:
                 continue
-            parts = _parts(piece, filled.get((thread, place)), pieces)
+            parts = _parts(piece, filled.get((thread, index)), pieces)
             added = [_add_piece(building, part, thread, waited, name) for part in parts]
             building.edges += [(before, after, "thread") for before, after in pairwise([*previous, *added])]
-            ends[thread, place], previous = (added[0], added[-1]), added[-1:]
-    for one in handed:
-        head, tail = ends[one.thread, one.gap]
-        building.edges += [(head, ends[one.other, one.first][0], "wait"), (ends[one.other, one.last][1], tail, "wait")]
+            ends[thread, index], previous = (added[0], added[-1]), added[-1:]
+    for handover in handed:
+        head, tail = ends[handover.thread, handover.gap]
+        building.edges += [(head, ends[handover.other, handover.first][0], "wait"), (ends[handover.other, handover.last][1], tail, "wait")]
     building.handed = len(handed)
 
 
@@ -756,7 +756,7 @@ def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[i
         return building.add(gap, "gap", thread, took)
     call, work = building.events.calls[piece.call], building.events.work
     if waited:
-        took = max(0, piece.end - max(piece.begin, *(work[one].end for one in waited)))
+        took = max(0, piece.end - max(piece.begin, *(work[waited_work].end for waited_work in waited)))
     operation = building.add(call.name, "wait" if waited else "host", thread, took)
     if piece.is_head:
         building.head_of[piece.call] = operation
@@ -767,8 +767,8 @@ def _add_piece(building: Building, piece: Piece, thread: str, waited: Sequence[i
 def _join_waits(building: Building, waits: dict[int, list[int]]) -> None:
     for number, works in waits.items():
         call = building.events.calls[number]
-        for one in works:
-            done = building.first_of[one] if _is_staged(call, building.events.work[one]) else building.place_of[one]
+        for work in works:
+            done = building.first_of[work] if _is_staged(call, building.events.work[work]) else building.place_of[work]
             building.edges.append((done, building.tail_of[number], "wait"))
 
 
@@ -776,7 +776,7 @@ def _add_work(building: Building, orders: Orders, crossings: Crossings) -> None:
     """All work first, then what each waits for, and the gap that nothing explains."""
     works = building.events.work
     by_stream = defaultdict[str, list[int]](list)
-    for number in sorted(range(len(works)), key=lambda one: (works[one].begin, works[one].end)):
+    for number in sorted(range(len(works)), key=lambda index: (works[index].begin, works[index].end)):
         _add_one(building, number, orders.call_of[number])
         by_stream[works[number].stream].append(number)
     for numbers in by_stream.values():
@@ -798,23 +798,23 @@ def _add_work(building: Building, orders: Orders, crossings: Crossings) -> None:
 
 def _add_one(building: Building, number: int, call: int) -> None:
     """A work, in two operations where it is a copy that goes on behind its call."""
-    one = building.events.work[number]
-    took, begun, sent = one.end - one.begin, 0, 0
-    if call >= 0 and _is_staged(building.events.calls[call], one):
-        begun = building.events.calls[call].end - one.begin
-        sent = one.bytes * begun // took
-        building.first_of[number] = building.add(one.name, one.kind, one.stream, begun, sent, one.group)
-    building.place_of[number] = building.add(one.name, one.kind, one.stream, took - begun, one.bytes - sent, one.group)
+    work = building.events.work[number]
+    took, begun, sent = work.end - work.begin, 0, 0
+    if call >= 0 and _is_staged(building.events.calls[call], work):
+        begun = building.events.calls[call].end - work.begin
+        sent = work.bytes * begun // took
+        building.first_of[number] = building.add(work.name, work.kind, work.stream, begun, sent, work.group)
+    building.place_of[number] = building.add(work.name, work.kind, work.stream, took - begun, work.bytes - sent, work.group)
     if number in building.first_of:
         building.edges.append((building.first_of[number], building.place_of[number], "stream"))
 
 
 def _join_work(building: Building, number: int, waited: list[tuple[int, int, str]]) -> None:
-    work, place = building.events.work[number], building.first_of.get(number, building.place_of[number])
-    building.edges += [(before, place, reason) for _, before, reason in waited]
+    work, operation = building.events.work[number], building.first_of.get(number, building.place_of[number])
+    building.edges += [(before, operation, reason) for _, before, reason in waited]
     last = max(waited, default=(0, -1, ""))
     if work.begin > last[0]:
         name = LAUNCH_LATENCY if last[2] == "launch" else DEVICE_GAP
         gap = building.add(name, "gap", work.stream, work.begin - last[0])
         building.edges += [(last[1], gap, last[2])] if last[1] >= 0 else []
-        building.edges.append((gap, place, "stream"))
+        building.edges.append((gap, operation, "stream"))

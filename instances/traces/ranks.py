@@ -27,38 +27,38 @@ def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) 
     if rank is not None and rank not in numbers:
         there = f"this trace is of rank {numbers[0]}" if len(traces) == 1 else f"the traces are of ranks {', '.join(map(str, numbers))}"
         refuse(paths[0], f"there is no rank {rank}: {there} (name one that is there, or leave --rank out)")
-    place = 0 if rank is None else numbers.index(rank)
-    chosen = traces[place]
+    index = 0 if rank is None else numbers.index(rank)
+    chosen = traces[index]
     if len(traces) == 1:
         return chosen
     several = [number for number in numbers if numbers.count(number) > 1]
     if several:
         refuse(paths[numbers.index(several[0])], f"several of the traces are of rank {several[0]} (name each rank once)")
-    orders = [_collectives(one.trace.graph) for one in traces]
+    orders = [_collectives(imported.trace.graph) for imported in traces]
     for path, trace, order in zip(paths, traces, orders, strict=True):
         _look_alike((paths[0], traces[0].trace.graph, orders[0]), (path, trace.trace.graph, order))
-    times = np.array([one.trace.graph.durations[order] for one, order in zip(traces, orders, strict=True)], np.int64)
+    times = np.array([imported.trace.graph.durations[order] for imported, order in zip(traces, orders, strict=True)], np.int64)
     last, least = times.argmin(axis=0), times.min(axis=0)
-    graph, waited = _shortened(chosen.trace.graph, orders[place], least, [f"{WAITING}{numbers[one]}" for one in last])
-    told = f"{count_text(len(orders[place]), 'collective', 'collectives')} as short as on the fastest of {len(traces)} ranks"
-    remarks = [f"{told}, {waited / 1e6:,.3f} ms of waiting for others before them"]
+    graph, waited = _shortened(chosen.trace.graph, orders[index], least, [f"{WAITING}{numbers[last_rank]}" for last_rank in last])
+    summary = f"{count_text(len(orders[index]), 'collective', 'collectives')} as short as on the fastest of {len(traces)} ranks"
+    remarks = [f"{summary}, {waited / 1e6:,.3f} ms of waiting for others before them"]
     held_up = np.bincount(last, (times - least).sum(axis=0), len(traces))  # by the rank that is waited for
     slowest, source = int(held_up.argmax()), f"{chosen.trace.source}, of {len(traces)} ranks"
-    if held_up.any() and slowest == place:
+    if held_up.any() and slowest == index:
         remarks.append("the others wait for this rank most: what changes save here holds until one of them is last")
         source += ", which wait for it most"
     elif held_up.any():
         rank = numbers[slowest]
         remarks.append(f"waiting stays as long whatever is changed here: the others wait for rank {rank} most, so ask it (--rank {rank})")
     return replace(
-        chosen, trace=replace(chosen.trace, graph=graph, source=source), remarks=(*chosen.remarks, *remarks), rank=numbers[place]
+        chosen, trace=replace(chosen.trace, graph=graph, source=source), remarks=(*chosen.remarks, *remarks), rank=numbers[index]
     )
 
 
 def ranks_of(traces: Sequence[Imported]) -> list[int]:
     """As the files say, or by their order where one says nothing."""
-    told = [one.rank for one in traces]
-    return [place if None in told else int(number or 0) for place, number in enumerate(told)]
+    stated = [trace.rank for trace in traces]
+    return [index if None in stated else int(number or 0) for index, number in enumerate(stated)]
 
 
 def _collectives(graph: Graph) -> Whole:
@@ -67,17 +67,17 @@ def _collectives(graph: Graph) -> Whole:
 
 
 def _look_alike(first: tuple[Path, Graph, Whole], other: tuple[Path, Graph, Whole]) -> None:
-    (_, one, ours), (path, two, theirs) = first, other
+    (_, first_graph, ours), (path, graph, theirs) = first, other
     if len(ours) != len(theirs):
         refuse(path, f"the ranks differ: {len(theirs):,} collectives here, {len(ours):,} in {first[0]} (name ranks of one job and step)")
-    for place, (a, b) in enumerate(zip(ours.tolist(), theirs.tolist(), strict=True)):
-        if _kind(one, a) != _kind(two, b):
-            told = f"{quoted(_kind(two, b)[0])} here, {quoted(_kind(one, a)[0])} in {first[0]}"
-            refuse(path, f"the ranks differ: collective {place + 1} is {told} (name ranks of one job and step)")
+    for index, (a, b) in enumerate(zip(ours.tolist(), theirs.tolist(), strict=True)):
+        if _kind(first_graph, a) != _kind(graph, b):
+            names = f"{quoted(_kind(graph, b)[0])} here, {quoted(_kind(first_graph, a)[0])} in {first[0]}"
+            refuse(path, f"the ranks differ: collective {index + 1} is {names} (name ranks of one job and step)")
 
 
-def _kind(graph: Graph, place: int) -> tuple[str, str]:
-    return graph.names[place].partition("(")[0], graph.groups[place]
+def _kind(graph: Graph, operation: int) -> tuple[str, str]:
+    return graph.names[operation].partition("(")[0], graph.groups[operation]
 
 
 def _shortened(graph: Graph, places: Whole, least: Whole, names: Sequence[str]) -> tuple[Graph, int]:
@@ -85,11 +85,11 @@ def _shortened(graph: Graph, places: Whole, least: Whole, names: Sequence[str]) 
     rest = graph.durations[places] - least
     called = [name for name, more in zip(names, rest.tolist(), strict=True) if more > 0]
     longer, rest = places[rest > 0], rest[rest > 0]
-    gap_of = {int(place): len(graph) + number for number, place in enumerate(longer)}
+    gap_of = {int(operation): len(graph) + number for number, operation in enumerate(longer)}
     durations = graph.durations.copy()
     durations[places] = least
     entering = np.flatnonzero(np.isin(graph.after, longer))
-    gaps = np.array([gap_of[int(place)] for place in graph.after[entering]], np.int64)
+    gaps = np.array([gap_of[int(operation)] for operation in graph.after[entering]], np.int64)
     zeros = np.zeros(len(longer), np.int64)
     grown = replace(
         graph,

@@ -118,7 +118,7 @@ def _longest(change: ChangeSection) -> int:
 
 def _amp(graph: Graph, at: Places) -> Effect:
     products = set(at["pattern"])
-    return traces.amp(at["pattern"], [place for place in meant(graph, ("*",), ("kernel",)) if place not in products])
+    return traces.amp(at["pattern"], [operation for operation in meant(graph, ("*",), ("kernel",)) if operation not in products])
 
 
 _MADE: Mapping[Transform, Callable[[Graph, ChangeSection, Places], Effect]] = {
@@ -222,9 +222,9 @@ def _change_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
     if not 1 <= len(file.changes) <= MOST_CHANGES:
         yield "changes", f"{len(file.changes)} changes are given, 1 to {MOST_CHANGES} are needed"
     names = [change.name for change in file.changes]
-    for place, change in enumerate(file.changes):
-        at, (needed, known) = f"changes[{place}]", _SAYS[change.transform]
-        if change.name in names[:place]:
+    for index, change in enumerate(file.changes):
+        at, (needed, known) = f"changes[{index}]", _SAYS[change.transform]
+        if change.name in names[:index]:
             yield f"{at}.name", f"there are two changes {quoted(change.name)} (give each a name of its own)"
         for key in _KEYS:
             said = bool(getattr(change, key)) if key not in {"factor", "times", "longest_gap"} else getattr(change, key) is not None
@@ -243,36 +243,36 @@ def _change_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
 def _rule_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
     """Changes that name others which are not there, themselves, one another in a circle, or what they exclude."""
     names = [change.name for change in file.changes]
-    for place, change in enumerate(file.changes):
+    for index, change in enumerate(file.changes):
         for key in ("excludes", "requires"):
             for number, other in enumerate(getattr(change, key)):
-                at = f"changes[{place}].{key}[{number}]"
+                at = f"changes[{index}].{key}[{number}]"
                 if other not in names:
                     close = nearest(other, names)
                     yield at, f"there is no change {quoted(other)} ({f'did you mean {quoted(close[0])}?' if close else 'name one that is'})"
                 elif other == change.name:
                     yield at, f"{quoted(other)} {key} itself (take it out)"
-    pairs = [(place, names.index(other)) for place, change in enumerate(file.changes) for other in change.requires if other in names]
-    arcs = [(one, other) for one, other in pairs if one != other]
+    pairs = [(index, names.index(other)) for index, change in enumerate(file.changes) for other in change.requires if other in names]
+    arcs = [(need, other) for need, other in pairs if need != other]
     if circle := cycle_of(arcs, len(names)):
-        told = " -> ".join(quoted(names[place]) for place in (*circle, circle[0]))
-        yield f"changes[{circle[0]}].requires", f"changes require one another: {told} (make them one change)"
+        cycle = " -> ".join(quoted(names[index]) for index in (*circle, circle[0]))
+        yield f"changes[{circle[0]}].requires", f"changes require one another: {cycle} (make them one change)"
         return
-    for place, change in enumerate(file.changes):
-        together = _together(arcs, place)
-        against = [(one, names.index(other)) for one in together for other in file.changes[one].excludes if other in names]
-        clash = next(((one, other) for one, other in against if other in together and one != other), None)
+    for index, change in enumerate(file.changes):
+        together = _together(arcs, index)
+        against = [(need, names.index(other)) for need in together for other in file.changes[need].excludes if other in names]
+        clash = next(((need, other) for need, other in against if other in together and need != other), None)
         if clash:
-            words = f"it needs both {quoted(names[clash[0]])} and {quoted(names[clash[1]])}, which exclude each other"
-            yield f"changes[{place}]", f"{quoted(change.name)} can never be made: {words} (take a rule or the change away)"
+            text = f"it needs both {quoted(names[clash[0]])} and {quoted(names[clash[1]])}, which exclude each other"
+            yield f"changes[{index}]", f"{quoted(change.name)} can never be made: {text} (take a rule or the change away)"
 
 
-def _together(arcs: Sequence[tuple[int, int]], place: int) -> set[int]:
+def _together(arcs: Sequence[tuple[int, int]], change: int) -> set[int]:
     """A change, and all that it requires."""
-    found, waiting = {place}, [place]
+    found, waiting = {change}, [change]
     while waiting:
-        one = waiting.pop()
-        more = {other for before, other in arcs if before == one} - found
+        required = waiting.pop()
+        more = {other for before, other in arcs if before == required} - found
         found |= more
         waiting += more
     return found
@@ -292,21 +292,21 @@ def _asked_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
 def _unmatched(file: WhatIfFile, graph: Graph) -> Iterator[tuple[str, str]]:
     """Patterns that no operation is called by."""
     kinds_there = ", ".join(sorted({KINDS[kind] for kind in graph.kinds.tolist()}))
-    for place, change in enumerate(file.changes):
+    for index, change in enumerate(file.changes):
         for key, found in matched(graph, change).items():
             if not found and change.transform != "cpu":
                 said = ", ".join(quoted(pattern) for pattern in getattr(change, key)) or "any name"
-                words = f"no operation that {quoted(change.transform)} looks among is called {said} (the trace holds {kinds_there})"
-                yield f"changes[{place}].{key}", words
+                text = f"no operation that {quoted(change.transform)} looks among is called {said} (the trace holds {kinds_there})"
+                yield f"changes[{index}].{key}", text
 
 
 def _effect_faults(file: WhatIfFile, graph: Graph, effects: Sequence[Effect]) -> Iterator[tuple[str, str]]:
     """Changes that change nothing, and times that leave 64 bits."""
-    for place, (change, effect) in enumerate(zip(file.changes, effects, strict=True)):
+    for index, (change, effect) in enumerate(zip(file.changes, effects, strict=True)):
         if not effect.touches:
             alone = "no two of these kernels follow each other on a stream without other work between that needs the first"
-            words = alone if change.transform == "fuse" else "it changes nothing in this trace"
-            yield f"changes[{place}]", f"{words} (look at its pattern, or take it away)"
+            text = alone if change.transform == "fuse" else "it changes nothing in this trace"
+            yield f"changes[{index}]", f"{text} (look at its pattern, or take it away)"
     copies = 1 + sum(bool(effect.copies) for effect in effects)
     rescales = [rescale for effect in effects for _, rescale in effect.rescaled]
     grown = prod((max(rescale.factor, rescale.of_latency, Fraction(1)) for rescale in rescales), start=Fraction(1))

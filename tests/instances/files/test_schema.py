@@ -301,14 +301,14 @@ def test_a_geometric_range_holds_both_its_ends(first: int, factor: str, steps: i
 def test_a_range_is_refused_before_it_is_listed_and_costs_few_calls_a_value() -> None:
     whole, ways = Fraction(10**9), {"step": Fraction(1)}
     with pytest.raises(ValueError, match="more than 100,000 values"):
-        expand(Fraction(0), whole, ways, whole=True)
+        expand(Fraction(0), whole, ways, integral=True)
 
     def refused() -> None:
         with suppress(ValueError):
-            expand(Fraction(0), whole, ways, whole=True)
+            expand(Fraction(0), whole, ways, integral=True)
 
     assert calls_in(refused) < 200
-    assert calls_in(lambda: expand(Fraction(1, 3), Fraction(1000), ways, whole=False)) < 6_000
+    assert calls_in(lambda: expand(Fraction(1, 3), Fraction(1000), ways, integral=False)) < 6_000
 
 
 def test_the_longest_range_is_read() -> None:
