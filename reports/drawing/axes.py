@@ -146,8 +146,8 @@ def above(x: float, text: str, y: float = 11.0, width: float = WIDTH) -> str:
 def names_below(names: Sequence[str], left: float, step: float, bottom: float) -> Iterator[str]:
     """Names of columns of one width, as many as there is room for."""
     every = ceil((widest(names) + 6.0) / step)
-    for place in range(0, len(names), every):
-        yield text_line(left + step * (place + 0.5), bottom + 17.0, names[place], "m", "middle")
+    for column in range(0, len(names), every):
+        yield text_line(left + step * (column + 0.5), bottom + 17.0, names[column], "m", "middle")
 
 
 def stairs(places: Sequence[Point]) -> list[Point]:
@@ -204,15 +204,15 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
     bottom = top + len(tracks) * high
     body = list[str]()
     for tick in round_steps(0.0, until, 3 if titles.narrow else 6):
-        x, told = label + tick * scale, f"{tick:g}"
-        body += upright(x, (top, bottom), told if x + width_of(told) / 2.0 <= titles.width else "", 15.0)
+        x, label_of_tick = label + tick * scale, f"{tick:g}"
+        body += upright(x, (top, bottom), label_of_tick if x + width_of(label_of_tick) / 2.0 <= titles.width else "", 15.0)
     body.append(text_line(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
     for number, track in enumerate(tracks):
         y = top + number * high
         body += _words_above(track, y, titles) if above else _words_beside(track, y, label, label + room)
-        for one in track.segments:
-            lasts = f"{one.end - one.start:.5g} {axis.partition(' ')[0]} from {one.start:.5g}"
-            body += _segment(one, label, y + high - _TRACK + 4.0, scale, f"{track.label}, {kinds[one.colour]}: {lasts}" if kinds else "")
+        for span in track.segments:
+            lasts = f"{span.end - span.start:.5g} {axis.partition(' ')[0]} from {span.start:.5g}"
+            body += _segment(span, label, y + high - _TRACK + 4.0, scale, f"{track.label}, {kinds[span.colour]}: {lasts}" if kinds else "")
     body += limit_line(label + until * scale, (top, bottom), mark, titles.width)
     return picture(titles, bottom + 38.0, body)
 
@@ -228,12 +228,12 @@ def _words_above(track: Track, y: float, titles: Titles) -> Iterator[str]:
     yield text_line(right, y + 15.0, track.shown, "t n", "end")
 
 
-def _segment(one: Segment, left: float, top: float, scale: float, tip: str) -> Iterator[str]:
-    width, lane = (one.end - one.start) * scale, 22.0 / one.lanes
-    height = lane / 2.0 if one.low else lane
-    y = top + one.lane * lane + (lane - height) / 2.0
-    kind = f"{hue(one.colour)} cut" if width >= OUTLINED else hue(one.colour)
-    yield box(left + one.start * scale, y, max(width, _SEEN) if width > 0.0 else 0.0, height, kind, tip=tip)
+def _segment(span: Segment, left: float, top: float, scale: float, tip: str) -> Iterator[str]:
+    width, lane = (span.end - span.start) * scale, 22.0 / span.lanes
+    height = lane / 2.0 if span.low else lane
+    y = top + span.lane * lane + (lane - height) / 2.0
+    kind = f"{hue(span.colour)} cut" if width >= OUTLINED else hue(span.colour)
+    yield box(left + span.start * scale, y, max(width, _SEEN) if width > 0.0 else 0.0, height, kind, tip=tip)
     size = SIZE if height > _LETTER else _SMALL
-    if width >= width_of(letter(one.colour), size) + 6.0 and height >= _SMALL:
-        yield text_line(left + one.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(one.colour), "on", "middle", size)
+    if width >= width_of(letter(span.colour), size) + 6.0 and height >= _SMALL:
+        yield text_line(left + span.start * scale + width / 2.0, y + height / 2.0 + size / 3.0, letter(span.colour), "on", "middle", size)

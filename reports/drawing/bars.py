@@ -50,11 +50,11 @@ class Row:
     note: str = ""
 
 
-def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
+def stacked(titles: Titles, parts: Sequence[Part], capacity: float = 0.0) -> str:
     """One bar cut into parts, of a whole that may be more than their sum; each part has its letter where there is room, and its name
     where there is more. Shares are those of the sum, as the tables beside it tell them."""
     used = sum(part.value for part in parts)
-    total, body, x = max(used, whole), [box(0.0, 1.0, titles.width, 42.0, "track")], 0.0
+    total, body, x = max(used, capacity), [box(0.0, 1.0, titles.width, 42.0, "track")], 0.0
     for part in parts:
         width = titles.width * part.value / total if total > 0.0 else 0.0
         body.append(box(x, 1.0, width, 42.0, f"{hue(part.colour)} cut", tip=f"{part.label}: {part.shown}"))
@@ -66,8 +66,8 @@ def stacked(titles: Titles, parts: Sequence[Part], whole: float = 0.0) -> str:
 
 
 def _inside(x: float, width: float, sign: str, label: str) -> list[str]:
-    whole = f"{sign}  {label}"
-    text = whole if width_of(whole) + 12.0 <= width else sign if width_of(sign) + 4.0 <= width else ""
+    full = f"{sign}  {label}"
+    text = full if width_of(full) + 12.0 <= width else sign if width_of(sign) + 4.0 <= width else ""
     return [text_line(x + width / 2.0, 26.0, text, "on", "middle")] if text else []
 
 
@@ -81,8 +81,8 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
     room, top = titles.width - label - end - 8.0, 16.0 if mark else 2.0
     scale = room / most if most > 0.0 else 0.0
     body = list[str]()
-    for place, row in enumerate(rows):
-        y = top + place * _ROW
+    for index, row in enumerate(rows):
+        y = top + index * _ROW
         body.append(text_line(_LABEL, y + 20.0, shortened(row.label, label - 8.0)))
         body.append(box(label, y + 6.0, limit * scale, 20.0, "track", 3.0))
         body.append(box(label, y + 6.0, row.value * scale, 20.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
@@ -97,10 +97,10 @@ def _below_text(titles: Titles, rows: Sequence[Row], limit: float, mark: str) ->
     """The same in little room: each bar below its words."""
     most, top, body = max(limit, *(row.value for row in rows)), 16.0 if mark else 2.0, list[str]()
     scale = (titles.width - 2.0) / most if most > 0.0 else 0.0
-    for place, row in enumerate(rows):
-        y, told = top + place * _TALL_ROW, f"{row.shown}   {row.note}".rstrip()
-        body.append(text_line(_LABEL, y + 14.0, shortened(row.label, titles.width - width_of(told) - 10.0)))
-        body.append(text_line(titles.width, y + 14.0, told, "t b" if row.note else "t n", "end"))
+    for index, row in enumerate(rows):
+        y, shown = top + index * _TALL_ROW, f"{row.shown}   {row.note}".rstrip()
+        body.append(text_line(_LABEL, y + 14.0, shortened(row.label, titles.width - width_of(shown) - 10.0)))
+        body.append(text_line(titles.width, y + 14.0, shown, "t b" if row.note else "t n", "end"))
         body.append(box(0.0, y + 19.0, limit * scale, 14.0, "track", 3.0))
         body.append(box(0.0, y + 19.0, row.value * scale, 14.0, "k1" if row.note else "k0", 3.0, f"{row.label}: {row.shown}"))
         body += limit_line(limit * scale, (y + 17.0, y + 35.0))
@@ -129,7 +129,7 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
 
     Parts are named once, beside the last column.
     """
-    most = max(limit, *(sum(values[place] for _, values in parts) for place in range(len(names)))) * 1.04
+    most = max(limit, *(sum(values[column] for _, values in parts) for column in range(len(names)))) * 1.04
     step = min((titles.width - _LEFT - (widest(label for label, _ in parts) + 40.0)) / len(names), 90.0)
     frame = Frame(Scale(0.0, len(names), _LEFT, step * len(names)), Scale(0.0, most, _TOP, _HEIGHT, upward=True))
     body = [text_line(0.0, 11.0, units.axis, "m"), text_line(_LEFT, _BOTTOM + 36.0, units.below, "m")]
@@ -137,17 +137,17 @@ def columns(titles: Titles, names: Sequence[str], parts: Sequence[tuple[str, Seq
         body += frame.row(tick * units.unit, f"{tick:g}")
     tops, middles = [_BOTTOM] * len(names), list[float]()
     for kind, (label, values) in enumerate(parts):
-        for place, value in enumerate(values):
+        for column, value in enumerate(values):
             height = value * (_HEIGHT / most)
-            tops[place] -= height
+            tops[column] -= height
             body.append(
                 box(
-                    _LEFT + step * (place + 0.1),
-                    tops[place],
+                    _LEFT + step * (column + 0.1),
+                    tops[column],
                     step * 0.8,
                     height,
                     f"{hue(kind)} cut",
-                    tip=f"{names[place]}: {label} {value / units.unit:.4g} {units.axis}",
+                    tip=f"{names[column]}: {label} {value / units.unit:.4g} {units.axis}",
                 )
             )
         middles.append(tops[-1] + height / 2.0)
@@ -234,14 +234,14 @@ def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float
     return (0.0, first), (total - after - last, total)
 
 
-def _joined(shapes: list[tuple[float, float, float, float]], one: tuple[float, float, float, float]) -> None:
+def _joined(shapes: list[tuple[float, float, float, float]], block: tuple[float, float, float, float]) -> None:
     """Add a block, or make the last one longer by it where nobody sees a gap between them."""
     if shapes:
         x, y, width, height = shapes[-1]
-        if (y, height) == (one[1], one[3]) and 0.0 <= one[0] - x - width < _UNSEEN and one[2] < _THIN:
-            shapes[-1] = (x, y, one[0] + one[2] - x, height)
+        if (y, height) == (block[1], block[3]) and 0.0 <= block[0] - x - width < _UNSEEN and block[2] < _THIN:
+            shapes[-1] = (x, y, block[0] + block[2] - x, height)
             return
-    shapes.append(one)
+    shapes.append(block)
 
 
 def draw_stages(count: int) -> list[int]:
@@ -249,17 +249,17 @@ def draw_stages(count: int) -> list[int]:
     return list(range(count)) if count <= _STAGES else [*range(_STAGES // 2), *range(count - _STAGES // 2, count)]
 
 
-def passes_over_time(titles: Titles, drawn: tuple[Sequence[Block], Tips], stages: int, axis: Axis, gap: str) -> str:
+def passes_over_time(titles: Titles, marks: tuple[Sequence[Block], Tips], stages: int, axis: Axis, gap: str) -> str:
     """The picture of blocks, which say their tips; `gap` says what is left out between two pieces."""
     axis = replace(axis, width=titles.width)
-    rows = {stage: place + (place >= _STAGES // 2 and stages > _STAGES) for place, stage in enumerate(draw_stages(stages))}
+    rows = {stage: index + (index >= _STAGES // 2 and stages > _STAGES) for index, stage in enumerate(draw_stages(stages))}
     bottom = _PASSES_TOP + (max(rows.values()) + 1) * _PASSES_ROW
     body = list[str]()
     left = _PASSES_LABEL
     for number, (start, end) in enumerate(axis.pieces):
         width = (end - start) * axis.scale
         body += _ticks(start, end, left, axis, bottom)
-        body += _piece(drawn, rows, (start, end), left, axis)
+        body += _piece(marks, rows, (start, end), left, axis)
         if number + 1 < len(axis.pieces):
             body += _gap_mark(left + width, bottom, gap)
         left += width + _GAP
@@ -298,21 +298,21 @@ def _gap_mark(x: float, bottom: float, gap: str) -> Iterator[str]:
     yield text_line(middle, (_PASSES_TOP + bottom) / 2.0 + 4.0, "…", "t", "middle")
 
 
-def _piece(drawn: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tuple[float, float], left: float, axis: Axis) -> Iterator[str]:
+def _piece(marks: tuple[Sequence[Block], Tips], rows: dict[int, int], piece: tuple[float, float], left: float, axis: Axis) -> Iterator[str]:
     """Blocks of one kind on one stage are one shape, so that a page stays small."""
     shapes, labels = defaultdict[tuple[int, int], list[tuple[float, float, float, float]]](list), list[str]()
-    (blocks, tips), (start, end) = drawn, piece
-    for one in blocks:
-        if one.stage not in rows or one.end <= start or one.start >= end:
+    (blocks, tips), (start, end) = marks, piece
+    for block in blocks:
+        if block.stage not in rows or block.end <= start or block.start >= end:
             continue
-        x = left + (max(one.start, start) - start) * axis.scale
-        width = (min(one.end, end) - max(one.start, start)) * axis.scale
-        whole = _LANE if one.lane < 2 else 2.0 * _LANE + 1.0
-        height = whole * one.height
-        y = _PASSES_TOP + rows[one.stage] * _PASSES_ROW + 3.0 + (one.lane % 2) * (_LANE + 1.0) + (whole - height) / 2.0
-        _joined(shapes[one.kind, one.stage], (x, y, width, height))
-        if one.label and width_of(one.label, 9.0) + 3.0 <= width:
-            labels.append(text_line(x + width / 2.0, y + height / 2.0 + 3.4, one.label, "on", "middle", 9.0))
+        x = left + (max(block.start, start) - start) * axis.scale
+        width = (min(block.end, end) - max(block.start, start)) * axis.scale
+        lane_height = _LANE if block.lane < 2 else 2.0 * _LANE + 1.0
+        height = lane_height * block.height
+        y = _PASSES_TOP + rows[block.stage] * _PASSES_ROW + 3.0 + (block.lane % 2) * (_LANE + 1.0) + (lane_height - height) / 2.0
+        _joined(shapes[block.kind, block.stage], (x, y, width, height))
+        if block.label and width_of(block.label, 9.0) + 3.0 <= width:
+            labels.append(text_line(x + width / 2.0, y + height / 2.0 + 3.4, block.label, "on", "middle", 9.0))
     for kind, stage in shapes:  # what follows the passes comes last, and lies above them
         for thin, looks in ((False, f"{hue(kind)} cut fine"), (True, hue(kind))):
             if some := [shape for shape in shapes[kind, stage] if (shape[2] < _THIN) == thin]:

@@ -58,7 +58,7 @@ def parts_on(plan: Plan, areas: dict[str, float], die: Block, joints: tuple[bool
         case False, True:
             yield from _first(plan, areas, die)
         case True, False:
-            yield from (replace(one, blocks=tuple(_turned(block, die) for block in one.blocks)) for one in _first(plan, areas, die))
+            yield from (replace(lying, blocks=tuple(_turned(block, die) for block in lying.blocks)) for lying in _first(plan, areas, die))
         case True, True:
             yield from _between(plan, areas, die)
         case _:
@@ -161,7 +161,7 @@ def _tiles(room: Block, count: int) -> Iterator[Block]:
     for row in range(rows):
         tiles = count * (row + 1) // rows - count * row // rows
         high = height * tiles / count
-        yield from ((x + width * place / tiles, y, width / tiles, high) for place in range(tiles))
+        yield from ((x + width * column / tiles, y, width / tiles, high) for column in range(tiles))
         y += high
 
 
@@ -233,7 +233,7 @@ def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> 
         body += _labelled(placed(_within(block)), "hollow", "HBM")
     for number, die in enumerate(dies):
         lying = parts_on(floor.plan, _areas(floor), die, (number > 0, number < floor.dies - 1))
-        body += _die(floor, [(one, [placed(block) for block in one.blocks]) for one in lying], names)
+        body += _die(floor, [(part_lying, [placed(block) for block in part_lying.blocks]) for part_lying in lying], names)
     body += _ruler(high * scale + 16.0, scale)
     return Chip(tuple(body), high * scale + 30.0, (across, along), (wide, high))
 
@@ -246,26 +246,26 @@ def _areas(floor: Floor) -> dict[str, float]:
 def _die(floor: Floor, lying: Sequence[tuple[Lying, list[Block]]], names: bool) -> Iterator[str]:
     """The parts of one die; letters of what bundles hold are in the legend, and those of their cores lie above all of them."""
     parts, above = {part.label: part for part in floor.parts}, list[str]()
-    for one, blocks in lying:
-        part = parts[one.name]
+    for lying_part, blocks in lying:
+        part = parts[lying_part.name]
         tip, label = f"{part.label}: {part.shown}", part.label if names else letter(part.colour)
-        if one.tiled:
+        if lying_part.tiled:
             yield boxes(blocks, hue(part.colour), tip)
             continue
         empty = part.label == floor.empty
         for block in blocks:
-            drawn, *written = _labelled(block, "ground" if empty else f"{hue(part.colour)} cut", label, "t" if empty else "on", tip)
-            yield drawn
-            above += [*_behind(block, label, part.colour), *written] if written and one.name in floor.plan.bundled else written
+            shape, *written = _labelled(block, "ground" if empty else f"{hue(part.colour)} cut", label, "t" if empty else "on", tip)
+            yield shape
+            above += [*_behind(block, label, part.colour), *written] if written and lying_part.name in floor.plan.bundled else written
     yield from above
 
 
-def _behind(block: Block, label: str, place: int) -> Iterator[str]:
+def _behind(block: Block, label: str, colour: int) -> Iterator[str]:
     """The ground of a label that lies on bundles."""
     x, y, width, height = block
     wide = width_of(label, _SIZES[0]) + 8.0
     if wide <= width:
-        yield box(x + (width - wide) / 2.0, y + height / 2.0 - 8.0, wide, 16.0, hue(place), 3.0)
+        yield box(x + (width - wide) / 2.0, y + height / 2.0 - 8.0, wide, 16.0, hue(colour), 3.0)
 
 
 def _stacks(floor: Floor, die: Block) -> Iterator[Block]:
@@ -291,11 +291,11 @@ def _around(blocks: Sequence[Block]) -> Block:
 def _labelled(block: Block, kind: str, label: str, ink: str = "t", tip: str = "") -> list[str]:
     """A block with its label where there is room for it, a small one where there is less."""
     x, y, width, height = block
-    drawn = [box(x, y, width, height, kind, tip=tip)]
+    shape = [box(x, y, width, height, kind, tip=tip)]
     size = next((size for size in _SIZES if width_of(label, size) + 3.0 <= width and height >= size), None)
     if size is None:
-        return drawn
-    return [*drawn, text_line(x + width / 2.0, y + height / 2.0 + 0.35 * size, label, ink, "middle", size)]
+        return shape
+    return [*shape, text_line(x + width / 2.0, y + height / 2.0 + 0.35 * size, label, ink, "middle", size)]
 
 
 def _ruler(y: float, scale: float) -> list[str]:
@@ -320,8 +320,8 @@ def _legend(floor: Floor, sides: tuple[tuple[float, float], tuple[float, float]]
     bundled = sum(part.value for part in floor.parts if part.label in floor.plan.bundled)
     sizes += [(f"{bundles:,} bundles of cores", f"{bundled / bundles * 1e6:.2f} mm^2 each")] if bundles else []
     sizes += [(f"{floor.stacks} HBM stacks", _sides(*floor.stack))] if floor.stacks else []
-    whole = ("package", f"{_sides(*package)}, {package[0] * package[1] * 1e6:.0f} mm^2")
-    for number, (name, size) in enumerate([*sizes, whole]):
+    package_row = ("package", f"{_sides(*package)}, {package[0] * package[1] * 1e6:.0f} mm^2")
+    for number, (name, size) in enumerate([*sizes, package_row]):
         yield text_line(left, y + 12.0 + 19.0 * number, name)
         yield text_line(right, y + 12.0 + 19.0 * number, size, "t n", "end")
 

@@ -83,9 +83,9 @@ def drawn(titles: Titles, graph: Graph) -> str:
     strips = _strips(rows, look.cell, titles.width)
     cell = min(look.cell, (titles.width - _GAP * (len(strips) - 1)) / sum(_width(strip) for strip in strips))
     step, half = look.step, min(cell / 2.0 - look.margin, look.half)
-    place = _places(strips, cell, step, titles.width)
+    positions = _places(strips, cell, step, titles.width)
     height = max(len(strip) for strip in strips) * step + 8.0
-    body = [*_arcs(graph, layer, place, look.bow), *_nodes(graph, place, half)]
+    body = [*_arcs(graph, layer, positions, look.bow), *_nodes(graph, positions, half)]
     return picture(titles, height, body)
 
 
@@ -118,18 +118,20 @@ def ordered(layer: Sequence[int], arcs: Arcs) -> list[list[int]]:
     for start, end in arcs:
         above[end].append(start)
         below[start].append(end)
-    where = {node: _share(place, len(row)) for row in rows for place, node in enumerate(row)}
+    where = {node: _share(index, len(row)) for row in rows for index, node in enumerate(row)}
     for sweep in range(_SWEEPS):
         near, way = (below, range(len(rows) - 1, -1, -1)) if sweep % 2 else (above, range(len(rows)))
         for depth in way:
-            wanted = {node: sum(where[one] for one in near[node]) / len(near[node]) if near[node] else where[node] for node in rows[depth]}
+            wanted = {
+                node: sum(where[peer] for peer in near[node]) / len(near[node]) if near[node] else where[node] for node in rows[depth]
+            }
             rows[depth].sort(key=lambda node: (wanted[node], where[node]))
-            where.update({node: _share(place, len(rows[depth])) for place, node in enumerate(rows[depth])})
+            where.update({node: _share(index, len(rows[depth])) for index, node in enumerate(rows[depth])})
     return rows
 
 
-def _share(place: int, count: int) -> float:
-    return (place + 0.5) / count
+def _share(index: int, count: int) -> float:
+    return (index + 0.5) / count
 
 
 def _width(strip: Sequence[Sequence[int]]) -> int:
@@ -151,32 +153,32 @@ def _strips(rows: list[list[int]], cell: float, width: float) -> list[list[list[
 
 def _places(strips: Sequence[Sequence[Sequence[int]]], cell: float, step: float, width: float) -> dict[int, tuple[float, float]]:
     """Where each node stands."""
-    place, left = dict[int, tuple[float, float]](), 0.0
+    positions, left = dict[int, tuple[float, float]](), 0.0
     spare = width - sum(_width(strip) for strip in strips) * cell
     gap = spare / len(strips)
     for strip in strips:
         room = _width(strip) * cell
         for depth, row in enumerate(strip):
             start = left + gap / 2.0 + (room - len(row) * cell) / 2.0
-            place.update({node: (start + (number + 0.5) * cell, depth * step + step / 2.0 + 4.0) for number, node in enumerate(row)})
+            positions.update({node: (start + (number + 0.5) * cell, depth * step + step / 2.0 + 4.0) for number, node in enumerate(row)})
         left += room + gap
-    return place
+    return positions
 
 
-def _arcs(graph: Graph, layer: Sequence[int], place: dict[int, tuple[float, float]], clear: float) -> Iterator[str]:
+def _arcs(graph: Graph, layer: Sequence[int], positions: dict[int, tuple[float, float]], clear: float) -> Iterator[str]:
     """Arcs inside a group thin, those between groups strong and above them."""
     inner = [(start, end) for start, end in graph.arcs if graph.groups[start] == graph.groups[end]]
     outer = [(start, end) for start, end in graph.arcs if graph.groups[start] != graph.groups[end]]
     for kind, arcs in (("arc", inner), ("arc moved", outer)):
         for start, end in arcs:
             bow = 0.0 if layer[end] - layer[start] == 1 else clear + min(2.0 * (layer[end] - layer[start]), 16.0)
-            yield curve(place[start], place[end], kind, bow)
+            yield curve(positions[start], positions[end], kind, bow)
 
 
-def _nodes(graph: Graph, place: dict[int, tuple[float, float]], half: float) -> Iterator[str]:
+def _nodes(graph: Graph, positions: dict[int, tuple[float, float]], half: float) -> Iterator[str]:
     tall = min(half, 9.0)
     for node, group in enumerate(graph.groups):
-        x, y = place[node]
+        x, y = positions[node]
         corner = tall if graph.round[node] else 3.0
         yield box(x - half, y - tall, 2.0 * half, 2.0 * tall, f"{hue(group)} cut", corner, graph.tips[node] if graph.tips else "")
         if width_of(graph.labels[node], 10.0) <= 2.0 * half:
@@ -242,8 +244,8 @@ def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str 
     legend, top = _legend(nodes, statuses, width)
     columns = _columns(lines, width)
     body = [*legend, *_branches(lines, columns, top)]
-    for place, one in enumerate(lines):
-        body += _drawn(one, columns, top + place * _ROW, statuses)
+    for row, node_line in enumerate(lines):
+        body += _drawn(node_line, columns, top + row * _ROW, statuses)
     return picture(Titles(name, title, description, width), top + len(lines) * _ROW + 2.0, body)
 
 
@@ -289,8 +291,8 @@ def _opened(children: Sequence[Sequence[int]]) -> set[int]:
 
 def _below(number: int, children: Sequence[Sequence[int]]) -> list[int]:
     found = list(children[number])
-    for one in found:
-        found += children[one]
+    for descendant in found:
+        found += children[descendant]
     return found
 
 
@@ -305,17 +307,17 @@ def _left_out(nodes: Sequence[TreeNode], numbers: Sequence[int], depth: int, abo
 
 def _columns(lines: Sequence[_Line], width: float) -> _Columns:
     """Close to each other where labels are short; long ones leave room for the other columns."""
-    indent = min(_INDENT, _DEEPEST / max(1.0, *(float(one.depth) for one in lines)))
-    status = min(widest(one.status for one in lines) + 1.0, width * _STATUS)
-    detail = min(widest(one.detail for one in lines) + 1.0, width * _DETAIL)
+    indent = min(_INDENT, _DEEPEST / max(1.0, *(float(row.depth) for row in lines)))
+    status = min(widest(row.status for row in lines) + 1.0, width * _STATUS)
+    detail = min(widest(row.detail for row in lines) + 1.0, width * _DETAIL)
     last = width - status - _TREE_GAP - detail
     rooms = [
-        (last + (0.0 if one.detail else detail + _TREE_GAP) - _TREE_GAP - _MARK - 6.0 - width_of(one.label), one)
-        for one in lines
-        if one.status
+        (last + (0.0 if row.detail else detail + _TREE_GAP) - _TREE_GAP - _MARK - 6.0 - width_of(row.label), row)
+        for row in lines
+        if row.status
     ]
-    indent = max(_SLIGHT, min([indent, *(room / one.depth for room, one in rooms if one.depth)]))
-    ends = max(one.depth * indent + _MARK + 6.0 + width_of(one.label) * bool(one.status) for one in lines)
+    indent = max(_SLIGHT, min([indent, *(room / row.depth for room, row in rooms if row.depth)]))
+    ends = max(row.depth * indent + _MARK + 6.0 + width_of(row.label) * bool(row.status) for row in lines)
     start = min(ends + 2.0 * _TREE_GAP, last)
     return _Columns(indent, start, start + detail + _TREE_GAP, start + detail + _TREE_GAP + status, width)
 
@@ -323,12 +325,12 @@ def _columns(lines: Sequence[_Line], width: float) -> _Columns:
 def _legend(nodes: Sequence[TreeNode], statuses: Sequence[str], room: float) -> tuple[list[str], float]:
     """The letters of the statuses with how many nodes have each, in as many rows as they need, and where the tree begins."""
     counts, body, x, y = Counter(node.status for node in nodes), list[str](), 0.0, 4.0
-    for place, status in enumerate(statuses):
+    for index, status in enumerate(statuses):
         text = fitted(f"{status} ({counts[status]:,})", room - _MARK - 6.0)
         width = _MARK + 6.0 + width_of(text)
         if x and x + width > room:
             x, y = 0.0, y + _ROW
-        body += [*_mark(x, y, place), text_line(x + _MARK + 6.0, y + 12.5, text, "m")]
+        body += [*_mark(x, y, index), text_line(x + _MARK + 6.0, y + 12.5, text, "m")]
         x += width + _TREE_GAP
     return body, y + _ROW + 6.0
 
@@ -336,28 +338,31 @@ def _legend(nodes: Sequence[TreeNode], statuses: Sequence[str], room: float) -> 
 def _branches(lines: Sequence[_Line], columns: _Columns, top: float) -> Iterator[str]:
     """From each parent down to its last child, and across to each of them."""
     middle = _ROW / 2.0
-    for place, one in enumerate(lines):
-        if one.above is not None:
-            x, y = (one.depth - 1) * columns.indent + _MARK / 2.0, top + place * _ROW + middle
-            start = top + one.above * _ROW + middle + _MARK / 2.0
-            yield line([(x, start), (x, y), (one.depth * columns.indent, y)], "branch")
+    for row, node_line in enumerate(lines):
+        if node_line.above is not None:
+            x, y = (node_line.depth - 1) * columns.indent + _MARK / 2.0, top + row * _ROW + middle
+            start = top + node_line.above * _ROW + middle + _MARK / 2.0
+            yield line([(x, start), (x, y), (node_line.depth * columns.indent, y)], "branch")
 
 
-def _drawn(one: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
-    x, y = one.depth * columns.indent, top + _ROW / 2.0 + 4.5
-    if not one.status:
-        yield text_line(x + 4.0, y, fitted(one.label, columns.width - x - 4.0), "m")
+def _drawn(node_line: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
+    x, y = node_line.depth * columns.indent, top + _ROW / 2.0 + 4.5
+    if not node_line.status:
+        yield text_line(x + 4.0, y, fitted(node_line.label, columns.width - x - 4.0), "m")
         return
     yield from _mark(
-        x, top + (_ROW - _MARK) / 2.0, statuses.index(one.status), " · ".join(part for part in (one.label, one.detail, one.status) if part)
+        x,
+        top + (_ROW - _MARK) / 2.0,
+        statuses.index(node_line.status),
+        " · ".join(part for part in (node_line.label, node_line.detail, node_line.status) if part),
     )
     start = x + _MARK + 6.0
-    yield text_line(start, y, shortened(one.label, (columns.detail if one.detail else columns.status) - _TREE_GAP - start))
-    yield text_line(columns.detail, y, fitted(one.detail, columns.status - _TREE_GAP - columns.detail), "m n")
-    yield text_line(columns.status, y, fitted(one.status, columns.end - columns.status), "m")
+    yield text_line(start, y, shortened(node_line.label, (columns.detail if node_line.detail else columns.status) - _TREE_GAP - start))
+    yield text_line(columns.detail, y, fitted(node_line.detail, columns.status - _TREE_GAP - columns.detail), "m n")
+    yield text_line(columns.status, y, fitted(node_line.status, columns.end - columns.status), "m")
 
 
-def _mark(x: float, y: float, place: int, tip: str = "") -> Iterator[str]:
+def _mark(x: float, y: float, colour: int, tip: str = "") -> Iterator[str]:
     """The letter of a status on its colour."""
-    yield box(x, y, _MARK, _MARK, hue(place), 4.0, tip)
-    yield text_line(x + _MARK / 2.0, y + 12.0, letter(place), "on", "middle", 11.0)
+    yield box(x, y, _MARK, _MARK, hue(colour), 4.0, tip)
+    yield text_line(x + _MARK / 2.0, y + 12.0, letter(colour), "on", "middle", 11.0)

@@ -109,7 +109,7 @@ def _beside(frame: Frame, y: float, width: float, taken: Sequence[Room]) -> Room
 
 
 def _frame(marks: Sequence[Mark], engines: Sequence[Roof], room: float) -> Frame:
-    places = [place for mark in marks for place in (mark.intensity, mark.nearest)]
+    places = [intensity for mark in marks for intensity in (mark.intensity, mark.nearest)]
     rates = [mark.rate for mark in marks]
     return Frame(
         Scale(log10(min(places)) - 0.3, log10(max(places)) + 0.8, _LEFT, room, tenfold=True),
@@ -121,8 +121,8 @@ def _grid(frame: Frame) -> Iterator[str]:
     for tick in tenfold_steps(frame.upward.low, frame.upward.high):
         yield from frame.row(tick, f"1e{round(log10(tick))}")
     for tick in tenfold_steps(frame.across.low, frame.across.high):
-        told = width_of(f"{tick:g}") / 2.0 <= frame.across.end + _BESIDE_FRAME - frame.x(tick)
-        yield from frame.column(tick, f"{tick:g}" if told else "")
+        fits = width_of(f"{tick:g}") / 2.0 <= frame.across.end + _BESIDE_FRAME - frame.x(tick)
+        yield from frame.column(tick, f"{tick:g}" if fits else "")
 
 
 def _roofs(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _together(frame: Frame, marks: Sequence[Mark]) -> list[tuple[tuple[float, fl
             near[0][1].append(letter(mark.colour))
         else:
             groups.append(((x, y), [letter(mark.colour)]))
-    return [(place, " ".join(_in_short(names))) for place, names in groups]
+    return [(centre, " ".join(_in_short(names))) for centre, names in groups]
 
 
 def _in_short(names: Sequence[str]) -> Iterator[str]:
@@ -255,6 +255,6 @@ def _inside(frame: Frame, room: Room) -> bool:
     return x >= _LEFT and x + width <= frame.across.end and y >= _TOP and y + height <= _TOP + _TALL
 
 
-def _meet(one: Room, other: Room) -> bool:
-    across = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
-    return across > 0.0 and min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1]) > 0.0
+def _meet(first: Room, second: Room) -> bool:
+    across = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
+    return across > 0.0 and min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1]) > 0.0

@@ -123,10 +123,10 @@ def fitted(text: str, room: float, size: float = SIZE) -> str:
     """The text, or as much of its beginning as there is room for, with an ellipsis."""
     if width_of(text, size) <= room:
         return text
-    kept = text
-    while kept and width_of(f"{kept}…", size) > room:
-        kept = kept[:-1]
-    return f"{kept.rstrip()}…" if kept else ""
+    shortened = text
+    while shortened and width_of(f"{shortened}…", size) > room:
+        shortened = shortened[:-1]
+    return f"{shortened.rstrip()}…" if shortened else ""
 
 
 def shortened(text: str, room: float, size: float = SIZE) -> str:
@@ -145,8 +145,8 @@ def spread(places: Sequence[float], least: float, low: float, high: float) -> li
         return []
     step = min(least, (high - low) / max(len(places) - 1, 1))
     moved = list[float]()
-    for place in places:
-        moved.append(max(place, moved[-1] + step if moved else low))
+    for wanted in places:
+        moved.append(max(wanted, moved[-1] + step if moved else low))
     limit = high
     for number in range(len(moved) - 1, -1, -1):
         moved[number] = min(moved[number], limit)
@@ -156,18 +156,18 @@ def spread(places: Sequence[float], least: float, low: float, high: float) -> li
 
 def beside(heights: Sequence[float], least: float, low: float, high: float) -> list[tuple[int, float]]:
     """Which of the heights comes next, from above, and where words about it stand so that they are apart as `spread` has them."""
-    order = sorted(range(len(heights)), key=lambda place: heights[place])
-    return list(zip(order, spread([heights[place] for place in order], least, low, high), strict=True))
+    order = sorted(range(len(heights)), key=lambda index: heights[index])
+    return list(zip(order, spread([heights[index] for index in order], least, low, high), strict=True))
 
 
-def letter(place: int) -> str:
+def letter(index: int) -> str:
     """A, B, ..., Z, AA, AB, ...: what a part is called in its picture and in the table beside it."""
-    return (letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+    return (letter(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
 
 
-def hue(place: int) -> str:
+def hue(index: int) -> str:
     """The class of a part's colour."""
-    return f"k{place % HUES}"
+    return f"k{index % HUES}"
 
 
 def _kind(sign: str) -> str:

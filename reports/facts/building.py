@@ -135,8 +135,8 @@ def _clock(technology: Technology, core: Compute) -> Iterator[Built]:
     clock, most = float(core.frequency), technology.core.maximum_frequency
     if most < UNLIMITED_FREQUENCY:
         faster = replace(technology, core=replace(technology.core, maximum_frequency=_EASED * most))
-        words = f"clock: {clock / 1e9:.2f} GHz at {float(core.voltage):.2f} V, of {most / 1e9:.2f} GHz at the most"
-        yield _built(words, clock, most, faster)
+        text = f"clock: {clock / 1e9:.2f} GHz at {float(core.voltage):.2f} V, of {most / 1e9:.2f} GHz at the most"
+        yield _built(text, clock, most, faster)
 
 
 def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[Built]:
@@ -167,20 +167,20 @@ def _rate(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
     dram = generate(free.technology, split_of(free, _chosen(chosen))).dram
     highest = free.technology.dram.nominal_frequency
     if "hbm_power" in chosen and float(np.max(dram.frequency)) >= highest * (1.0 - 1e-9):
-        drawn = float(np.max(dram.power))
-        yield Built(f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate: more than {drawn:.0f} W for it buys nothing", full=True)
+        watts = float(np.max(dram.power))
+        yield Built(f"HBM: {highest / 1e9:.3g} Gb/s a wire, the nominal rate: more than {watts:.0f} W for it buys nothing", full=True)
 
 
 def _slowed(free: FreeHardware, chosen: Mapping[str, Any]) -> Iterator[Built]:
     """That stacks run slower than they might, as L2 lets no more through, and what a technology gives that asks less of L2."""
     made, split = free.technology, split_of(free, _chosen(chosen))
     if stacks := slowed_stacks(made, split):
-        rates = "{:.3g} Gb/s a wire, of {:.3g}".format(*(float(np.max(one.frequency)) / 1e9 for one in stacks))
-        rated = (float(np.max(one.bandwidth)) * made.dram.utilisation for one in stacks)
+        rates = "{:.3g} Gb/s a wire, of {:.3g}".format(*(float(np.max(stack.frequency)) / 1e9 for stack in stacks))
+        rated = (float(np.max(stack.bandwidth)) * made.dram.utilisation for stack in stacks)
         moved, could = (rounded_quantity(amount, "bandwidth") for amount in rated)
-        asked = f"L2 gives {made.dram.least_l2:g} times what stacks deliver (least_l2)"
+        reason = f"L2 gives {made.dram.least_l2:g} times what stacks deliver (least_l2)"
         eased = replace(made, dram=replace(made.dram, least_l2=made.dram.least_l2 / _EASED))
-        yield Built(f"HBM: {rates}, {moved} of {could}: {asked}", full=True, eased=eased)
+        yield Built(f"HBM: {rates}, {moved} of {could}: {reason}", full=True, eased=eased)
 
 
 def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[Built]:
@@ -189,10 +189,10 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     split = _split(free, chosen)
     built = generate(made, split)
     inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
-    taken, whole = float(built.edge), float(perimeter_of(split.die_area, split.dies))
-    words = (_millimetres(length) for length in (taken, whole, stacks * made.dram.stack_edge, inside, out))
-    yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*words), taken, whole)
-    yield from (Built(told, held) for told, held in links_text(made, split, tuple(chosen)))
+    taken, perimeter = float(built.edge), float(perimeter_of(split.die_area, split.dies))
+    lengths = (_millimetres(length) for length in (taken, perimeter, stacks * made.dram.stack_edge, inside, out))
+    yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*lengths), taken, perimeter)
+    yield from (Built(text, full) for text, full in links_text(made, split, tuple(chosen)))
 
 
 def _split(free: FreeHardware, chosen: dict[str, Any]) -> Split:
@@ -226,20 +226,20 @@ def _dies(instance: Instance, technology: Technology, chip: Hardware, split: Spl
 
 
 def _ports(instance: Instance, design: ChosenDesign, technology: Technology, chip: Hardware, core: Compute) -> Iterator[Built]:
-    for level, words in _NAMES.items():
+    for level, name in _NAMES.items():
         sram, memory = getattr(technology, level), getattr(chip, level)
         most = float(memory.capacity) / sram.bank_capacity * float(port_bandwidth(sram, core.frequency)) * sram.utilisation
         if sram.bank_bytes_per_cycle < UNLIMITED_PORT:
             moved, let = (rounded_quantity(amount, "bandwidth") for amount in (float(memory.bandwidth), most))
             clocked = by_clock(instance, design, memory, float(chip.bundles), chip.dram if level == "l2" else None)
             wider = replace(technology, **{level: replace(sram, bank_bytes_per_cycle=_EASED * sram.bank_bytes_per_cycle)})
-            sentence = f"{words}: {moved}, of {let} that its banks let through; {clocked}"
+            sentence = f"{name}: {moved}, of {let} that its banks let through; {clocked}"
             yield _built(sentence, float(memory.bandwidth), most, wider)
     if least := technology.core.least_fed:
         looser = replace(technology, core=replace(technology.core, least_fed=least / _EASED))
         fed = float(chip.l2.bandwidth) / (technology.l2_per_flop * float(chip.throughput))
-        words = f"L2: feeds {fed:.0%} of the peak in large products, of {least:.0%} at the least"
-        yield Built(words, least >= FULL * fed, looser if fed <= _EASED * least else None)  # a clock between may not be listed
+        name = f"L2: feeds {fed:.0%} of the peak in large products, of {least:.0%} at the least"
+        yield Built(name, least >= FULL * fed, looser if fed <= _EASED * least else None)  # a clock between may not be listed
 
 
 def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:
@@ -247,10 +247,10 @@ def _tiles(technology: Technology, chip: Hardware) -> Iterator[Built]:
         least = getattr(technology, level).least_per_bundle
         if least:
             each = float(getattr(chip, level).capacity) / float(chip.bundles)
-            held, needed = (rounded_quantity(size, "bytes") for size in (each, least))
-            yield _built(f"{_NAMES[level]}: {held} for each bundle of cores, whose kernels take {needed}", least, each)
+            capacity, needed = (rounded_quantity(size, "bytes") for size in (each, least))
+            yield _built(f"{_NAMES[level]}: {capacity} for each bundle of cores, whose kernels take {needed}", least, each)
 
 
-def _built(words: str, used: float, most: float, eased: Technology | None = None) -> Built:
+def _built(text: str, used: float, most: float, eased: Technology | None = None) -> Built:
     full = used >= FULL * most
-    return Built(words, full, eased if full else None)
+    return Built(text, full, eased if full else None)

@@ -99,7 +99,7 @@ def _areas(split: Split, technology: Technology) -> Amounts:
     uncore = technology.uncore.area_share * (float(split.die_area) - links) - spare
     beside = (("uncore", uncore), (SPARE, spare), ("links between dies", links))
     here = {name for name, part in PARTS if technology.upper_dies is None or part not in ("core", *HOLDING)}
-    areas = (*(one for one in _by_part(split.areas) if one[0] in here), *beside)
+    areas = (*(amount for amount in _by_part(split.areas) if amount[0] in here), *beside)
     rest = float(split.die_area) - sum(value for _, value in areas)
     return (*areas, ("filler", rest)) if rest > 1e-9 * float(split.die_area) else areas
 
@@ -115,8 +115,8 @@ def stages_of(instance: Instance, design: ChosenDesign) -> tuple[Amounts, ...]:
     if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
         return ()
     numbers = np.arange(chosen.plan.pipeline, dtype=np.float64)[None, :]
-    held = stage_memory(instance.workload, sharding(instance.workload, table([chosen.plan])), numbers)
-    uses = {field.name: np.broadcast_to(getattr(held, field.name), numbers.shape)[0] for field in fields(StageMemory)}
+    memory = stage_memory(instance.workload, sharding(instance.workload, table([chosen.plan])), numbers)
+    uses = {field.name: np.broadcast_to(getattr(memory, field.name), numbers.shape)[0] for field in fields(StageMemory)}
     stages = range(chosen.plan.pipeline)
     return tuple((*((name, float(values[stage])) for name, values in uses.items()), ("reserved", float(reserved))) for stage in stages)
 
@@ -147,4 +147,4 @@ def assumed(instance: Instance, design: ChosenDesign) -> tuple[str, ...]:
         sentences.append(f"The device's file leaves figures out; they are derived {instance.derived}.")
     sentences.append("Bandwidths of links are what a collective sustains, not what a port is rated for.")
     beside = (*clock_text(instance, design), *kernel_text(instance, design))
-    return (*sentences, origin_of(instance), *(f"{words[0].upper()}{words[1:]}." for words in beside))
+    return (*sentences, origin_of(instance), *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in beside))

@@ -39,7 +39,7 @@ def from_json(data: Any) -> Relaxed:  # noqa: ANN401 - whatever a file may hold
 
 def relaxation_faults(found: Relaxed) -> list[str]:
     """What cannot be so."""
-    faults = [fault for place, node in enumerate(found.nodes) for fault in _node_faults(found, place, node)]
+    faults = [fault for index, node in enumerate(found.nodes) for fault in _node_faults(found, index, node)]
     if found.optimum is not None and found.root is not None and found.root * _ROUNDED > found.optimum:
         faults.append(f"root: {found.root!r} is above the solution {found.optimum!r}")
     if found.bound > found.known:
@@ -54,15 +54,15 @@ def relaxation_faults(found: Relaxed) -> list[str]:
     return faults
 
 
-def _node_faults(found: Relaxed, place: int, node: Branch) -> list[str]:
-    if (node.parent is None) != (place == 0) or (node.parent is not None and not 0 <= node.parent < place):
-        return [f"nodes[{place}].parent: {node.parent} does not come before it"]
+def _node_faults(found: Relaxed, index: int, node: Branch) -> list[str]:
+    if (node.parent is None) != (index == 0) or (node.parent is not None and not 0 <= node.parent < index):
+        return [f"nodes[{index}].parent: {node.parent} does not come before it"]
     above = None if node.parent is None else found.nodes[node.parent].bound
-    faults = [] if node.status in _ENDED else [f"nodes[{place}].status: {node.status!r} is none"]
+    faults = [] if node.status in _ENDED else [f"nodes[{index}].status: {node.status!r} is none"]
     if above is not None and node.bound is not None and node.bound < above * _ROUNDED:
-        faults.append(f"nodes[{place}].bound: {node.bound!r} is below that of the node it comes from")
-    if node.status == "branched" and not any(other.parent == place for other in found.nodes):
-        faults.append(f"nodes[{place}].status: it was branched on, and no node comes from it")
+        faults.append(f"nodes[{index}].bound: {node.bound!r} is below that of the node it comes from")
+    if node.status == "branched" and not any(other.parent == index for other in found.nodes):
+        faults.append(f"nodes[{index}].status: it was branched on, and no node comes from it")
     return faults
 
 
@@ -105,18 +105,18 @@ def linear_of(instance: Instance, design: ChosenDesign, relaxation: Relaxation) 
     except ValueError:
         return None
     here = places_of(space, chosen.point)
-    drawn = np.random.default_rng(0).integers(np.array(space.sizes), size=(DRAWN, len(space.sizes)))
-    others = np.unique(drawn, axis=0)
+    sampled = np.random.default_rng(0).integers(np.array(space.sizes), size=(DRAWN, len(space.sizes)))
+    others = np.unique(sampled, axis=0)
     places = np.concatenate([here[None], others[(others != here).any(axis=1)]])
     found = corners(instance, space, Boxes(places, places))
     literals, known = _literals(chip, places)
-    kept = np.flatnonzero(found.alive & known)
-    if not len(kept) or kept[0] != 0:
+    usable = np.flatnonzero(found.alive & known)
+    if not len(usable) or usable[0] != 0:
         return None
-    literals = {name: rows[kept] for name, rows in literals.items()}
+    literals = {name: rows[usable] for name, rows in literals.items()}
     point = {name: int(rows[0]) for name, rows in literals.items()}
     bounds = terms_at(model, instance.cluster, chip, table([plan]), point)
-    full = _full(instance, model, take(found.hardware, kept), plan)
+    full = _full(instance, model, take(found.hardware, usable), plan)
     return _compared(bounds, full, literals, point, relaxation)
 
 
@@ -141,8 +141,8 @@ def _compared(bounds: Terms, full: Terms, literals: dict[str, Whole], point: dic
 
     def linear(value: Any) -> Array:  # noqa: ANN401 - what numpy's functions make of bounds and numbers
         bound = bound_of(value, point)
-        tables = (np.broadcast_to(one.reshape(-1, one.shape[-1])[-1], (one.shape[-1],)) for one in bound.terms.values())
-        sums = sum((at(one, literals[name]) for name, one in zip(bound.terms, tables, strict=True)), np.zeros(count))
+        tables = (np.broadcast_to(terms.reshape(-1, terms.shape[-1])[-1], (terms.shape[-1],)) for terms in bound.terms.values())
+        sums = sum((at(terms, literals[name]) for name, terms in zip(bound.terms, tables, strict=True)), np.zeros(count))
         return np.asarray(float(np.asarray(bound.constant).reshape(-1)[0]) + sums)
 
     def true(value: Any) -> Array:  # noqa: ANN401

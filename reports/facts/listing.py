@@ -103,9 +103,9 @@ def _listings(listed: Sequence[Mask]) -> Iterator[tuple[Whole, tuple[Whole, ...]
     """Rows of plans with the combination of options under which each is listed; more than one where options come to the same."""
     for ways in product(*(range(int(columns.sum(axis=1).max())) for columns in listed)):
         each = [np.cumsum(columns, axis=1) == way + 1 for columns, way in zip(listed, ways, strict=True)]
-        sound = [(one & columns) for one, columns in zip(each, listed, strict=True)]
-        rows = np.flatnonzero(np.all([one.any(axis=1) for one in sound], axis=0))
-        yield rows, tuple(one[rows].argmax(axis=1) for one in sound)
+        sound = [(columns_listed & columns) for columns_listed, columns in zip(each, listed, strict=True)]
+        rows = np.flatnonzero(np.all([columns_listed.any(axis=1) for columns_listed in sound], axis=0))
+        yield rows, tuple(columns_listed[rows].argmax(axis=1) for columns_listed in sound)
 
 
 def _chip_values(instance: Instance, space: Grid) -> Array:
@@ -127,16 +127,16 @@ def _tree(values: Array, choice: int) -> Any:  # noqa: ANN401 - a number, None, 
         return None
     if not values.ndim:
         return float(values)
-    return [choice, *([place, _tree(part, choice + 1)] for place, part in enumerate(values))]
+    return [choice, *([option, _tree(part, choice + 1)] for option, part in enumerate(values))]
 
 
 def _cut(instance: Instance, space: Grid, cuts: Iterator[Ranges | None], bound: float) -> Any:  # noqa: ANN401
     """The tree of cuts with the least value in each of its ends: of every plan that of the smallest box that bounded it."""
     root = root_node(instance)
-    chip, kept, least = corners(instance, space, root.box), list[AnyPlans](), np.inf
+    chip, plans, least = corners(instance, space, root.box), list[AnyPlans](), np.inf
     for block in plan_blocks(instance):
         values = values_of(instance, chip, block)[:, 0]
-        kept.append(rows_of(block, np.flatnonzero(values < bound)))
+        plans.append(rows_of(block, np.flatnonzero(values < bound)))
         least = min(least, values[values >= bound].min(initial=np.inf))
 
     def down(node: Node, plans: AnyPlans, least: float) -> Any:  # noqa: ANN401
@@ -154,14 +154,14 @@ def _cut(instance: Instance, space: Grid, cuts: Iterator[Ranges | None], bound: 
             trees.append(_within(raw.at(number), part.box, tree))
         return _joined(node.box, keeps, trees)
 
-    return _within(full_box(space), root.box, down(root, joined(kept), least))
+    return _within(full_box(space), root.box, down(root, joined(plans), least))
 
 
 def _within(box: Places, smaller: Places, tree: Any) -> Any:  # noqa: ANN401
     """A box as a tree where designs are in the smaller one only."""
     differ = (box.low[0] != smaller.low[0]) | (box.high[0] != smaller.high[0])
     for choice in np.flatnonzero(differ).tolist():
-        (low, high), (first, last) = ((int(one.low[0, choice]), int(one.high[0, choice])) for one in (box, smaller))
+        (low, high), (first, last) = ((int(places.low[0, choice]), int(places.high[0, choice])) for places in (box, smaller))
         tree = [choice, *([[first - 1, None]] if low < first else []), [last, tree], *([[high, None]] if last < high else [])]
     return tree
 

@@ -83,22 +83,22 @@ class Network:
         """That exchanges wait for others on the same links, or where none does that what a device sends takes longer than the step."""
         if self.shared is not None:
             return f"exchanges that hide behind work wait {rounded_quantity(self.shared, 'time', 4)} {_SHARED}" if self.shared > 0.0 else ""
-        told = []
+        levels = []
         for level, bandwidth in enumerate(self.bandwidths):
-            seconds = sum(one.bytes[level] for one in self.exchanges) / bandwidth
+            seconds = sum(exchange.bytes[level] for exchange in self.exchanges) / bandwidth
             if seconds > self.step:
-                told.append(f"{level + 1} for {rounded_quantity(seconds, 'time', 4)}")
-        return f"{_CROWDED} ({', '.join(told)})" if told else ""
+                levels.append(f"{level + 1} for {rounded_quantity(seconds, 'time', 4)}")
+        return f"{_CROWDED} ({', '.join(levels)})" if levels else ""
 
     @property
     def latencies(self) -> str:
         """Which levels wait how long, which need not be as the question names them."""
         levels: dict[str, list[str]] = {}
         for level, ((step, start), pair) in enumerate(zip(self.waits, self.pairs, strict=True)):
-            words = f"{rounded_quantity(step, 'time', 3)} a step and {rounded_quantity(start, 'time', 3)} a start"
-            words += "" if pair == 1.0 else f", and {pair:.0%} of the bandwidth between two ranks,"
-            levels.setdefault(words, []).append(str(level + 1))
-        return "waits: " + "; ".join(f"{words} on {', '.join(places)}" for words, places in levels.items())
+            text = f"{rounded_quantity(step, 'time', 3)} a step and {rounded_quantity(start, 'time', 3)} a start"
+            text += "" if pair == 1.0 else f", and {pair:.0%} of the bandwidth between two ranks,"
+            levels.setdefault(text, []).append(str(level + 1))
+        return "waits: " + "; ".join(f"{text} on {', '.join(places)}" for text, places in levels.items())
 
     @property
     def linked(self) -> str:
@@ -168,8 +168,8 @@ def busy_under(
     beside = replace(needed, embedding=embedding_exchange(model, group, hardware), head=head_exchange(model, group, hardware))
     layers = {kind: exchanged(kind, group, hardware, (0, mode)) for _, kind in layer_kinds(model)}
 
-    def layer(place: int) -> Real:
-        return mean_over_kinds(model, lambda kind: (1.0 - full) * layers[kind][0][place] + full * layers[kind][1][place])
+    def layer(mode: int) -> Real:
+        return mean_over_kinds(model, lambda kind: (1.0 - full) * layers[kind][0][mode] + full * layers[kind][1][mode])
 
     found = {
         "tensor parallelism": passes * layer(0),
@@ -185,13 +185,15 @@ def busy_under(
     return [{name: seconds[way] for name, seconds in columns.items()} for way in range(len(ways))]
 
 
-def _messages(model: Transformer, plans: Plans, layout: Layout, ways: Sequence[tuple[Link, ...]], levels: Sequence[int], one: Real) -> Real:
+def _messages(
+    model: Transformer, plans: Plans, layout: Layout, ways: Sequence[tuple[Link, ...]], levels: Sequence[int], send: Real
+) -> Real:
     """One message down the stages and one up: on each network on its level, or on the whole of it."""
     split = sharding(model, plans)
     each = [np.ravel(messages_time(model, split, layout, links, level)) for links, level in zip(ways, levels, strict=False)]
-    return np.concatenate(each) if each else 2.0 * one
+    return np.concatenate(each) if each else 2.0 * send
 
 
 def _alone(links: tuple[Link, ...], level: int) -> tuple[Link, ...]:
     """One level as it is, and all others without any cost."""
-    return tuple(link if place == level else free(link) for place, link in enumerate(links))
+    return tuple(link if index == level else free(link) for index, link in enumerate(links))

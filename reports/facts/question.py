@@ -90,25 +90,25 @@ def asked_of(instance: Instance) -> Asked:
 
 def asked_of_counts(counted: MultiScaleQuestion) -> Asked:
     """The same where the number of devices or the batch is open."""
-    whole = asked_of(counted.parts[-1])
+    largest = asked_of(counted.parts[-1])
     listed = _or_list(counted.numbers)
     workload = counted.parts[-1].workload.name
     aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
-    terms = tuple((name, words) for name, words in whole.terms if name != "devices")
+    terms = tuple((name, text) for name, text in largest.terms if name != "devices")
     networks = counted.networks
     terms = (*terms, ("devices", listed), *((("networks", "; ".join(networks)),) if networks else ()))
     terms = (*terms, *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
     batch = f" with which batch, of {_or_list(counted.samples)}," if counted.batches else ""
     batch = f" on which of {len(networks)} networks,{' and' * bool(batch)}{batch}" if networks else batch
     if batch and len(counted.numbers) == 1:
-        return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, whole.open)
+        return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, largest.open)
     how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
-    return Asked(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, whole.open)
+    return Asked(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, largest.open)
 
 
 def _or_list(numbers: tuple[int, ...]) -> str:
-    words = [f"{number:,}" for number in numbers]
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    texts = [f"{number:,}" for number in numbers]
+    return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _workload(instance: Instance) -> str:

@@ -140,7 +140,7 @@ def stage_passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     split, messages = needed.split, needed.interleave * needed.transfer
     weights = needed.weights if plan.schedule != "1f1b" else np.float64(0.0)
     before = needed.inputs if plan.schedule not in ("1f1b", "dualpipe") else backward
-    kept = [window(split.least * one, needed.hidden_transfer, messages, needed.lost) - split.least * one for one in (forward, before)]
+    exposed = [window(split.least * way, needed.hidden_transfer, messages, needed.lost) - split.least * way for way in (forward, before)]
     inner = mean_over_kinds(model, lambda kind: _exchanged(forward_pass(kind, group, hardware)))
     sent = inner + (forward - needed.forward)
     layer = parts.layer
@@ -158,10 +158,10 @@ def stage_passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
         found.append(
             Passes(
                 forward=layers * _number(forward - sent) + beside[0],
-                sent=layers * _number(sent) + _number(kept[0]),
+                sent=layers * _number(sent) + _number(exposed[0]),
                 again=layers * _number(again),
                 backward=layers * _number(backward - again - returned - weights) + beside[1],
-                returned=layers * _number(returned) + _number(kept[1]),
+                returned=layers * _number(returned) + _number(exposed[1]),
                 weights=layers * _number(weights),
                 shares=_shares(int(layers), plan.interleave, first=first),
             )
@@ -169,9 +169,9 @@ def stage_passes(model: Transformer, hardware: Hardware, cluster: Cluster, plan:
     return tuple(map(_mean, found, reversed(found))) if plan.schedule == "dualpipe" else tuple(found)
 
 
-def _mean(one: Passes, other: Passes) -> Passes:
+def _mean(first: Passes, second: Passes) -> Passes:
     """What a device with two stages does for one microbatch."""
-    return Passes(*((a + b) / 2.0 for a, b in zip(astuple(one)[:6], astuple(other)[:6], strict=True)))
+    return Passes(*((a + b) / 2.0 for a, b in zip(astuple(first)[:6], astuple(second)[:6], strict=True)))
 
 
 def _shares(layers: int, chunks: int, *, first: bool) -> tuple[float, ...]:

@@ -84,8 +84,8 @@ def uses_of(instance: Instance, name: str, design: ChosenDesign) -> Uses:
 
 def uses_named(several: Sequence[Uses]) -> tuple[str, ...]:
     """Every use of time of one of them, the largest first."""
-    names = dict.fromkeys(name for one in several for name in one.seconds)
-    most = {name: max(one.seconds.get(name, 0.0) for one in several) for name in names}
+    names = dict.fromkeys(name for uses in several for name in uses.seconds)
+    most = {name: max(uses.seconds.get(name, 0.0) for uses in several) for name in names}
     return tuple(sorted((name for name in names if most[name] > 0.0), key=lambda name: -most[name]))
 
 
@@ -99,8 +99,8 @@ def saved_text(best: Uses, other: Uses, proved: bool) -> str:
         return ""
     saved = other.step - best.step
     named = "the optimum" if proved else "the best design found"
-    words = f"of its step of {_time(other.step)} {named} saves {_time(saved)} ({saved / other.step:.1%}): {_listed(gained)}"
-    return f"{words}; it spends more on {_listed(lost)}" if lost else words
+    text = f"of its step of {_time(other.step)} {named} saves {_time(saved)} ({saved / other.step:.1%}): {_listed(gained)}"
+    return f"{text}; it spends more on {_listed(lost)}" if lost else text
 
 
 def _listed(pairs: Sequence[tuple[str, float]]) -> str:

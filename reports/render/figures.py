@@ -84,17 +84,17 @@ def _long(colour: str) -> str:
     return f"#{''.join(2 * sign for sign in colour[1:])}" if len(colour) == 4 else colour
 
 
-def _outline(canvas: Any, tag: str, shape: ElementTree.Element, drawn: tuple[int, int]) -> None:  # noqa: ANN401
+def _outline(canvas: Any, tag: str, shape: ElementTree.Element, fill_and_stroke: tuple[int, int]) -> None:  # noqa: ANN401
     number = {name: float(shape.get(name) or 0.0) for name in ("x", "y", "width", "height", "rx", "cx", "cy", "r")}
     sides = (number["x"], number["y"], number["width"], number["height"])
     if tag == "circle":
-        canvas.circle(number["cx"], number["cy"], number["r"], *drawn)
+        canvas.circle(number["cx"], number["cy"], number["r"], *fill_and_stroke)
     elif tag == "rect" and number["rx"]:
-        canvas.roundRect(*sides, min(number["rx"], sides[2] / 2.0, sides[3] / 2.0), *drawn)
+        canvas.roundRect(*sides, min(number["rx"], sides[2] / 2.0, sides[3] / 2.0), *fill_and_stroke)
     elif tag == "rect":
-        canvas.rect(*sides, *drawn)
+        canvas.rect(*sides, *fill_and_stroke)
     else:
-        canvas.drawPath(_path(canvas, tag, shape), *drawn)
+        canvas.drawPath(_path(canvas, tag, shape), *fill_and_stroke)
 
 
 def _path(canvas: Any, tag: str, shape: ElementTree.Element) -> Any:  # noqa: ANN401
@@ -165,13 +165,13 @@ def figures_of(page: Page) -> list[tuple[str, str]]:
     """Of each picture a name, as no other of the page has it, and the text of its file."""
     found, names = list[tuple[str, str]](), set[str]()
     for part in map(str, page.sections):
-        for drawn, keys in _in_section(part):
-            title = re.sub(r"<[^>]*>", "", drawn[drawn.index("<title") : drawn.index("</title>")])
+        for picture, keys in _in_section(part):
+            title = re.sub(r"<[^>]*>", "", picture[picture.index("<title") : picture.index("</title>")])
             name = stem = re.sub(r"[^a-z0-9]+", "-", unescape(title).lower()).strip("-")
             while name in names:
                 name = f"{stem}-{len(names) + 1}"
             names.add(name)
-            found.append((name, alone(_with_keys(drawn, keys))))
+            found.append((name, alone(_with_keys(picture, keys))))
     return found
 
 
@@ -182,16 +182,16 @@ def _in_section(text: str) -> Iterator[tuple[str, list[Key]]]:
         before = text[places[number - 1].end() if number else 0 : found.start()].rpartition('<p class="keys">')
         end = places[number + 1].start() if number + 1 < len(places) else len(text)
         after = text[found.end() : end].partition('<div class="table parts">')
-        keys = [Key(int(place), letter, unescape(label)) for place, letter, label in _KEY.findall(before[2] if before[1] else after[2])]
-        drawn = found[1]
-        yield drawn, [] if all(f">{key.letter}  {key.label}" in drawn for key in keys) else keys
+        keys = [Key(int(colour), letter, unescape(label)) for colour, letter, label in _KEY.findall(before[2] if before[1] else after[2])]
+        picture = found[1]
+        yield picture, [] if all(f">{key.letter}  {key.label}" in picture for key in keys) else keys
 
 
-def _with_keys(drawn: str, keys: list[Key]) -> str:
+def _with_keys(picture: str, keys: list[Key]) -> str:
     """The picture, and below it its keys in as many rows as they need."""
-    found = re.match(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"', drawn)
+    found = re.match(r'<svg viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)
     if not keys or found is None:
-        return drawn
+        return picture
     wide, high = float(found[1]), float(found[2])
     body, x, y = list[str](), 0.0, high + 12.0
     for key in keys:
@@ -201,5 +201,5 @@ def _with_keys(drawn: str, keys: list[Key]) -> str:
         body += [box(x, y, _MARK, 15.0, hue(key.colour), 3.0), text_line(x + _MARK / 2.0, y + 11.5, key.letter, "on", "middle")]
         body.append(text_line(x + _MARK + 6.0, y + 12.0, key.label))
         x += room + _GAP
-    inside = drawn.removesuffix("</svg>").replace(found[0], f'<svg viewBox="0 0 {wide:g} {y + _ROW:g}"', 1)
+    inside = picture.removesuffix("</svg>").replace(found[0], f'<svg viewBox="0 0 {wide:g} {y + _ROW:g}"', 1)
     return "\n".join([inside.rstrip(), *body, "</svg>"])

@@ -74,8 +74,8 @@ class ProofBox:
 
     def __str__(self) -> str:
         mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
-        words = "\n".join(f"<p>{text_html(words)}</p>" for words in (self.text, self.note) if words)
-        proof = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{words}</div>'
+        paragraphs = "\n".join(f"<p>{text_html(sentence)}</p>" for sentence in (self.text, self.note) if sentence)
+        proof = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{paragraphs}</div>'
         kind = "first drawn" if self.drawn else "first"
         return f'<div class="{kind}">\n<div>\n{self.answer}\n</div>\n{self.drawn}\n{proof}\n</div>' if self.answer else proof
 
@@ -102,7 +102,7 @@ def page(content: Page) -> str:
 
 def _with_contents(parts: Sequence[str]) -> list[str]:
     """The same with a list of contents after the first screen, where there are several sections below it."""
-    first = next((place for place, part in enumerate(parts) if part.startswith("<section")), len(parts))
+    first = next((index for index, part in enumerate(parts) if part.startswith("<section")), len(parts))
     found = _HEADING.findall("\n".join(parts[first:]))
     items = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in found)
     nav = [f'<nav class="contents" aria-label="Contents"><ul>{items}</ul></nav>'] if len(found) >= _SEVERAL else []
@@ -168,12 +168,12 @@ def listing(items: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{text_html(item)}</li>' for item in items)}</ul>" if items else ""
 
 
-def swatch_row(labels: Sequence[str], drawn: Container[int] | None = None) -> str:
+def swatch_row(labels: Sequence[str], used: Container[int] | None = None) -> str:
     """Letters and colours of a picture with what they stand for, of those that are drawn where not all are."""
     keys = (
-        f'<span class="key">{swatch(place)} {text_html(label)}</span>'
-        for place, label in enumerate(labels)
-        if drawn is None or place in drawn
+        f'<span class="key">{swatch(index)} {text_html(label)}</span>'
+        for index, label in enumerate(labels)
+        if used is None or index in used
     )
     return f'<p class="keys">{" ".join(keys)}</p>'
 
@@ -184,8 +184,8 @@ def figure(draw: Callable[[float], str], caption: str = "", zooms: bool = False)
     below = f"\n<figcaption>{text_html(caption)}</figcaption>" if caption else ""
     kind = ' class="zooms"' if zooms else ""
     screens = (("wide", WIDTH), ("narrow", NARROW))
-    drawn = "\n".join(f'<div class="for-{screen}">\n{draw(width)}\n</div>' for screen, width in screens)
-    return f"<figure{kind}>\n{drawn}{below}\n</figure>"
+    pictures = "\n".join(f'<div class="for-{screen}">\n{draw(width)}\n</div>' for screen, width in screens)
+    return f"<figure{kind}>\n{pictures}{below}\n</figure>"
 
 
 def tiles(facts: Sequence[tuple[str, str]]) -> str:
@@ -204,7 +204,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = ""
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
     with names that may break, and so is one of many columns, whose figures may break too."""
     right = set(numbers)
-    cells = [[text_html(_tied(cell) if place in right else cell) for place, cell in enumerate(row)] for row in rows]
+    cells = [[text_html(_tied(cell) if column in right else cell) for column, cell in enumerate(row)] for row in rows]
     many = len(heads) > _MANY
     kind = f"table{' wide' if wide or many else ''}{' many' if many else ' slides' if wide or len(heads) > _NARROW else ''}"
     return _table([text_html(head) for head in heads], cells, caption, numbers, kind)
@@ -217,7 +217,7 @@ def _tied(cell: str) -> str:
 
 def link_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
     """The same with a place of this page, "#name", behind the first word of each row."""
-    cells = [[f'<a href="{place}">{text_html(name)}</a>', *(text_html(cell) for cell in row)] for (name, place), row in rows]
+    cells = [[f'<a href="{target}">{text_html(name)}</a>', *(text_html(cell) for cell in row)] for (name, target), row in rows]
     return _table([text_html(head) for head in heads], cells, "", numbers, "table wide slides")
 
 
@@ -228,9 +228,9 @@ def parts_table(heads: Sequence[str], parts: Sequence[Part], caption: str = "") 
     return _table([text_html(head) for head in (*heads, "share")], rows, caption, (1, 2), "table parts")
 
 
-def swatch(place: int) -> str:
+def swatch(index: int) -> str:
     """The letter of a part on its colour."""
-    return f'<span class="swatch b{place % HUES}">{letter(place)}</span>'
+    return f'<span class="swatch b{index % HUES}">{letter(index)}</span>'
 
 
 def fold(title: str, text: str) -> str:
@@ -242,25 +242,25 @@ def fold(title: str, text: str) -> str:
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str, numbers: Sequence[int], kind_of_table: str = "table") -> str:
     right = set(numbers)
 
-    def kind(place: int) -> str:
-        return ' class="n"' if place in right else ""
+    def kind(column: int) -> str:
+        return ' class="n"' if column in right else ""
 
-    head = "".join(f'<th scope="col"{kind(place)}>{cell}</th>' for place, cell in enumerate(heads))
+    head = "".join(f'<th scope="col"{kind(column)}>{cell}</th>' for column, cell in enumerate(heads))
     lines = [
         "<tr>"
-        + "".join(f'<th scope="row">{cell}</th>' if not place else f"<td{kind(place)}>{cell}</td>" for place, cell in enumerate(row))
+        + "".join(f'<th scope="row">{cell}</th>' if not column else f"<td{kind(column)}>{cell}</td>" for column, cell in enumerate(row))
         + "</tr>"
         for row in rows
     ]
     named = f"<caption><span>{text_html(caption)}</span></caption>" if caption else ""
     top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
-    drawn = "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
-    return folded(f"All {len(rows):,} rows", drawn) if len(rows) > _FOLDED else drawn
+    body = "\n".join([f'<div class="{kind_of_table}"><table>{named}{top}<tbody>', *lines, "</tbody></table></div>"])
+    return folded(f"All {len(rows):,} rows", body) if len(rows) > _FOLDED else body
 
 
-def folded(title: str, drawn: str) -> str:
+def folded(title: str, content: str) -> str:
     """Drawings or tables that would be long to scroll past, shown when they are asked for."""
-    return f'<details class="drawn-out">\n<summary>{text_html(title)}</summary>\n{drawn}\n</details>'
+    return f'<details class="drawn-out">\n<summary>{text_html(title)}</summary>\n{content}\n</details>'
 
 
 def _share(value: float, total: float) -> str:
@@ -277,8 +277,8 @@ def embedded(result: object, name: str = "result", room: int = LARGEST) -> str:
     inside = escape(text, quote=False)
     if len(inside) > room:
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
-        words = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
-        return f'<footer id="{name}-left-out">{text_html(words)}</footer>'
+        text_left_out = f"The result is too large to be embedded ({len(text):,} characters as compact JSON, SHA-256 {digest})."
+        return f'<footer id="{name}-left-out">{text_html(text_left_out)}</footer>'
     return (
         "<details>\n<summary>The result as JSON (save it as a file, and <code>crossopt check FILE</code> verifies it)</summary>\n"
         f'<pre id="{name}">{inside}</pre>\n</details>'
@@ -313,21 +313,21 @@ _LONG = 60
 
 def html(sheet: Sheet, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
-    exactly = ", ".join(f"{name} {words}" for name, words in sheet.exactly if name != "gap")
+    exactly = ", ".join(f"{name} {text}" for name, text in sheet.exactly if name != "gap")
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
         ProofBox(sheet.label, sheet.verdict, sheet.proved, answer=_answer(sheet), drawn=_sketch(sheet.sketch)),
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
-        *(drawn_section(one, place) for place, one in enumerate(sheet.answer_first)),
+        *(drawn_section(part, number) for number, part in enumerate(sheet.answer_first)),
         section("How this is known", *map(paragraph, sheet.known), paragraph(sheet.made, "soft") if sheet.made else ""),
     )
     return Page(sheet.name, parts, data)
 
 
-def drawn_section(one: Section, place: int = 0) -> str:
+def drawn_section(content: Section, ordinal: int = 0) -> str:
     """A section as a page has it; pictures are named by its place."""
-    drawn = (_part(part, Titles(f"figure-{place}-{number}", one.title, "")) for number, part in enumerate(one.parts))
-    return section(one.title, *drawn)
+    bodies = (_part(part, Titles(f"figure-{ordinal}-{number}", content.title, "")) for number, part in enumerate(content.parts))
+    return section(content.title, *bodies)
 
 
 def _answer(sheet: Sheet) -> str:
@@ -335,14 +335,14 @@ def _answer(sheet: Sheet) -> str:
     figures = [*sheet.shortly, *sheet.figures]
     if not figures:
         return ""
-    if sheet.beside and sheet.value is not None and (nearest := min(sheet.beside, key=lambda one: one[1]))[1]:
+    if sheet.beside and sheet.value is not None and (nearest := min(sheet.beside, key=lambda baseline: baseline[1]))[1]:
         figures.append(lead_over(nearest[0], sheet.value, nearest[1]))
-    chosen = [paragraph(words, kind) for words, kind in ((sheet.summary, "answer"), (sheet.chosen, "")) if words]
+    chosen = [paragraph(text, kind) for text, kind in ((sheet.summary, "answer"), (sheet.chosen, "")) if text]
     return "\n".join([*chosen, tiles(figures)])
 
 
-def _sketch(one: Picture | None) -> str:
-    return "" if one is None else _part(one, Titles("sketch", one.title, ""))
+def _sketch(picture: Picture | None) -> str:
+    return "" if picture is None else _part(picture, Titles("sketch", picture.title, ""))
 
 
 def _part(part: SheetPart, titles: Titles) -> str:
@@ -356,114 +356,117 @@ def _part(part: SheetPart, titles: Titles) -> str:
 def _drawn_part(part: SheetPart, titles: Titles) -> str:
     match part:
         case str():
-            drawn = paragraph(part)
+            body = paragraph(part)
         case tuple():
-            drawn = listing(part)
+            body = listing(part)
         case Table():
-            drawn = _html_table(part)
+            body = _html_table(part)
         case Bars():
-            drawn = _bars(part, titles)
+            body = _bars(part, titles)
         case Limits():
-            drawn = _limits(part, titles)
+            body = _limits(part, titles)
         case Breakdown():
-            drawn = _breakdown(part, titles)
-        case Timeline(kinds=kinds, description=words, caption=caption):
-            drawn = f"{swatch_row(kinds)}\n{figure(partial(_lanes, part, titles), f'{words} {caption}'.rstrip(), zooms=True)}"
+            body = _breakdown(part, titles)
+        case Timeline(kinds=kinds, description=description, caption=caption):
+            body = f"{swatch_row(kinds)}\n{figure(partial(_lanes, part, titles), f'{description} {caption}'.rstrip(), zooms=True)}"
         case Picture():
-            drawn = _picture(part, titles)
+            body = _picture(part, titles)
         case Search():
-            drawn = _search(part, titles)
+            body = _search(part, titles)
         case Folded(title=title, text=text):
-            drawn = fold(title, text)
+            body = fold(title, text)
         case _:
             assert_never(part)
-    return drawn
+    return body
 
 
-def _limits(one: Limits, titles: Titles) -> str:
-    rows = [Row(row.label, row.share, f"{row.share:.1%}", row.mark) for row in one.rows]
+def _limits(limits: Limits, titles: Titles) -> str:
+    rows = [Row(row.label, row.share, f"{row.share:.1%}", row.mark) for row in limits.rows]
     lines = [
-        (row.label, shown(row.used, row.dimension), shown(row.available, row.dimension), _slack(row), row.mark or "no") for row in one.rows
+        (row.label, shown(row.used, row.dimension), shown(row.available, row.dimension), _slack(row), row.mark or "no")
+        for row in limits.rows
     ]
-    told = replace(titles, description=f"{'; '.join(f'{row.label} {row.shown} {row.note}'.rstrip() for row in rows)}.")
-    drawn = figure(lambda width: bars(told.at(width), rows, 1.0, "the limit"), f"A limit is full where {FULL:.0%} or more of it are used.")
-    return f"{drawn}\n{table(('limit', 'used', 'of', 'slack', 'full'), lines, numbers=(1, 2, 3))}"
+    named = replace(titles, description=f"{'; '.join(f'{row.label} {row.shown} {row.note}'.rstrip() for row in rows)}.")
+    body = figure(lambda width: bars(named.at(width), rows, 1.0, "the limit"), f"A limit is full where {FULL:.0%} or more of it are used.")
+    return f"{body}\n{table(('limit', 'used', 'of', 'slack', 'full'), lines, numbers=(1, 2, 3))}"
 
 
-def _slack(one: Limit) -> str:
+def _slack(limit: Limit) -> str:
     """What is left of a limit, in the unit of the limit."""
-    number, _, unit = shown(one.available, one.dimension).partition(" ")
-    return f"{(1.0 - one.share) * float(number.replace(',', '')):.4g} {unit}"
+    number, _, unit = shown(limit.available, limit.dimension).partition(" ")
+    return f"{(1.0 - limit.share) * float(number.replace(',', '')):.4g} {unit}"
 
 
-def _breakdown(one: Breakdown, titles: Titles) -> str:
-    parts = [Cut(label, amount, shown(amount, one.dimension), place) for place, label, amount in one.present]
-    listed, total = ", ".join(f"{part.label} {part.shown}" for part in parts), shown(one.total, one.dimension)
-    title = one.brief.rstrip(":").capitalize() or titles.title
-    told = replace(titles, title=title, description=f"A bar of {total}, cut into {listed}.")
-    drawn = figure(lambda width: stacked(told.at(width), parts, one.capacity), one.caption)
-    return f"{drawn}\n{parts_table((one.head, _AMOUNTS.get(one.dimension, one.dimension)), parts)}"
+def _breakdown(breakdown: Breakdown, titles: Titles) -> str:
+    parts = [Cut(label, amount, shown(amount, breakdown.dimension), colour) for colour, label, amount in breakdown.present]
+    listed, total = ", ".join(f"{part.label} {part.shown}" for part in parts), shown(breakdown.total, breakdown.dimension)
+    title = breakdown.brief.rstrip(":").capitalize() or titles.title
+    described = replace(titles, title=title, description=f"A bar of {total}, cut into {listed}.")
+    picture = figure(lambda width: stacked(described.at(width), parts, breakdown.capacity), breakdown.caption)
+    return f"{picture}\n{parts_table((breakdown.head, _AMOUNTS.get(breakdown.dimension, breakdown.dimension)), parts)}"
 
 
-def _search(one: Search, titles: Titles) -> str:
+def _search(search: Search, titles: Titles) -> str:
     """The best answer and the bound over time; words alone where all was known at one moment, which leaves nothing to draw."""
-    result = one.result
+    result = search.result
     found = tuple((at, value) for at, value, _ in result.trace if value is not None)
     bound = tuple((at, value) for at, _, value in result.trace if value is not None)
     until = max([result.seconds, *(at for at, _, _ in result.trace)])
     bound += ((until, result.bound),) if result.bound is not None and (not bound or bound[-1][1] != result.bound) else ()
-    series = [Steps(label, way) for label, way in ((one.best, found), ("lower bound", bound)) if way]
+    series = [Steps(label, way) for label, way in ((search.best, found), ("lower bound", bound)) if way]
     if not result.trace or not series:
         return ""
     gap = "" if result.gap is None else f" and leaves a gap of {result.gap:.2%}"
-    words = f"The engine {result.engine} ends after {seconds_of(result.seconds)}{gap}."
-    told = replace(titles, title=f"{one.best.capitalize()} and bound over time", description=words)
+    sentence = f"The engine {result.engine} ends after {seconds_of(result.seconds)}{gap}."
+    described = replace(titles, title=f"{search.best.capitalize()} and bound over time", description=sentence)
     if len({at for way in series for at, _ in way.points}) < 2:
-        return paragraph(words)
-    return figure(lambda width: steps(told.at(width), series, until or 1.0, ("seconds", one.axis)), words)
+        return paragraph(sentence)
+    return figure(lambda width: steps(described.at(width), series, until or 1.0, ("seconds", search.axis)), sentence)
 
 
-def _html_table(one: Table) -> str:
-    if not (most := one.on_pages or one.most):
+def _html_table(part: Table) -> str:
+    if not (most := part.on_pages or part.most):
         return ""
-    rows = list(zip(*(column.texts[:most] for column in one.columns), strict=True))
-    numbers = [place for place, column in enumerate(one.columns) if column.exact and place]
+    rows = list(zip(*(column.texts[:most] for column in part.columns), strict=True))
+    numbers = [index for index, column in enumerate(part.columns) if column.exact and index]
     long = any(len(row[0]) > _LONG for row in rows)
-    drawn = table([column.head for column in one.columns], rows, one.caption, numbers, wide=long)
-    return folded(one.fold, drawn) if one.fold else drawn
+    body = table([column.head for column in part.columns], rows, part.caption, numbers, wide=long)
+    return folded(part.fold, body) if part.fold else body
 
 
-def _bars(one: Bars, titles: Titles) -> str:
+def _bars(bar: Bars, titles: Titles) -> str:
     """The bars, and what is to be said of some of them; those with a fault have a mark."""
-    notes = listing([f"{_marked(row)}: {row.fault or row.detail}" for row in one.rows if row.fault or row.detail])
+    notes = listing([f"{_marked(row)}: {row.fault or row.detail}" for row in bar.rows if row.fault or row.detail])
     rows = [
-        Row(row.label, row.amount, f"{short(row.amount, one.unit)}{' *' if row.fault else above(row.amount, one.best) if place else ''}")
-        for place, row in enumerate(one.rows)
+        Row(row.label, row.amount, f"{short(row.amount, bar.unit)}{' *' if row.fault else above(row.amount, bar.best) if index else ''}")
+        for index, row in enumerate(bar.rows)
         if row.amount is not None
     ]
     if not rows:
         return notes
-    words = "; ".join(f"{row.label}: {row.shown}" for row in rows) + "."
-    least = min(row.value for row in rows) if one.mark is None else one.mark
-    told, mark = replace(titles, description=words), "" if one.mark is None else "bound"
-    drawn = figure(lambda width: bars(told.at(width), rows, least, mark))
-    return f"{drawn}\n{notes}"
+    text = "; ".join(f"{row.label}: {row.shown}" for row in rows) + "."
+    least = min(row.value for row in rows) if bar.mark is None else bar.mark
+    named, mark = replace(titles, description=text), "" if bar.mark is None else "bound"
+    body = figure(lambda width: bars(named.at(width), rows, least, mark))
+    return f"{body}\n{notes}"
 
 
 def _marked(row: Bar) -> str:
     return f"{row.label} *" if row.fault and row.amount is not None else row.label
 
 
-def _lanes(one: Timeline, titles: Titles, width: float) -> str:
-    return timeline(replace(titles, description=one.description, width=width), one.tracks, one.until, one.axis, one.mark, one.kinds)
+def _lanes(lanes: Timeline, titles: Titles, width: float) -> str:
+    return timeline(
+        replace(titles, description=lanes.description, width=width), lanes.tracks, lanes.until, lanes.axis, lanes.mark, lanes.kinds
+    )
 
 
-def _picture(one: Picture, titles: Titles) -> str:
-    words = paragraph(one.description) if one.description else ""
-    told = replace(titles, title=one.title or titles.title, description=one.described or one.description)
+def _picture(picture: Picture, titles: Titles) -> str:
+    description = paragraph(picture.description) if picture.description else ""
+    described = replace(titles, title=picture.title or titles.title, description=picture.described or picture.description)
     try:
-        drawn = figure(lambda width: one.draw(replace(told, width=width)), one.caption, zooms=one.zooms)
+        body = figure(lambda width: picture.draw(replace(described, width=width)), picture.caption, zooms=picture.zooms)
     except ValueError:
-        return paragraph(f"{one.description} {one.undrawn}")
-    keys = swatch_row(one.keys, {place for place, key in enumerate(one.keys) if key}) if one.keys else ""
-    return "\n".join(part for part in (words, keys, drawn) if part)
+        return paragraph(f"{picture.description} {picture.undrawn}")
+    keys = swatch_row(picture.keys, {index for index, key in enumerate(picture.keys) if key}) if picture.keys else ""
+    return "\n".join(part for part in (description, keys, body) if part)

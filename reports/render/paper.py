@@ -88,8 +88,8 @@ def sheets(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
     """All columns on one sheet if they fit; else several, each of which begins with the words that rows begin with."""
     columns = _measured(heads, rows, numbers)
     every = range(len(columns))
-    if whole := _sheet(every, columns):
-        return [whole]
+    if single := _sheet(every, columns):
+        return [single]
     keys = _keys(columns)
     found, group = list[PaperSheet](), list[int]()
     for column in every[len(keys) :]:
@@ -111,20 +111,20 @@ class _Column:
 
 def _measured(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[_Column]:
     found = list[_Column]()
-    for place, (head, number) in enumerate(zip(heads, numbers, strict=True)):
-        cells = [row[place] for row in rows]
+    for column, (head, number) in enumerate(zip(heads, numbers, strict=True)):
+        cells = [row[column] for row in rows]
         lines = head_lines(head, cells)
-        words = [word for text in (*cells, *lines) for word in re.split(r"\s|(?<=-)", text)]
-        found.append(_Column(max(map(width, (*cells, *lines))), max(map(width, words)), number))
+        pieces = [word for text in (*cells, *lines) for word in re.split(r"\s|(?<=-)", text)]
+        found.append(_Column(max(map(width, (*cells, *lines))), max(map(width, pieces)), number))
     return found
 
 
 def _keys(columns: Sequence[_Column]) -> list[int]:
     """The columns of words at the front, as many of them as leave room for each other column; the first of all at least."""
-    count = next((place for place, column in enumerate(columns) if column.number), len(columns))
+    count = next((number for number, column in enumerate(columns) if column.number), len(columns))
     for last in range(count, 1, -1):
         keys = list(range(last))
-        if last < len(columns) and all(_sheet([*keys, place], columns) for place in range(last, len(columns))):
+        if last < len(columns) and all(_sheet([*keys, number], columns) for number in range(last, len(columns))):
             return keys
     return [0]
 
@@ -139,17 +139,17 @@ def _sheet(places: Sequence[int], columns: Sequence[_Column]) -> PaperSheet | No
 
 def _fitting(places: Sequence[int], columns: Sequence[_Column], line: float) -> Places | None:
     """The columns beside each other, the fewest of them as running text."""
-    words = sorted((place for place in places if not columns[place].number), key=lambda place: -columns[place].longest)
-    first = sum(columns[place].longest > _WIDE for place in words)
-    most = sum(columns[place].longest > _BROKEN for place in words)
+    text_columns = sorted((column for column in places if not columns[column].number), key=lambda column: -columns[column].longest)
+    first = sum(columns[column].longest > _WIDE for column in text_columns)
+    most = sum(columns[column].longest > _BROKEN for column in text_columns)
     for count in range(first, most + 1):
-        running = set(words[:count])
-        taken = sum(GAP + (0.0 if place in running else columns[place].longest) for place in places)
+        running = set(text_columns[:count])
+        taken = sum(GAP + (0.0 if column in running else columns[column].longest) for column in places)
         if not count and taken <= line:
-            return tuple((place, None) for place in places)
+            return tuple((column, None) for column in places)
         share = int(100.0 * min(1.0 - taken / line, _MOST) / max(count, 1)) / 100.0
-        if count and share * line >= max(_LEAST, *(columns[place].longest_word for place in running)):
-            return tuple((place, share if place in running else None) for place in places)
+        if count and share * line >= max(_LEAST, *(columns[column].longest_word for column in running)):
+            return tuple((column, share if column in running else None) for column in places)
     return None
 
 
@@ -157,7 +157,7 @@ def _placed(places: Sequence[int], columns: Sequence[_Column]) -> PaperSheet:
     """As they fit; a column for which no sheet is wide enough stands out of it."""
     share = int(100.0 * _LEAST / LINE + 1.0) / 100.0
     return _sheet(places, columns) or PaperSheet(
-        tuple((place, share if columns[place].longest > _WIDE else None) for place in places), True
+        tuple((column, share if columns[column].longest > _WIDE else None) for column in places), True
     )
 
 
@@ -216,7 +216,7 @@ def escape_signs(text: str) -> str:
     """Words as LaTeX prints them."""
     quoted = text.replace("m^2", "m\N{SUPERSCRIPT TWO}").split('"')
     parts = ("".join(map(_sign, part)) for part in quoted)
-    return "".join(part if not place else f"{'``' if place % 2 else _CLOSED}{part}" for place, part in enumerate(parts))
+    return "".join(part if not index else f"{'``' if index % 2 else _CLOSED}{part}" for index, part in enumerate(parts))
 
 
 def _sign(sign: str) -> str:
@@ -232,15 +232,15 @@ def _sign(sign: str) -> str:
     return f"[U+{ord(sign):04X}]"
 
 
-def latex(tables: Sequence[tuple[str, Table]], file: str = "", whole: str = "") -> str:
-    """The text of a file to be taken in by others: labels begin with the name `file`, the first caption with what the `whole` is called."""
+def latex(tables: Sequence[tuple[str, Table]], file: str = "", title: str = "") -> str:
+    """The text of a file to be taken in by others: labels begin with the name `file`, the first caption with what the `title` is called."""
     seen, found = Counter[str](), ["\n".join(_LATEX_HEAD)]
-    for place, (name, table) in enumerate(tables):
+    for index, (name, table) in enumerate(tables):
         if len(table.rows) > _LATEX_MOST:
             what = escape_signs(written(titled(name, table)))
             found.append(f"% {what}: left out, as a paper has no room for {len(table.rows):,} rows; --as csv has them.")
             continue
-        for number, part in _tabulars(titled(whole if place == 0 and whole else name, table), _without_empty_columns(table)):
+        for number, part in _tabulars(titled(title if index == 0 and title else name, table), _without_empty_columns(table)):
             slug = re.sub(r"[^a-z0-9]+", "-", f"{file} {titled(name, table)}{number}".lower()).strip("-")
             seen[slug] += 1
             label = slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
@@ -250,9 +250,9 @@ def latex(tables: Sequence[tuple[str, Table]], file: str = "", whole: str = "") 
 
 def _without_empty_columns(table: Table) -> Table:
     """The table without columns, but for the first, that tell nothing in any row."""
-    kept = [column for column in range(len(table.heads)) if not column or any(row[column] not in (None, "") for row in table.rows)]
-    rows = tuple(tuple(row[column] for column in kept) for row in table.rows)
-    return replace(table, heads=tuple(table.heads[column] for column in kept), rows=rows)
+    filled = [column for column in range(len(table.heads)) if not column or any(row[column] not in (None, "") for row in table.rows)]
+    rows = tuple(tuple(row[column] for column in filled) for row in table.rows)
+    return replace(table, heads=tuple(table.heads[column] for column in filled), rows=rows)
 
 
 def _tabulars(title: str, table: Table) -> Iterator[tuple[str, str]]:
@@ -260,8 +260,8 @@ def _tabulars(title: str, table: Table) -> Iterator[tuple[str, str]]:
     numbers = [is_number(table, column) for column in range(len(table.heads))]
     rows = [row_written(row, _figure, _DIGITS) for row in table.rows]
     parts = [(sheet, lines) for sheet in sheets(table.heads, rows, numbers) for lines in _pages(sheet, rows)]
-    for place, (sheet, lines) in enumerate(parts, 1):
-        number = f" ({place} of {len(parts)})" if len(parts) > 1 else ""
+    for ordinal, (sheet, lines) in enumerate(parts, 1):
+        number = f" ({ordinal} of {len(parts)})" if len(parts) > 1 else ""
         heads = [head_lines(table.heads[column], [row[column] for row in rows]) for column, _ in sheet.columns]
         cells = [[line[column] for column, _ in sheet.columns] for line in lines]
         yield number, _tabular(f"{title}{number}", sheet, [numbers[column] for column, _ in sheet.columns], _bottom(heads), cells)
@@ -334,10 +334,10 @@ _FIRST_LINE: Final = {"latex": f"% {_NOT_PROVED}\n", "markdown": f"{_NOT_PROVED}
 
 def paper(kind: str, digests: Sequence[Digest], files: Sequence[str]) -> str:
     """The text of a file of this kind; `files` are the names of the results' files."""
-    names, told = names_of(digests, files), any(one.verdict.endswith(SAID) for one in digests)
+    names, unproved = names_of(digests, files), any(digest.verdict.endswith(SAID) for digest in digests)
     tables = tables_of(digests, names)
     text = _captioned(tables, digests, names, files) if kind == "latex" else FORMATS[kind](tables)
-    return f"{_FIRST_LINE.get(kind, '') if told else ''}{text}"
+    return f"{_FIRST_LINE.get(kind, '') if unproved else ''}{text}"
 
 
 def sheet_in(form: str, sheet: Sheet, data: object) -> str:
@@ -346,7 +346,7 @@ def sheet_in(form: str, sheet: Sheet, data: object) -> str:
         from crossopt.reports.render.html import html, page  # noqa: PLC0415
 
         return page(html(sheet, data))
-    return FORMATS[form]([("", one) for one in digest(sheet).tables if one.rows])
+    return FORMATS[form]([("", table) for table in digest(sheet).tables if table.rows])
 
 
 def _captioned(tables: Sequence[tuple[str, Table]], digests: Sequence[Digest], names: Sequence[str], files: Sequence[str]) -> str:
@@ -354,34 +354,36 @@ def _captioned(tables: Sequence[tuple[str, Table]], digests: Sequence[Digest], n
     stems = [Path(file).stem for file in files]
     if len(digests) == 1:
         return latex([("", table) for _, table in tables], stems[0], names[0])
-    short = {name: name if one.is_answer or stems.count(stem) > 1 else stem for one, name, stem in zip(digests, names, stems, strict=True)}
+    short = {
+        name: name if entry.is_answer or stems.count(stem) > 1 else stem for entry, name, stem in zip(digests, names, stems, strict=True)
+    }
     return latex([(short.get(name, ""), table) for name, table in tables])
 
 
 def tables_of(digests: Sequence[Digest], names: Sequence[str]) -> list[tuple[str, Table]]:
     """Figures of all results that are one answer each, their answers and proofs, and then the tables of each with its name."""
-    single = [(name, one) for name, one in zip(names, digests, strict=True) if one.is_answer]
-    figures = tuple((name, *_figures(one)) for name, one in single)
-    proofs = tuple((name, one.design, one.verdict, one.prover) for name, one in single)
+    single = [(name, entry) for name, entry in zip(names, digests, strict=True) if entry.is_answer]
+    figures = tuple((name, *_figures(entry)) for name, entry in single)
+    proofs = tuple((name, entry.design, entry.verdict, entry.prover) for name, entry in single)
     heads = ("result", "minimised", "unit", "value", "bound", "gap in %", "engine", "seconds")
     first = [("", Table("Results", heads, figures)), ("", Table("Answers and proofs", ("result", "answer", "verdict", "proof"), proofs))]
     return (first if single else []) + [
-        (name, table) for name, one in zip(names, digests, strict=True) for table in one.tables if table.rows
+        (name, table) for name, entry in zip(names, digests, strict=True) for table in entry.tables if table.rows
     ]
 
 
-def _figures(one: Digest) -> tuple[Cell, ...]:
-    bound = None if one.bound is None else Bound(one.bound)
-    gap = None if one.gap is None else 100.0 * one.gap
-    return one.asks, one.unit, one.value, bound, gap, one.engine, one.seconds
+def _figures(entry: Digest) -> tuple[Cell, ...]:
+    bound = None if entry.bound is None else Bound(entry.bound)
+    gap = None if entry.gap is None else 100.0 * entry.gap
+    return entry.asks, entry.unit, entry.value, bound, gap, entry.engine, entry.seconds
 
 
 def names_of(digests: Sequence[Digest], files: Sequence[str]) -> list[str]:
     """What results are called: as their questions, with the file where that is not enough, and with a number where neither is."""
-    counts = Counter(one.name for one in digests)
-    found = [one.name if counts[one.name] == 1 else f"{one.name} ({file})" for one, file in zip(digests, files, strict=True)]
+    counts = Counter(entry.name for entry in digests)
+    found = [entry.name if counts[entry.name] == 1 else f"{entry.name} ({file})" for entry, file in zip(digests, files, strict=True)]
     again = Counter(found)
-    return [name if again[name] == 1 else f"{name} {place}" for place, name in enumerate(found, 1)]
+    return [name if again[name] == 1 else f"{name} {number}" for number, name in enumerate(found, 1)]
 
 
 # --- CSV, Markdown, text -------------------------------------------------------------------------------------------------------------
@@ -447,8 +449,8 @@ def _aligned(table: Table) -> str:
     right = [is_number(table, column) for column in range(len(table.heads))]
     lines = []
     for row in rows:
-        for place in range(max(len(cell) for cell in row)):
-            cells = [cell[place] if place < len(cell) else "" for cell in row]
+        for index in range(max(len(cell) for cell in row)):
+            cells = [cell[index] if index < len(cell) else "" for cell in row]
             padded = (cell.rjust(width) if to else cell.ljust(width) for cell, width, to in zip(cells, widths, right, strict=True))
             lines.append(f"  {'  '.join(padded)}".rstrip())
     return "\n".join(lines)

@@ -46,13 +46,13 @@ class Cells:
 
 def cells_of(folder: Path, listed: Listed, seconds: bool = False) -> Cells:
     """The whole table."""
-    kept, known, faults = all_kept(folder), dict[str, dict[str, Value]](), dict[str, None]()
+    saved, known, faults = all_kept(folder), dict[str, dict[str, Value]](), dict[str, None]()
     rows, answers = list[dict[str, Value]](), dict[str, None]()
     axes = axis_columns(listed)
     for row in listed.rows:
         point = listed.points[row.question]
         if row.key not in known:
-            found = result_of(kept.get(row.key, ()), row, point)
+            found = result_of(saved.get(row.key, ()), row, point)
             faults |= dict.fromkeys(found.faults)
             known[row.key] = _missing(folder, row) if found.data is None else _of_result(found.data, point.kind, seconds)
         cells = known[row.key]
@@ -82,8 +82,8 @@ def _column(axis: str, taken: Container[str]) -> str:
 
 def _of_point(row: Row, point: Point, axes: list[str]) -> dict[str, Value]:
     at = dict(zip(axes, point.at, strict=False))
-    asked: dict[str, Value] = {"kind": point.kind, "engine": row.engine, "seed": row.seed, "time_limit": row.seconds}
-    return {"question": point.name, "subject": point.subject, **at, **asked}
+    run: dict[str, Value] = {"kind": point.kind, "engine": row.engine, "seed": row.seed, "time_limit": row.seconds}
+    return {"question": point.name, "subject": point.subject, **at, **run}
 
 
 def _missing(folder: Path, row: Row) -> dict[str, Value]:
@@ -202,8 +202,8 @@ def markdown_of(cells: Cells) -> str:
     return "\n".join([*lines, *(_barred([_short(row.get(head)) for head in cells.heads]) for row in cells.rows)]) + "\n"
 
 
-def _barred(words: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(word.replace('|', '/') for word in words)} |"
+def _barred(cells: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(word.replace('|', '/') for word in cells)} |"
 
 
 def _short(cell: Value) -> str:

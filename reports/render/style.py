@@ -132,6 +132,6 @@ def alone(picture: str) -> str:
 
 def _hues() -> str:
     return "".join(
-        f".k{place}{{fill:var(--k{place})}}.k{place}-line{{stroke:var(--k{place})}}.b{place}{{background:var(--k{place})}}"
-        for place in range(8)
+        f".k{index}{{fill:var(--k{index})}}.k{index}-line{{stroke:var(--k{index})}}.b{index}{{background:var(--k{index})}}"
+        for index in range(8)
     )

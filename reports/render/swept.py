@@ -83,8 +83,8 @@ def _table(cells: Cells, axes: Sequence[str]) -> str:
     heads = [*(axes or ["question"]), *(head for head in shown if head not in alike or head in {"value", "bound"})]
     rows = [[_short(row.get(head)) for head in heads] for row in cells.rows]
     unit = f" in {next(iter(every['unit']))}" if "unit" in alike else ""
-    told = [f"{head}{unit}" if head in {"value", "bound"} else head for head in heads]
-    return table(told, rows, numbers=[place for place, head in enumerate(heads) if head in {"value", "bound", "gap"}], wide=True)
+    titles = [f"{head}{unit}" if head in {"value", "bound"} else head for head in heads]
+    return table(titles, rows, numbers=[column for column, head in enumerate(heads) if head in {"value", "bound", "gap"}], wide=True)
 
 
 def _short(cell: Value) -> str:
@@ -111,12 +111,12 @@ def _picture(listed: Listed, cells: Cells, axes: Sequence[str]) -> str:
     units = {str(row.get("unit")) for row in cells.rows if row.get("unit")}
     if not 0 < len(courses) <= _LINES or len(places) > _PLACES or len(units) > 1:
         return ""
-    drawn = [Line(name, tuple(found.get(place) for place in places), (False,) * len(places)) for name, found in courses.items()]
+    curves = [Line(name, tuple(found.get(value) for value in places), (False,) * len(places)) for name, found in courses.items()]
     values = [value for found in courses.values() for value in found.values()]
     upward = f"value in {next(iter(units))}" if units else "value"
-    described = "; ".join(f"{line.label}: {', '.join(_short(value) or 'none' for value in line.values)}" for line in drawn)
+    described = "; ".join(f"{line.label}: {', '.join(_short(value) or 'none' for value in line.values)}" for line in curves)
     titles = Titles("swept", f"{upward} along {text_html(axes[0])}", f"{described}.")
-    return figure(lambda width: lines(titles.at(width), places, drawn, (axes[0], upward), (min(values), max(values))))
+    return figure(lambda width: lines(titles.at(width), places, curves, (axes[0], upward), (min(values), max(values))))
 
 
 SCRIPT: Final = r"""

@@ -110,9 +110,9 @@ SAID, PROVED_HERE = "as the file says", "checked here"
 """Of verdicts that a file has, where nobody carried the proof out, and where that was done."""
 
 
-def with_text(verdict: str, words: str) -> str:
+def with_text(verdict: str, remark: str) -> str:
     """A verdict with what is to be said of it."""
-    return f"{verdict}, {words}"
+    return f"{verdict}, {remark}"
 
 
 def digest(sheet: Sheet) -> Digest:
@@ -130,7 +130,7 @@ def digest(sheet: Sheet) -> Digest:
         seconds=sheet.seconds,
         design=sheet.summary,
         figures=sheet.figures,
-        tables=tuple(found for one in sheet.sections for part in one.parts for found in _tables(one.title, part)),
+        tables=tuple(found for section in sheet.sections for part in section.parts for found in _tables(section.title, part)),
         about=sheet.about,
     )
 
@@ -146,11 +146,11 @@ def _tables(title: str, part: Part) -> Iterator[Table]:
             yield Table(title, heads, tuple((row.label, row.amount, _above(row.amount, best), row.fault or row.detail) for row in bars))
         case Limits(rows=limits):
             used = ((row, shown(row.used, row.dimension), shown(row.available, row.dimension)) for row in limits)
-            share = tuple((row.label, one, other, 100.0 * row.share if row.available else None) for row, one, other in used)
+            share = tuple((row.label, taken, most, 100.0 * row.share if row.available else None) for row, taken, most in used)
             yield Table(title, ("limit", "used", "available", "share in %"), share)
-        case Breakdown(head=head, brief="") as whole:
-            unit, total = _UNITS.get(whole.dimension, whole.dimension), whole.total
-            rows = tuple((label, amount, 100.0 * amount / total) for _, label, amount in whole.present)
+        case Breakdown(head=head, brief="") as breakdown:
+            unit, total = _UNITS.get(breakdown.dimension, breakdown.dimension), breakdown.total
+            rows = tuple((label, amount, 100.0 * amount / total) for _, label, amount in breakdown.present)
             yield Table(title, (head, unit, "share in %"), (*rows, ("in all", total, 100.0)))
         case _:
             pass
