@@ -58,7 +58,7 @@ def reference_text() -> str:
 def _stacks() -> str:
     """Rules that a stack imposes on plans, with their sources."""
     rows = [(stack.name, row.sentence, str(row.source)) for stack in STACKS.values() for row in stack.rows]
-    rows += [(stack.name, f"*no rule:* {words}", str(source)) for stack in STACKS.values() for words, source in stack.also]
+    rows += [(stack.name, f"*no rule:* {text}", str(source)) for stack in STACKS.values() for text, source in stack.also]
     return table(("stack", "what every plan keeps", "read in"), rows)
 
 

@@ -71,7 +71,7 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     if KINDS[kind].digest:
         return _found_again(document.get("digest"), source, kind, given, folder)
     text, files = document.get("text"), document.get("files", {})
-    if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
+    if not isinstance(text, str) or not isinstance(files, dict) or not all(isinstance(file_text, str) for file_text in files.values()):
         raise _lacking("instance", "the text of the question is missing")
     path, beside = Path(source), Files(Path(source).parent, dict(files), saved=True)
     try:
@@ -102,14 +102,14 @@ def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workloa
 
 def _found_again(digest: object, source: str, kind: str, settings: tuple[str, ...], folder: Path) -> Any:  # noqa: ANN401 - of any kind
     """The question in a file that a result names, which must not be another one now."""
-    path = next((place for place in (Path(source), folder / source, folder / Path(source).name) if place.is_file()), None)
+    path = next((candidate for candidate in (Path(source), folder / source, folder / Path(source).name) if candidate.is_file()), None)
     if path is None:
         raise _lacking("instance.source", f"there is no {source} (put the file of the question there, or beside the result)")
     question = _read(path, source, kind, settings)
     if question.document["digest"] != digest:
         now, then = question.document["digest"][:12], str(digest)[:12]
-        words = f"{path} is another file now: its digest is {now}..., the result says {then}... (solve it again)"
-        raise _lacking("instance.digest", words)
+        message = f"{path} is another file now: its digest is {now}..., the result says {then}... (solve it again)"
+        raise _lacking("instance.digest", message)
     return question
 
 
@@ -132,14 +132,14 @@ def _question_in(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any k
     stranger = _unknown_kind_fault(root) if kind == "codesign" else None
     if stranger is None:
         return module.read(replace(written, root=root, keys=keys))
-    told = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
+    settled = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
     if not isinstance(root.value, dict) or root.value.keys().isdisjoint(_DESIGNS):
-        raise told.refused([stranger])
+        raise settled.refused([stranger])
     try:  # what else is wrong, as it looks like a joint design
-        module.read(told)
+        module.read(settled)
     except InstanceError as error:
-        raise told.refused([stranger, *(error.faults if error.source == told.source else ())]) from error
-    raise told.refused([stranger])
+        raise settled.refused([stranger, *(error.faults if error.source == settled.source else ())]) from error
+    raise settled.refused([stranger])
 
 
 _DESIGNS = ("cluster", "workload", "workloads", "hardware", "technology", "choices")

@@ -275,7 +275,7 @@ class DeviceEntry:
     """The device class from which these values are taken."""
 
     def __post_init__(self) -> None:
-        self.check_given({one.name: getattr(self, one.name) for one in fields(self)})
+        self.check_given({item.name: getattr(self, item.name) for item in fields(self)})
 
     @staticmethod
     def check_given(values: Mapping[str, Any]) -> None:
@@ -516,8 +516,8 @@ def _listed(names: Mapping[str, int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _versions(words: str) -> str:
-    return f" ({words})" if words else ""
+def _versions(text: str) -> str:
+    return f" ({text})" if text else ""
 
 
 # Devices as their makers describe them: what a data sheet says, and what follows for the rest from the nearest class of devices.
@@ -557,9 +557,9 @@ def completed(sheet: Given[DeviceEntry], known: Callable[[str], DeviceEntry]) ->
         given.update({part: getattr(like, part) for part in ("efficiency", "optimistic", "pessimistic")})
         given["taken_over"] = like.taken_over or name
         given["stacks"] = {**carried(like.stacks, name), **given.get("stacks", {})}
-    told = [f"{part} {_shown(part, given[part])}" for part in missing]
-    told += ["energy_per_flop"] * energies + links + ["efficiency"] * (not own)
-    return DeviceEntry(**given, derived=tuple(told), like=name)
+    derived = [f"{part} {_shown(part, given[part])}" for part in missing]
+    derived += ["energy_per_flop"] * energies + links + ["efficiency"] * (not own)
+    return DeviceEntry(**given, derived=tuple(derived), like=name)
 
 
 def derived_text(entry: DeviceEntry) -> str:
@@ -570,7 +570,7 @@ def derived_text(entry: DeviceEntry) -> str:
 def _nearest(peaks: Mapping[str, float], known: Callable[[str], DeviceEntry]) -> tuple[str, float]:
     """The class with the nearest peak, and the device's peak divided by that of the class."""
     ratios = {name: _peak(peaks) / _peak(known(name).peak) for name in CLASSES}
-    name = min(ratios, key=lambda one: abs(log(ratios[one])))
+    name = min(ratios, key=lambda cls: abs(log(ratios[cls])))
     return name, ratios[name]
 
 
@@ -594,8 +594,8 @@ def _rounded(figure: float) -> float:
 def _links_left_out(network: Given[NetworkEntry]) -> list[str]:
     """Links with missing figures."""
     links = {level: link for level in ("node", "cluster", "pod") if (link := network.get(level)) is not None}
-    told = [] if "cluster" in links else ["network.cluster"]
-    return told + [f"network.{level}.latency" for level, link in links.items() if link.get("latency") is None]
+    missing = [] if "cluster" in links else ["network.cluster"]
+    return missing + [f"network.{level}.latency" for level, link in links.items() if link.get("latency") is None]
 
 
 def _network(given: Given[NetworkEntry], like: NetworkEntry | None) -> NetworkEntry:

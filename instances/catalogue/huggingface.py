@@ -353,10 +353,10 @@ def _biases(config: Config, dialect: _Dialect) -> bool | tuple[Biased, ...]:
 
 def _activation(config: Config, dialect: _Dialect) -> Activation:
     """Activation of gated parts: GELU in any form, or SiLU; not read for other networks."""
-    told = config.get("hidden_activation") or config.get("hidden_act")
-    if not dialect.gated or dialect.bent == "clamped-quick-gelu" or not isinstance(told, str):
+    stated = config.get("hidden_activation") or config.get("hidden_act")
+    if not dialect.gated or dialect.bent == "clamped-quick-gelu" or not isinstance(stated, str):
         return dialect.bent
-    return "gelu" if "gelu" in told else "usual"
+    return "gelu" if "gelu" in stated else "usual"
 
 
 def _refuse_towers(config: Config) -> None:

@@ -67,7 +67,7 @@ def span_of(stack: str, device: str) -> int | None:
     """Devices of the largest run of a stack on a device, or on any if there is none; None if the stack has no runs."""
     if (found := MEASURED.get((stack, device))) is not None:
         return found.devices
-    return max((one.devices for (of, _), one in MEASURED.items() if of == stack), default=None)
+    return max((runs.devices for (of, _), runs in MEASURED.items() if of == stack), default=None)
 
 
 def is_inside(stack: str, device: str, devices: int) -> bool:
@@ -177,11 +177,11 @@ def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
     string and an empty tuple.
     """
     name = USUAL if not stack or stack.startswith(_MEGATRON) else stack
-    for kind in (one for one in _KINDS if one in _ranks(plans)):
+    for kind in (ranks for ranks in _KINDS if ranks in _ranks(plans)):
         beside: dict[frozenset[str], list[float]] = {}
-        for words, errors in SEEN.get(name, {}).items():
-            if kind in _ranks(words):
-                beside.setdefault(_ranks(words), []).extend(errors or (0.0,))  # of many some took less time
+        for setting, errors in SEEN.get(name, {}).items():
+            if kind in _ranks(setting):
+                beside.setdefault(_ranks(setting), []).extend(errors or (0.0,))  # of many some took less time
         every = sorted(error for errors in beside.values() for error in errors)
         if every and every[-1] < 0.0 and all(min(errors) < -elsewhere(name) for errors in beside.values()):
             return kind, tuple(every)

@@ -129,8 +129,8 @@ def _plain_name(name: str) -> str:
 def _figures(entry: object) -> object:
     """The figures of an entry, without its name, its sources and what it rents for."""
     apart = {"name", "sources", "derived", "like", "rent"}
-    kept = {field.name for field in fields(entry)} & apart if is_dataclass(entry) and not isinstance(entry, type) else set()
-    return replace(entry, **dict.fromkeys(kept)) if kept else entry  # type: ignore[type-var]
+    cleared = {field.name for field in fields(entry)} & apart if is_dataclass(entry) and not isinstance(entry, type) else set()
+    return replace(entry, **dict.fromkeys(cleared)) if cleared else entry  # type: ignore[type-var]
 
 
 def entry_text(kind: Listed | None, name: str) -> str:
@@ -144,7 +144,7 @@ def entry_text(kind: Listed | None, name: str) -> str:
     if kind != "hardware":
         return text
     entry = device(name)
-    left_out = f"# Left out above, and derived {words}\n" if (words := derived_text(entry)) else ""
+    left_out = f"# Left out above, and derived {derived}\n" if (derived := derived_text(entry)) else ""
     sets = "".join(f"#   {line}\n" for line in _set_lines(entry))
     return f"{text}{left_out}# What prices runs on it:\n{sets}"
 
@@ -154,15 +154,15 @@ def sheet_text(name: str) -> str:
     if name not in (known := names("hardware")):
         raise _unknown("hardware", name, known)
     sections = re.split(r"(?m)^(?=\S)", (_FOLDER / "hardware" / f"{name}.yaml").read_text(encoding="utf-8"))
-    kept = "".join(section for section in sections if section.partition(":")[0] not in _FITTED)
-    return re.sub(rf"(?m)^  (?:{'|'.join(_FITTED)}): .*\n", "", kept)
+    text = "".join(section for section in sections if section.partition(":")[0] not in _FITTED)
+    return re.sub(rf"(?m)^  (?:{'|'.join(_FITTED)}): .*\n", "", text)
 
 
 def descriptions(kind: Listed | None) -> tuple[tuple[str, str], ...]:
     """Names of a registry, or of the questions in the package, with one line each. None gives these four lists and their lengths."""
     match kind:
         case None:
-            return tuple((one, f"{len(shipped() if one == 'instances' else names(one))} names") for one in LISTED)
+            return tuple((kind_name, f"{len(shipped() if kind_name == 'instances' else names(kind_name))} names") for kind_name in LISTED)
         case "hardware":
             return tuple((name, _device_line(device(name))) for name in names(kind))
         case "technologies":
@@ -300,7 +300,7 @@ def _entry(cls: type[T], kind: Kind, name: str) -> T:
 def _device_line(entry: DeviceEntry) -> str:
     peaks = ", ".join(f"{precision} {format_quantity(peak, 'throughput')}" for precision, peak in entry.peak.items())
     capacity, bandwidth = format_quantity(float(entry.dram.capacity), "bytes"), format_quantity(float(entry.dram.bandwidth), "bandwidth")
-    derived = f"; derived: {', '.join(words.split()[0] for words in entry.derived)}" if entry.derived else ""
+    derived = f"; derived: {', '.join(text.split()[0] for text in entry.derived)}" if entry.derived else ""
     power = format_quantity(entry.power, "power")
     rent = f"; {entry.rent.price:.4g} USD/h ({entry.rent.month})" if entry.rent else ""
     nodes = f"nodes of {entry.devices_per_node}{rent}"
@@ -309,7 +309,7 @@ def _device_line(entry: DeviceEntry) -> str:
 
 def _where_from(entry: DeviceEntry) -> str:
     """Short provenance of its constants."""
-    if fitted := [name for name, one in entry.stacks.items() if one.rows]:
+    if fitted := [name for name, constants in entry.stacks.items() if constants.rows]:
         return f"fitted for {' and '.join(fitted)}"
     usual = entry.stacks.get(USUAL)
     return "fitted" if entry.calibration else (stack_text(usual) if usual else own_text(entry)).partition(",")[0]
@@ -318,8 +318,8 @@ def _where_from(entry: DeviceEntry) -> str:
 def _set_lines(entry: DeviceEntry) -> Iterator[str]:
     """The device's own constants and each stack's set, with versions and provenance."""
     yield f"its own constants{f' ({entry.versions})' if entry.versions else ''}: {own_text(entry)}"
-    for name, one in entry.stacks.items():
-        yield f"stack: {name}{f' ({one.versions})' if one.versions else ''}: {stack_text(one, named=True)}"
+    for name, constants in entry.stacks.items():
+        yield f"stack: {name}{f' ({constants.versions})' if constants.versions else ''}: {stack_text(constants, named=True)}"
 
 
 def _technology_line(entry: TechnologyEntry) -> str:
@@ -356,9 +356,9 @@ def _instance_line(path: Path) -> str:
 
 
 def _unknown(kind: Kind | Literal["instances"], name: str, known: Iterable[str]) -> UnknownNameError:
-    place = f"see `crossopt list {kind}`"
+    listing = f"see `crossopt list {kind}`"
     guess = _remedy(name, known, "")
-    return UnknownNameError(f"{quoted(name)} is no known {_ONE_OF[kind]} ({f'{guess} ' if guess else ''}{place})")
+    return UnknownNameError(f"{quoted(name)} is no known {_ONE_OF[kind]} ({f'{guess} ' if guess else ''}{listing})")
 
 
 def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -387,14 +387,14 @@ def with_own_files(root: Node, files: Files) -> Node:
     for path, kind in _PLACES:
         name = _name_at(root, path)
         if name is not None and is_path(name):
-            place = path if path != ("technology",) else ("technology", "base")
+            keys = path if path != ("technology",) else ("technology", "base")
             entry, source = read_text(files.text(name, text_of), str(files.path(name))), str(files.path(name))
             faults: list[Fault] = []
             known = read_as(kind, entry, faults)
             if known is None:
                 raise InstanceError(source, faults)
             own = known.get("name") if isinstance(known, Given) else known.name
-            root = graft(graft(root, place, entry), (*place, "name"), node_of(own or Path(name).stem))
+            root = graft(graft(root, keys, entry), (*keys, "name"), node_of(own or Path(name).stem))
     return root
 
 

@@ -85,9 +85,9 @@ def doubted(device: Hardware, ranges: Mapping[str, RangeEntry], levels: Sequence
     if not ranges or len(device.variants) != len(_FAST_AND_SLOW):
         return device
 
-    def end(section: str | None, figure: str, place: int) -> float:
+    def end(section: str | None, figure: str, side: int) -> float:
         found = ranges.get(f"{section}.{figure}")
-        return 1.0 if found is None else (found.high, found.low)[place]
+        return 1.0 if found is None else (found.high, found.low)[side]
 
     doubts = (
         Doubt(
@@ -120,7 +120,7 @@ def varied(entry: T, factors: Factors, faults: list[Fault]) -> T:
             continue
         entry = _with(entry, section, multiplied(parts[section], figures, f"factors.{section}", faults))
         if section == "dram" and isinstance(entry, TechnologyEntry):  # other generations state some of the same figures anew
-            entry = replace(entry, memories={name: _shared(one, figures) for name, one in entry.memories.items()})
+            entry = replace(entry, memories={name: _shared(memory, figures) for name, memory in entry.memories.items()})
     return entry
 
 
@@ -129,7 +129,7 @@ def _sustained(entry: Any, figures: Mapping[str, float], faults: list[Fault]) ->
     It is unchanged if a share becomes invalid, which `faults` then states.
     """
     shares = ((slot.key, share * figures.get(slot.key, 1.0)) for busy in entry.sustained.values() for slot, share in figures_of(busy))
-    fault = next((words for name, share in shares if (words := _share_fault(name, share))), None)
+    fault = next((text for name, share in shares if (text := _share_fault(name, share))), None)
     if fault is not None:
         faults.append((f"factors.{SUSTAINED}", fault))
         return entry
@@ -183,7 +183,7 @@ def _parts(entry: Any) -> dict[str, Any]:  # noqa: ANN401 - a device or a techno
 def _busiest(kernels: Mapping[str, Activity]) -> Activity:
     """The highest activity of each part in any of the kernels."""
     [first, *others] = kernels.values()
-    most = {slot.name: max(share, *(getattr(one, slot.name) for one in others), 0.0) for slot, share in figures_of(first)}
+    most = {slot.name: max(share, *(getattr(kernel, slot.name) for kernel in others), 0.0) for slot, share in figures_of(first)}
     return replace(first, **most)
 
 
@@ -197,11 +197,13 @@ def _with(entry: Any, section: str, part: Any) -> Any:  # noqa: ANN401 - a devic
 
 def sets_of(given: Iterable[Factors] | str, ranges: Iterable[Range], factors: Factors) -> Iterator[tuple[str, Factors]]:
     """The alternative sets of constants in a question, on top of its own factors: name and factors of each."""
-    ends = [{one.section: {one.figure: end}} for one in ranges if one.section not in _NO_PART for end in (one.low, one.high) if end != 1.0]
-    for one in ends if isinstance(given, str) else given:
-        name = ", ".join(f"{section}.{figure} x {factor:.4g}" for section, figures in one.items() for figure, factor in figures.items())
+    ends = [
+        {each.section: {each.figure: end}} for each in ranges if each.section not in _NO_PART for end in (each.low, each.high) if end != 1.0
+    ]
+    for changed in ends if isinstance(given, str) else given:
+        name = ", ".join(f"{section}.{figure} x {factor:.4g}" for section, figures in changed.items() for figure, factor in figures.items())
         together = {section: dict(figures) for section, figures in factors.items()}
-        for section, figures in one.items():
+        for section, figures in changed.items():
             own = together.setdefault(section, {})
             own.update({figure: own.get(figure, 1.0) * factor for figure, factor in figures.items()})
         yield name or "all constants as they are stated", together
@@ -217,7 +219,7 @@ def ranges_of(
     parts = _parts(entry)
     stated = (name for name in entry.ranges if dies or name.partition(".")[0] != "die_links")
     found = [_of_figure(name, parts, entry.ranges.get(name)) for name in dict.fromkeys((*usual, *stated))]
-    return (*(one for one in found if one is not None), *_of_model(efficiency, variants))
+    return (*(span for span in found if span is not None), *_of_model(efficiency, variants))
 
 
 def price_ranges(prices: Prices) -> Iterator[Range]:
@@ -247,7 +249,7 @@ def _of_model(efficiency: Efficiency, variants: tuple[Efficiency, ...]) -> Itera
     """Range between the fitted sets where they differ, else a fifth either way, clipped to valid values."""
     for name in _OF_MODEL:
         value = getattr(efficiency, name)
-        sets = [getattr(one, name) / value for one in (efficiency, *variants)] if value else [1.0]
+        sets = [getattr(variant, name) / value for variant in (efficiency, *variants)] if value else [1.0]
         if max(sets) > min(sets):
             yield Range(MODEL, name, min(sets), max(sets), _FITTED)
         elif value:

@@ -176,10 +176,10 @@ def _transformer(name: str, shape: Transformer, section: WorkloadSection, report
     if needless or batch is None:
         return None
     given = _given(section, shape)
-    kept = _or(section.logit_bytes, shape.logit_bytes)
+    logit_bytes = _or(section.logit_bytes, shape.logit_bytes)
     usual = {
         "capacity_factor": USUAL_CAPACITY if shape.experts > 1 else 1.0,
-        "logit_peak_bytes": kept if kept < shape.logit_bytes else shape.logit_peak_bytes,
+        "logit_peak_bytes": logit_bytes if logit_bytes < shape.logit_bytes else shape.logit_peak_bytes,
     }
     return replace(shape, name=name, global_batch=batch, once_a_node=section.expert_dispatch == "nodes", **(usual | given))
 
@@ -194,7 +194,7 @@ def _lstm(name: str, shape: Lstm, section: WorkloadSection, report: Report) -> L
 
 def _given(section: WorkloadSection, shape: Workload) -> dict[str, Any]:
     """Fields of the section that such networks have, beside the batch."""
-    names = {one.name for one in fields(shape)} & {one.name for one in fields(WorkloadSection)} - {"global_batch"}
+    names = {item.name for item in fields(shape)} & {item.name for item in fields(WorkloadSection)} - {"global_batch"}
     return {name: value for name in names if (value := getattr(section, name)) is not None}
 
 
@@ -245,7 +245,7 @@ def model_text(workload: Workload) -> tuple[str, ...]:
     further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
     shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
     batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
-    alike = (words,) if (words := alike_text(workload)) else ()
+    alike = (text,) if (text := alike_text(workload)) else ()
     own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
     return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or alike)
 
@@ -273,12 +273,12 @@ def repeated_share(workload: Workload, plan: Plan | KernelPlan) -> float:
 
 def _work(model: Transformer) -> str:
     """FLOPs per token in words: those of weights that multiply it, forward and backward, and those of attention scores."""
-    whole, scores = step_flops(model) / model.tokens, score_flops(model) / model.tokens
-    factor, unit = next(((factor, unit) for factor, unit in _FLOPS if whole >= factor), (1.0, "FLOP"))
+    flops, scores = step_flops(model) / model.tokens, score_flops(model) / model.tokens
+    factor, unit = next(((factor, unit) for factor, unit in _FLOPS if flops >= factor), (1.0, "FLOP"))
     windows = f" in windows of {model.window:,}" if 0 < model.window < model.sequence else ""
     few = " in some layers" if windows and model.global_layers else ""
     return (
-        f"{_rounded(whole / factor)} {unit} a token · {_multiplied(model, whole - scores)} · "
+        f"{_rounded(flops / factor)} {unit} a token · {_multiplied(model, flops - scores)} · "
         f"{_rounded(scores / factor)} for attention{windows}{few}, masked half counted"
     )
 

@@ -77,7 +77,7 @@ def grid(instance: Instance) -> Grid:
     options = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
     values = [np.array(values, np.float64) for _, values in options]
     order = tuple(np.argsort(column, kind="stable") for column in values)
-    return Grid(tuple(name for name, _ in options), tuple(column[place] for column, place in zip(values, order, strict=True)), order)
+    return Grid(tuple(name for name, _ in options), tuple(column[index] for column, index in zip(values, order, strict=True)), order)
 
 
 def full_box(space: Grid) -> Boxes:
@@ -87,14 +87,14 @@ def full_box(space: Grid) -> Boxes:
 
 def point_number(space: Grid, places: Whole) -> int:
     """The number of a hardware point, as counted in `instances.codesign.space`."""
-    originals = [int(order[place]) for order, place in zip(space.order, places, strict=True)]
+    originals = [int(order[index]) for order, index in zip(space.order, places, strict=True)]
     return int(np.ravel_multi_index(originals, space.sizes)) if originals else 0
 
 
 def places_of(space: Grid, point: int) -> Whole:
     """The indices of a hardware point."""
     originals = np.unravel_index(point, space.sizes) if space.sizes else ()
-    return np.array([int(np.flatnonzero(order == place)[0]) for order, place in zip(space.order, originals, strict=True)], np.int64)
+    return np.array([int(np.flatnonzero(order == index)[0]) for order, index in zip(space.order, originals, strict=True)], np.int64)
 
 
 def corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
@@ -141,14 +141,14 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
 
 def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, made: Made) -> Hardware:
     """The devices with the least price over all numbers of dies in their boxes."""
-    asked = with_prices(instance, device, made)
+    priced = with_prices(instance, device, made)
     if instance.prices is None or "dies" not in space.names:
-        return asked
-    choice, price = space.names.index("dies"), asked.price
-    for place, dies in enumerate(space.options[choice].tolist()):
-        inside = (boxes.low[:, choice] <= place) & (place <= boxes.high[:, choice])
+        return priced
+    choice, price = space.names.index("dies"), priced.price
+    for index, dies in enumerate(space.options[choice].tolist()):
+        inside = (boxes.low[:, choice] <= index) & (index <= boxes.high[:, choice])
         price = np.where(inside, np.minimum(price, with_prices(instance, device, replace(made, dies=dies)).price), price)
-    return replace(asked, price=price)
+    return replace(priced, price=price)
 
 
 def stacked(parts: Sequence[Boxes]) -> Boxes:
@@ -160,10 +160,10 @@ Ranges = tuple[tuple[int, int, int], ...]
 """Choices, each with the first and the last index that a box keeps."""
 
 
-def parted(box: Boxes, kept: Ranges) -> Boxes:
+def parted(box: Boxes, ranges: Ranges) -> Boxes:
     """One box reduced to the kept ranges, choice by choice, and the parts removed."""
     low, high, parts = box.low[0].copy(), box.high[0].copy(), []
-    for choice, first, last in kept:
+    for choice, first, last in ranges:
         for start, end in ((low[choice], first - 1), (last + 1, high[choice])):
             if start <= end:
                 part = low.copy(), high.copy()
@@ -220,7 +220,7 @@ def _values(space: Grid, places: Whole) -> dict[str, Array]:
 def within(instance: Instance, hardware: Hardware) -> Mask:
     """Devices within the budgets of area, power and heat, and within the reticle."""
     budget = instance.budget
-    kept = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
-    kept = kept & np.less_equal(hardware.power, budget.power) & np.less_equal(hardware.power_density, budget.power_density)
-    kept = kept & np.less_equal(hardware.one_die, budget.one_die)
-    return np.asarray(kept)
+    allowed = np.less_equal(hardware.die_area, budget.die_area) & np.less_equal(hardware.package_area, budget.package_area)
+    allowed = allowed & np.less_equal(hardware.power, budget.power) & np.less_equal(hardware.power_density, budget.power_density)
+    allowed = allowed & np.less_equal(hardware.one_die, budget.one_die)
+    return np.asarray(allowed)

@@ -112,12 +112,12 @@ def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) ->
     """Watts of parts whose power follows from their area: ports of memories at the highest clock, and lanes at their standard's rate. What
     is not drawn costs nothing, as limits count what kernels draw."""
     memories = (level for level in fed_by_ports(technology) if f"{level}_power" not in chosen)
-    told = {level: _watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
+    watts = {level: _watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
     for name in ("node_network", "network"):
         link: LinkTechnology = getattr(technology, PART_OF[name])
         if link.one_rate and f"{name}_area" in chosen and f"{name}_power" not in chosen:
-            told[PART_OF[name]] = _watts_of_lanes(link, chosen[f"{name}_area"])
-    return told
+            watts[PART_OF[name]] = _watts_of_lanes(link, chosen[f"{name}_area"])
+    return watts
 
 
 def _watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> Real:
@@ -195,7 +195,7 @@ def used_dies(technology: Technology, areas: Parts) -> tuple[Real, Real]:
 
 def _chosen(options: Options, points: Whole) -> dict[str, Array]:
     places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
-    return {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
+    return {name: np.array(values, np.float64)[index] for (name, values), index in zip(options, places, strict=True)}
 
 
 def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:

@@ -38,8 +38,8 @@ def remembered(work_out: Callable[[Asked], Known]) -> Callable[[Asked], Known]:
 
     @wraps(work_out)
     def ask(question: Asked) -> Known:
-        for asked, known in last[:_LAST]:
-            if asked is question or asked == question:
+        for earlier, known in last[:_LAST]:
+            if earlier is question or earlier == question:
                 return known
         known = work_out(question)
         last[:] = [(question, known), *last][:_LAST]
@@ -173,8 +173,8 @@ def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
 def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str], None]) -> Prices | None:
     """The prices of a question, in place of the usual ones of its technology; none where no cost is asked for and none are given."""
     usual: Prices | None = getattr(hardware, "prices", None)  # of a technology
-    asked = file.objective == "cost_per_token" or file.budget.cost_per_token is not None
-    if file.prices is None and (usual is None or not asked):
+    needs_prices = file.objective == "cost_per_token" or file.budget.cost_per_token is not None
+    if file.prices is None and (usual is None or not needs_prices):
         needs = "add a section `prices` with device, what one costs, or take a technology that has prices"
         if file.objective == "cost_per_token":
             report("objective", f"a cost needs prices ({needs})")
@@ -211,12 +211,12 @@ def ceilings_of(file: CodesignFile, goal: Goal | None) -> tuple[tuple[str, float
 
 def asks_for_slowest(file: CodesignFile) -> list[str]:
     """The keys that look at the slowest of several sets of constants."""
-    asked = {
+    uses = {
         "budget.worst_step_time": file.budget.worst_step_time is not None,
         "goal.by": file.goal is not None and file.goal.by == "slowest",
         "objective": file.objective == "worst_step_time",
     }
-    return [key for key, looks in asked.items() if looks]
+    return [key for key, looks in uses.items() if looks]
 
 
 def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_node: int) -> Goal | None:
@@ -424,18 +424,18 @@ class MultiScaleQuestion:
     @property
     def counts(self) -> tuple[int, ...]:
         """Number of devices of each part."""
-        return tuple(place.devices for place in self.places)
+        return tuple(scale.devices for scale in self.places)
 
     @property
     def batches(self) -> tuple[int, ...]:
         """Samples per step of each part; empty if there is one batch."""
-        return tuple(place.batch for place in self.places if place.batch)
+        return tuple(scale.batch for scale in self.places if scale.batch)
 
     @property
     def networks(self) -> tuple[str, ...]:
         """The networks, impossible ones included, each once; empty if there is one."""
-        every = (*self.places, *(place for place, _ in self.impossible))
-        return tuple(dict.fromkeys(place.network for place in every if place.network))
+        every = (*self.places, *(scale for scale, _ in self.impossible))
+        return tuple(dict.fromkeys(scale.network for scale in every if scale.network))
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -445,7 +445,7 @@ class MultiScaleQuestion:
     @property
     def asked_for(self) -> tuple[int, ...]:
         """The numbers of devices, impossible ones included, each once."""
-        return tuple(dict.fromkeys((*self.counts, *(place.devices for place, _ in self.impossible))))
+        return tuple(dict.fromkeys((*self.counts, *(scale.devices for scale, _ in self.impossible))))
 
     @property
     def by_devices(self) -> bool:
@@ -457,8 +457,8 @@ class MultiScaleQuestion:
         """The batches, each once; empty if there is one."""
         return tuple(dict.fromkeys(self.batches))
 
-    def part_name(self, place: int) -> str:
+    def part_name(self, index: int) -> str:
         """Label that distinguishes a part from the others."""
-        devices, batch, network = self.places[place]
-        words = [f"{devices:,} devices"] if self.by_devices else []
-        return ", ".join([*words, *([f"batch {batch:,}"] if batch else []), *([network] if network else [])])
+        devices, batch, network = self.places[index]
+        labels = [f"{devices:,} devices"] if self.by_devices else []
+        return ", ".join([*labels, *([f"batch {batch:,}"] if batch else []), *([network] if network else [])])

@@ -33,36 +33,36 @@ def networks_of(section: ClusterSection, number: int, most: int) -> tuple[Dimens
 
 def is_open(listed: Dimensions) -> bool:
     """Whether anything is left open."""
-    return any(one.size == "divisors" or max(map(len, (one.size, one.bandwidth or (), one.share or ()))) > 1 for one in listed)
+    return any(dim.size == "divisors" or max(map(len, (dim.size, dim.bandwidth or (), dim.share or ()))) > 1 for dim in listed)
 
 
 def _combined(section: ClusterSection, listed: Dimensions, number: int) -> Iterator[Dimensions]:
     for sizes in sizes_of(listed, number):
         for speeds in _speeds(listed, section.network_bandwidth):
             yield tuple(
-                replace(one, size=(size,), bandwidth=None if speed is None else (speed,), share=None if share is None else (share,))
-                for one, size, (speed, share) in zip(listed, sizes, speeds, strict=True)
+                replace(dim, size=(size,), bandwidth=None if speed is None else (speed,), share=None if share is None else (share,))
+                for dim, size, (speed, share) in zip(listed, sizes, speeds, strict=True)
             )
 
 
 def sizes_of(listed: Dimensions, number: int) -> Iterator[tuple[int, ...]]:
     """One size per dimension, with the number of devices as product."""
-    options = [divisors(number) if one.size == "divisors" else one.size for one in listed]
+    options = [divisors(number) if dim.size == "divisors" else dim.size for dim in listed]
 
     @cache
-    def possible(place: int, left: int) -> bool:
+    def possible(index: int, left: int) -> bool:
         """Whether dimensions from this one on can join the rest; prunes dead ends."""
-        if place == len(options):
+        if index == len(options):
             return left == 1
-        return any(left % size == 0 and possible(place + 1, left // size) for size in options[place])
+        return any(left % size == 0 and possible(index + 1, left // size) for size in options[index])
 
-    def chosen(place: int, left: int) -> Iterator[tuple[int, ...]]:
-        if place == len(options):
+    def chosen(index: int, left: int) -> Iterator[tuple[int, ...]]:
+        if index == len(options):
             yield ()
             return
-        for size in options[place]:
-            if left % size == 0 and possible(place + 1, left // size):
-                yield from ((size, *others) for others in chosen(place + 1, left // size))
+        for size in options[index]:
+            if left % size == 0 and possible(index + 1, left // size):
+                yield from ((size, *others) for others in chosen(index + 1, left // size))
 
     return chosen(0, number) if possible(0, number) else iter(())
 
@@ -72,10 +72,10 @@ def _speeds(listed: Dimensions, most: float | None) -> Iterator[tuple[Speed, ...
     those to come leave is held to this, so that none is followed to no end."""
 
     def is_within(taken: Sequence[Speed], behind: Dimensions) -> bool:
-        least = [(min(one.bandwidth or (None,), key=_of_none), min(one.share or (None,), key=_of_none)) for one in behind]
+        least = [(min(dim.bandwidth or (None,), key=_of_none), min(dim.share or (None,), key=_of_none)) for dim in behind]
         shares: dict[str | None, float] = {}
-        for one, (_, share) in zip(listed, (*taken, *least), strict=True):
-            shares[one.links] = shares.get(one.links, 0.0) + (share or 0.0)
+        for dim, (_, share) in zip(listed, (*taken, *least), strict=True):
+            shares[dim.links] = shares.get(dim.links, 0.0) + (share or 0.0)
         speeds = sum(speed or 0.0 for speed, _ in (*taken, *least))
         return speeds <= (inf if most is None else most) and max(shares.values()) <= 1.0
 
@@ -83,8 +83,8 @@ def _speeds(listed: Dimensions, most: float | None) -> Iterator[tuple[Speed, ...
         if len(taken) == len(listed):
             yield taken
             return
-        one = listed[len(taken)]
-        for speed in product(one.bandwidth or (None,), one.share or (None,)):
+        next_dim = listed[len(taken)]
+        for speed in product(next_dim.bandwidth or (None,), next_dim.share or (None,)):
             if is_within((*taken, speed), listed[len(taken) + 1 :]):
                 yield from chosen((*taken, speed))
 
@@ -105,30 +105,30 @@ def network_text(listed: Dimensions, chosen: Dimensions) -> str:
     """Label of one of several networks: its sizes and other choices; empty if nothing is open."""
     if listed == chosen:
         return ""
-    words = " x ".join(str(only(one.size)) for one in chosen)
-    if any(one.bandwidth is not None and len(one.bandwidth) > 1 for one in listed):
-        speeds = (one.bandwidth for one in chosen)
-        words += f" at {', '.join('-' if speed is None else _speed(only(speed)) for speed in speeds)}"
-    if any(one.share is not None and len(one.share) > 1 for one in listed):
-        words += f" with {', '.join('-' if one.share is None else f'{only(one.share):g}' for one in chosen)} of the links"
-    return words
+    text = " x ".join(str(only(dim.size)) for dim in chosen)
+    if any(dim.bandwidth is not None and len(dim.bandwidth) > 1 for dim in listed):
+        speeds = (dim.bandwidth for dim in chosen)
+        text += f" at {', '.join('-' if speed is None else _speed(only(speed)) for speed in speeds)}"
+    if any(dim.share is not None and len(dim.share) > 1 for dim in listed):
+        text += f" with {', '.join('-' if dim.share is None else f'{only(dim.share):g}' for dim in chosen)} of the links"
+    return text
 
 
 def _speed(bandwidth: float) -> str:
     """A unique label."""
-    words = format_quantity(bandwidth, "bandwidth")
-    return words if parse_quantity(words, "bandwidth") == bandwidth else f"{bandwidth!r} B/s"
+    text = format_quantity(bandwidth, "bandwidth")
+    return text if parse_quantity(text, "bandwidth") == bandwidth else f"{bandwidth!r} B/s"
 
 
 def network_settings(listed: Dimensions, chosen: Dimensions) -> Iterator[str]:
     """The settings that restrict a question to this network."""
-    for place, (one, mine) in enumerate(zip(listed, chosen, strict=True)):
-        at = f"cluster.network.{place}"
-        if one.size != mine.size:
+    for index, (dim, mine) in enumerate(zip(listed, chosen, strict=True)):
+        at = f"cluster.network.{index}"
+        if dim.size != mine.size:
             yield f"{at}.size={only(mine.size)}"
-        if one.bandwidth != mine.bandwidth and mine.bandwidth is not None:
+        if dim.bandwidth != mine.bandwidth and mine.bandwidth is not None:
             yield f"{at}.bandwidth={_speed(only(mine.bandwidth))}"
-        if one.share != mine.share and mine.share is not None:
+        if dim.share != mine.share and mine.share is not None:
             yield f"{at}.share={only(mine.share)!r}"
 
 
@@ -180,20 +180,20 @@ def _levels(section: ClusterSection, usual_node: int, report: Report) -> tuple[L
         )
         return (), None
     sizes: list[tuple[Links, int]] = [("node", per_node), ("pod", section.devices_per_pod or 0), ("cluster", section.number)]
-    kept: list[tuple[Links, int]] = []
+    groups: list[tuple[Links, int]] = []
     for name, size in sizes:
-        if size > (kept[-1][1] if kept else 1):
-            kept.append((name, size))
-    kept = kept or [("node", 1)]
-    for (_, inner), (name, outer) in pairwise(kept):
+        if size > (groups[-1][1] if groups else 1):
+            groups.append((name, size))
+    groups = groups or [("node", 1)]
+    for (_, inner), (name, outer) in pairwise(groups):
         if outer % inner:
-            place = "cluster.devices" if name == "cluster" else f"cluster.devices_per_{name}"
-            report(place, f"{outer} devices are no whole number of groups of {inner} (make it a multiple of {inner})")
+            key = "cluster.devices" if name == "cluster" else f"cluster.devices_per_{name}"
+            report(key, f"{outer} devices are no whole number of groups of {inner} (make it a multiple of {inner})")
             return (), None
     given = {"node": section.node, "pod": section.pod, "cluster": section.cluster}
-    inside = (1, *(size for _, size in kept))
-    levels = tuple(Level(name, f"cluster.{name}", size // one, given[name]) for (name, size), one in zip(kept, inside, strict=False))
-    return levels, Cluster(section.number, tuple(size for _, size in kept))
+    inside = (1, *(size for _, size in groups))
+    levels = tuple(Level(name, f"cluster.{name}", size // base, given[name]) for (name, size), base in zip(groups, inside, strict=False))
+    return levels, Cluster(section.number, tuple(size for _, size in groups))
 
 
 def _dimensions(section: ClusterSection, usual_node: int, report: Report) -> tuple[Levels, Cluster | None]:
@@ -203,22 +203,22 @@ def _dimensions(section: ClusterSection, usual_node: int, report: Report) -> tup
         report(path, message)
     if faults:
         return (), None
-    levels, shares, inside, kept = list[Level](), list[float | None](), 1, list[int]()
-    for place, one in enumerate(listed):
-        units = only(one.size) if one.size != "divisors" else section.number
+    levels, shares, inside, sizes = list[Level](), list[float | None](), 1, list[int]()
+    for index, dim in enumerate(listed):
+        units = only(dim.size) if dim.size != "divisors" else section.number
         inside *= units
         if units > 1:
-            links = one.links or ("node" if inside <= usual_node else "cluster")
-            levels.append(Level(links, f"cluster.network[{place}]", units, _given(one), one.shape))
-            shares.append(None if one.share is None else only(one.share))
-            kept.append(inside)
+            links = dim.links or ("node" if inside <= usual_node else "cluster")
+            levels.append(Level(links, f"cluster.network[{index}]", units, _given(dim), dim.shape))
+            shares.append(None if dim.share is None else only(dim.share))
+            sizes.append(inside)
     if not levels:
         return (Level("node", "cluster.network[0]", 1, LinkSection()),), Cluster(1, (1,))
-    return _shared(tuple(levels), shares, report), Cluster(section.number, tuple(kept), are_dimensions=True)
+    return _shared(tuple(levels), shares, report), Cluster(section.number, tuple(sizes), are_dimensions=True)
 
 
-def _given(one: DimensionSection) -> LinkSection:
-    return LinkSection(None if one.bandwidth is None else only(one.bandwidth), one.latency, one.setup, one.ring_latency)
+def _given(dim: DimensionSection) -> LinkSection:
+    return LinkSection(None if dim.bandwidth is None else only(dim.bandwidth), dim.latency, dim.setup, dim.ring_latency)
 
 
 def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
@@ -227,13 +227,13 @@ def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, 
         if getattr(section, name) != getattr(usual, name):
             yield f"cluster.{name}", "`network` says how devices are joined (remove this key, or `network`)"
     yield from _faults_of_all(section, listed)
-    for place, one in enumerate(listed):
-        at = f"cluster.network[{place}]"
-        if one.shape == "rails" and place == 0:
+    for index, dim in enumerate(listed):
+        at = f"cluster.network[{index}]"
+        if dim.shape == "rails" and index == 0:
             yield f"{at}.shape", "rails join devices of several units, and no dimension lies inside (write switch)"
-        if one.share is not None and one.bandwidth is not None:
+        if dim.share is not None and dim.bandwidth is not None:
             yield f"{at}.share", "a bandwidth that is given is no share of the hardware's links (remove one of the two)"
-        if 0.0 in (one.share or ()):
+        if 0.0 in (dim.share or ()):
             yield f"{at}.share", "no share is no link (give one above 0, or remove the dimension)"
 
 
@@ -253,34 +253,34 @@ def _faults_of_all(section: ClusterSection, listed: Dimensions) -> Iterator[tupl
         if is_open(listed):
             yield "cluster.network", f"no sizes of those listed multiply to the {needed} devices (add some that do, or write `divisors`)"
         else:
-            sizes = [only(one.size) for one in listed if one.size != "divisors"]
-            words, joined = " x ".join(map(str, sizes)), prod(sizes)
-            yield "cluster.network", f"sizes {words} join {joined} devices, and there are {needed} (make their product {needed})"
+            sizes = [only(dim.size) for dim in listed if dim.size != "divisors"]
+            text, joined = " x ".join(map(str, sizes)), prod(sizes)
+            yield "cluster.network", f"sizes {text} join {joined} devices, and there are {needed} (make their product {needed})"
     if most is None:
         return
-    if any(one.bandwidth is None for one in listed):
+    if any(dim.bandwidth is None for dim in listed):
         yield "cluster.network_bandwidth", "a limit on all bandwidths needs that of each dimension (give them, or remove this key)"
-    elif sum(min(one.bandwidth or (0.0,)) for one in listed) > most:
+    elif sum(min(dim.bandwidth or (0.0,)) for dim in listed) > most:
         yield "cluster.network_bandwidth", "even the least bandwidths of the dimensions add up to more (list smaller ones)"
 
 
-def _shared(levels: Levels, asked: Sequence[float | None], report: Report) -> Levels:
+def _shared(levels: Levels, stated: Sequence[float | None], report: Report) -> Levels:
     """The levels with their shares of the hardware's links; empty after a fault.
     Levels that take their bandwidth from the same links divide them, except switches without any stated share.
     """
     taken = [None if level.given.bandwidth is not None else level.links for level in levels]
     with_own = {links for level, links in zip(levels, taken, strict=True) if links is not None and level.shape != "switch"}
-    with_own |= {links for links, share in zip(taken, asked, strict=True) if links is not None and share is not None}
-    told = Counter[str | None]()
-    for links, share in zip(taken, asked, strict=True):
-        told[links] += share or 0.0  # type: ignore[assignment]
-    open_ones = Counter(links for links, share in zip(taken, asked, strict=True) if share is None)
-    for links in sorted(links for links in with_own if told[links] > 1.0 or (told[links] == 1.0 and open_ones[links])):
+    with_own |= {links for links, share in zip(taken, stated, strict=True) if links is not None and share is not None}
+    sums = Counter[str | None]()
+    for links, share in zip(taken, stated, strict=True):
+        sums[links] += share or 0.0  # type: ignore[assignment]
+    open_ones = Counter(links for links, share in zip(taken, stated, strict=True) if share is None)
+    for links in sorted(links for links in with_own if sums[links] > 1.0 or (sums[links] == 1.0 and open_ones[links])):
         report("cluster.network", f"shares of the {links} links leave nothing for others, or are above 1 in all (give smaller ones)")
         return ()
     shares = [
-        1.0 if links not in with_own else (1.0 - told[links]) / open_ones[links] if share is None else share
-        for links, share in zip(taken, asked, strict=True)
+        1.0 if links not in with_own else (1.0 - sums[links]) / open_ones[links] if share is None else share
+        for links, share in zip(taken, stated, strict=True)
     ]
     return tuple(replace(level, share=share) for level, share in zip(levels, shares, strict=True))
 
@@ -316,6 +316,6 @@ def whole_link_of(level: Level, report: Report) -> Link | None:
 def link_bandwidths(section: ClusterSection) -> list[tuple[str, float | None]]:
     """Bandwidths of links with their paths: the least of several, None if not stated; and the limit on their sum."""
     levels = [("node", section.node.bandwidth), ("pod", section.pod.bandwidth), ("cluster", section.cluster.bandwidth)]
-    listed = [(f"network[{place}]", min(one.bandwidth)) for place, one in enumerate(section.network or ()) if one.bandwidth]
+    listed = [(f"network[{index}]", min(dim.bandwidth)) for index, dim in enumerate(section.network or ()) if dim.bandwidth]
     limit = [("cluster.network_bandwidth", section.network_bandwidth)]
     return [*((f"cluster.{path}.bandwidth", given) for path, given in (*levels, *listed)), *limit]

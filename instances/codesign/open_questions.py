@@ -68,16 +68,16 @@ def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile
         for network in networks_of(file.cluster, count, most):
             chosen = listed is not None and network is not None and network != listed
             for batch in several or (0,):
-                one = replace(file, objective=objective, cluster=replace(file.cluster, devices=(count,), network=network))
+                part = replace(file, objective=objective, cluster=replace(file.cluster, devices=(count,), network=network))
                 if batch and file.workload is not None:
-                    one = replace(one, workload=replace(file.workload, global_batch=(batch,)))
+                    part = replace(part, workload=replace(file.workload, global_batch=(batch,)))
                 settings = (
                     *((f"cluster.devices={count}",) if len(counts) > 1 else ()),
                     *(network_settings(listed, network) if listed and network else ()),
                     *((f"workload.global_batch={batch}",) if batch else ()),
                     *((f"objective={objective}",) if several or objective != file.objective else ()),
                 )
-                yield Place(count, batch, network_text(listed, network) if chosen and listed and network else ""), one, settings
+                yield Place(count, batch, network_text(listed, network) if chosen and listed and network else ""), part, settings
 
 
 def number_of_parts(file: CodesignFile, most: int) -> int:
@@ -111,7 +111,7 @@ def batch_faults(file: CodesignFile) -> list[tuple[str, str]]:
 def zero_faults(section: ClusterSection) -> list[tuple[str, str]]:
     """Faults of a bandwidth or share of zero among several of a dimension."""
     places = enumerate(section.network or ())
-    named = [(f"cluster.network[{place}].{key}", getattr(one, key) or ()) for place, one in places for key in ("bandwidth", "share")]
+    named = [(f"cluster.network[{index}].{key}", getattr(dim, key) or ()) for index, dim in places for key in ("bandwidth", "share")]
     return [(path, "zero is no link (leave it out)") for path, values in named if len(values) > 1 and 0.0 in values]
 
 

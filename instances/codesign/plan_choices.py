@@ -43,22 +43,22 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
         except ValueError as error:
             report("choices.recompute", str(error))
     elif isinstance(workload, Transformer):
-        for place, fault in faults:
-            report(f"choices.recompute[{place}]" if len(choices.recompute) > 1 else "choices.recompute", fault)
+        for index, fault in faults:
+            report(f"choices.recompute[{index}]" if len(choices.recompute) > 1 else "choices.recompute", fault)
     options = {name: _possible(name, listed[name], workload, cluster, choices.only, report) for name in names}
     if all(options.values()):
         _check_product({name: options[name] for name in names if name in _DEGREES}, cluster, report)
     return tuple(options.items())
 
 
-def _unknown_modes(words: tuple[str, ...]) -> list[tuple[int, str]]:
+def _unknown_modes(modes: tuple[str, ...]) -> list[tuple[int, str]]:
     """Faults of names that are not recompute modes, each at its index."""
     found = list[tuple[int, str]]()
-    for place, word in enumerate(words):
+    for index, word in enumerate(modes):
         try:
             number_of(word)
         except ValueError as error:
-            found.append((place, str(error)))
+            found.append((index, str(error)))
     return found
 
 
@@ -69,25 +69,25 @@ def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, .
     )
 
 
-def _modes(words: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[str, ...]:
+def _modes(modes: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[str, ...]:
     """Recompute modes by canonical name, without modules that this network lacks.
     With `strictly`, modes with such modules are left out instead. Of modes that mean the same for the network, the first is kept.
     A ValueError if none is left.
     """
     meant = dict[int, str]()
-    for word in words:
+    for word in modes:
         number, own = number_of(word), word_for(model, word)
         if not strictly or own == word_of(number):
             meant.setdefault(meaning_of(model, number), own)
     if not meant:
-        raise ValueError(f"{model.name} has none of what {', '.join(words)} would compute again (none is all that it comes to)")
+        raise ValueError(f"{model.name} has none of what {', '.join(modes)} would compute again (none is all that it comes to)")
     return tuple(meant.values())
 
 
-def divisors(whole: int) -> tuple[int, ...]:
+def divisors(number: int) -> tuple[int, ...]:
     """All divisors, ascending."""
-    small = [part for part in range(1, isqrt(whole) + 1) if whole % part == 0]
-    return tuple(sorted({*small, *(whole // part for part in small)}))
+    small = [part for part in range(1, isqrt(number) + 1) if number % part == 0]
+    return tuple(sorted({*small, *(number // part for part in small)}))
 
 
 def _chunks(layers: int) -> tuple[int, ...]:
@@ -115,19 +115,19 @@ def _possible(
     dividing = wholes(workload, cluster)
     if name not in dividing:
         return tuple(values)
-    whole, what = dividing[name]
+    total, what = dividing[name]
     if isinstance(values, str):
-        return divisors(whole) if name != "interleave" else _chunks(whole)
-    if name == "expert" and whole == 1 and "expert" not in only:  # a dense model: any number of ranks comes to one
+        return divisors(total) if name != "interleave" else _chunks(total)
+    if name == "expert" and total == 1 and "expert" not in only:  # a dense model: any number of ranks comes to one
         return tuple(values)
     if name == "interleave":
-        kept, rule = tuple(value for value in values if value <= whole), "is at most"
+        fitting, rule = tuple(value for value in values if value <= total), "is at most"
     else:
-        kept, rule = tuple(value for value in values if whole % value == 0), "divides"
-    if not kept:
+        fitting, rule = tuple(value for value in values if total % value == 0), "divides"
+    if not fitting:
         listed = ", ".join(str(value) for value in values[:_LISTED]) + (", ..." if len(values) > _LISTED else "")
-        report(f"choices.{name}", f"none of {listed} {rule} the {whole} {what} (or write `divisors`)")
-    return kept
+        report(f"choices.{name}", f"none of {listed} {rule} the {total} {what} (or write `divisors`)")
+    return fitting
 
 
 def wholes(workload: Workload, cluster: Cluster) -> dict[str, tuple[int, str]]:
@@ -186,8 +186,8 @@ def comings(instance: Instance, plans: Plans, name: str) -> tuple[Whole, Mask]:
     meant = [replace(plans, **{name: _meant(model, plans, name, number)}) for number in codes.tolist()]
     came = np.column_stack([CANONICAL_SETTINGS[name](model, plans) for plans in meant])
     first: Mask = _to_the_letter(came, codes) if name in instance.only else np.ones(came.shape, bool)
-    for place in range(1, len(codes)):
-        first[:, place] &= ~(first[:, :place] & (came[:, :place] == came[:, place : place + 1])).any(axis=1)
+    for option in range(1, len(codes)):
+        first[:, option] &= ~(first[:, :option] & (came[:, :option] == came[:, option : option + 1])).any(axis=1)
     return came, first
 
 

@@ -72,9 +72,9 @@ def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
     every = rows_of(heads, np.repeat(np.arange(len(heads)), len(ways)))
     plans = every
     own = np.ones(len(every), bool)
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         came, first = comings(instance, heads, name)
-        which = np.array([codes_of(instance, name).index(way[place]) for way in ways], np.int64)
+        which = np.array([codes_of(instance, name).index(way[index]) for way in ways], np.int64)
         plans, own = replace(plans, **{name: came[:, which].ravel()}), own & first[:, which].ravel()
     return rows_of(plans, np.flatnonzero(own & keeps_rules(instance, plans)))
 
@@ -101,14 +101,14 @@ def _members(instance: Instance, plain: Plans) -> Whole:
     for names in _joined_concessions(instance):
         stack = None if instance.stack is None else instance.stack.about_any(frozenset(names))
         coming = [comings(instance, plain, name) for name in names]
-        kept = np.zeros(len(plain), np.int64)
+        count = np.zeros(len(plain), np.int64)
         for places in product(*(range(came.shape[1]) for came, _ in coming)):
-            chosen = {name: came[:, place] for name, (came, _), place in zip(names, coming, places, strict=True)}
-            own = [first[:, place] for (_, first), place in zip(coming, places, strict=True)]
+            chosen = {name: came[:, option] for name, (came, _), option in zip(names, coming, places, strict=True)}
+            own = [first[:, option] for (_, first), option in zip(coming, places, strict=True)]
             plans = replace(plain, **chosen)
             about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans, instance.machine)))
-            kept += np.logical_and.reduce([*own, *(column for _, column in about)])
-        counts *= kept
+            count += np.logical_and.reduce([*own, *(column for _, column in about)])
+        counts *= count
     return counts
 
 
@@ -116,9 +116,9 @@ def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:
     """Groups of concessions such that no rule mentions two groups. Only stack rules mention two concessions."""
     groups = [{name} for name in concessions_of(instance)]
     for row in () if instance.stack is None else instance.stack.rows:
-        met = [group for group in groups if group & row.settings]
-        if len(met) > 1:
-            groups = [group for group in groups if group not in met] + [set[str]().union(*met)]
+        touched = [group for group in groups if group & row.settings]
+        if len(touched) > 1:
+            groups = [group for group in groups if group not in touched] + [set[str]().union(*touched)]
     return [tuple(name for name in CONCESSIONS if name in group) for group in groups]
 
 
@@ -170,9 +170,9 @@ def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
     def said(sentence: str, count: int) -> str:
         names = sorted(about.get(sentence, ()))
         given = [options.get(name, ()) for name in names]
-        if count < out.combinations or not names or any(len(one) != 1 for one in given):
+        if count < out.combinations or not names or any(len(options) != 1 for options in given):
             return sentence
-        return f"{sentence} ({', '.join(f'{name}: {str(one[0]).lower()}' for name, one in zip(names, given, strict=True))})"
+        return f"{sentence} ({', '.join(f'{name}: {str(options[0]).lower()}' for name, options in zip(names, given, strict=True))})"
 
     return replace(out, broken=tuple((said(sentence, count), count) for sentence, count in out.broken))
 
@@ -195,28 +195,28 @@ def why_no_chip(instance: Instance) -> str | None:
 
     root = take(corners(instance, grid(instance), full_box(grid(instance))).hardware, 0)
     figures = {"cores": root.throughput * root.bundles, _STACKS: root.dram.capacity * root.dram.bandwidth}
-    figures |= {words: getattr(root, level).capacity * getattr(root, level).bandwidth for level, words in _MEMORIES.items()}
+    figures |= {resource: getattr(root, level).capacity * getattr(root, level).bandwidth for level, resource in _MEMORIES.items()}
     figures |= {_LINKS: min(link.bandwidth for link in root.links)}
-    absent = [words for words, figure in figures.items() if not figure > 0.0]
+    absent = [resource for resource, figure in figures.items() if not figure > 0.0]
     if _L2 in absent and root.dram.capacity > 0.0:  # through which stacks would deliver
         absent.remove(_STACKS)
-    missing = [f"no {words}{_needed(instance, words)}" for words in absent]
+    missing = [f"no {resource}{_needed(instance, resource)}" for resource in absent]
     return f"every chip has {' and '.join(missing)}" if missing else None
 
 
-def _needed(instance: Instance, words: str) -> str:
+def _needed(instance: Instance, resource: str) -> str:
     """What a part that every chip lacks would need, in words with a remedy; empty if nothing is asked of it.
     For memories this is what the cores need of them, for stacks and links their room and power.
     """
-    [level] = [level for level, name in _MEMORIES.items() if name == words] or [""]
+    [level] = [level for level, name in _MEMORIES.items() if name == resource] or [""]
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
-    if words == _STACKS and technology and technology.dram.stack_edge:
+    if resource == _STACKS and technology and technology.dram.stack_edge:
         each = ", as many beside every die," if _several_dies(instance) else ""
         remedy = f"fewer stacks or wires{', a multiple of the dies' if each else ''}, a larger die_area, or more hbm_power"
         return f" that lie along its edge{each} beside its links with power to run ({remedy})"
-    if words == _L2 and technology and (fed := technology.core.least_fed):
+    if resource == _L2 and technology and (fed := technology.core.least_fed):
         return f" that gives products the operands of {fed:g} of the peak (open l2_area and l2_power, or fewer cores)"
-    if words == _LINKS and technology:
+    if resource == _LINKS and technology:
         return " with area, edge and power for a lane (open node_network_power or network_power, and the areas)"
     least = getattr(getattr(technology, level, None), "least_per_bundle", 0.0)
     return f" that hold {least / 1024:g} KiB for each bundle of cores (open {level}_area, or fewer cores)" if least else ""
@@ -229,7 +229,7 @@ def _several_dies(instance: Instance) -> bool:
 
 def last_with_plan(counted: MultiScaleQuestion) -> int:
     """The last part with a plan, usable for diagnosis; the last part if none has one."""
-    return next((place for place in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[place]) is None), -1)
+    return next((index for index in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[index]) is None), -1)
 
 
 def _count_left_out(instance: Instance) -> LeftOut:
@@ -238,15 +238,15 @@ def _count_left_out(instance: Instance) -> LeftOut:
     counts = Counter[str]({sentence: others * count for sentence, count in _broken(of_layouts(instance), plain(every)).items()})
     total = len(sound) * others
     numbers = np.arange(total) if total <= _LOOKED_AT else np.sort(np.random.default_rng(0).integers(total, size=_LOOKED_AT))
-    own, kept, seen = 0, 0, Counter[str]()
+    own, valid, seen = 0, 0, Counter[str]()
     for start in range(0, len(numbers), _AT_ONCE):
         plans = plans_numbered(instance, sound, numbers[start : start + _AT_ONCE])
-        broken, held = _broken_by(instance, plans)
-        seen, own, kept = seen + broken, own + len(plans), kept + held
+        broken, valid_of_block = _broken_by(instance, plans)
+        seen, own, valid = seen + broken, own + len(plans), valid + valid_of_block
     scale = total / max(len(numbers), 1)
     counts += Counter({sentence: round(count * scale) for sentence, count in seen.items()})
     same = total - round(own * scale)
-    return LeftOut(len(every) * others, round(kept * scale), same, 0, tuple(counts.most_common()), total == len(numbers))
+    return LeftOut(len(every) * others, round(valid * scale), same, 0, tuple(counts.most_common()), total == len(numbers))
 
 
 def _broken(instance: Instance, plans: Plans) -> Counter[str]:
@@ -255,13 +255,13 @@ def _broken(instance: Instance, plans: Plans) -> Counter[str]:
 
 def _broken_by(instance: Instance, plans: Plans) -> tuple[Counter[str], int]:
     """How many plans violate each rule, and how many none."""
-    held: Whole = np.ones(len(plans), bool)
+    valid: Whole = np.ones(len(plans), bool)
     counts = Counter[str]()
     for sentence, column in plan_rules(instance, plans):
-        held &= column
+        valid &= column
         if broken := int(len(column) - column.sum()):
             counts[sentence] = broken
-    return counts, int(held.sum())
+    return counts, int(valid.sum())
 
 
 def broken_everywhere(instance: Instance) -> tuple[str, ...]:
@@ -278,10 +278,10 @@ def _nearest_batches(instance: Instance) -> list[int]:
     model, count = instance.workload, instance.cluster.devices
     if not isinstance(model, Transformer):
         return []
-    asked, found = model.global_batch, list[int]()
+    given, found = model.global_batch, list[int]()
     steps = [step for step in range(1, count + 1) if count % step == 0]
-    near = {multiple * step for step in steps for multiple in (asked // step, asked // step + 1)} - {0, asked}
-    for side in (sorted((batch for batch in near if batch < asked), reverse=True), sorted(batch for batch in near if batch > asked)):
+    near = {multiple * step for step in steps for multiple in (given // step, given // step + 1)} - {0, given}
+    for side in (sorted((batch for batch in near if batch < given), reverse=True), sorted(batch for batch in near if batch > given)):
         of_batch = (replace(instance, workload=replace(model, global_batch=batch)) for batch in side)
         found += [
             part.workload.global_batch for part in of_batch if isinstance(part.workload, Transformer) and _count_left_out(part).plans
@@ -299,9 +299,9 @@ def _unlisted(instance: Instance) -> Iterator[str]:
         if comings(instance, meant, name)[1].any():
             continue
         listed = [rules(model, with_settings(meant, {name: number}), instance.cluster.devices) for number in codes_of(instance, name)]
-        kept = {sentence for sentence, column in rules(model, meant, instance.cluster.devices) if column.any()}
-        broken = [one[0][0] for one in zip(*listed, strict=True) if not any(column.any() for _, column in one)]
-        why = "; ".join(sentence for sentence in broken if sentence in kept)
+        possible = {sentence for sentence, column in rules(model, meant, instance.cluster.devices) if column.any()}
+        broken = [rows[0][0] for rows in zip(*listed, strict=True) if not any(column.any() for _, column in rows)]
+        why = "; ".join(sentence for sentence in broken if sentence in possible)
         options = ", ".join(str(value) for value in dict(instance.plan_options)[name])
         yield f"no degrees have {name}: {options} as `only` asks{f' ({why})' if why else ''}"
 
@@ -311,11 +311,11 @@ def _never_kept(instance: Instance) -> list[str]:
     if not isinstance(instance.workload, Transformer):
         broken = [broken_kernel_rules(instance.workload, plan, count) for plan in kernel_plans(instance)]
         return [sentence for sentence in (broken[0] if broken else ()) if all(sentence in others for others in broken)]
-    met: dict[str, bool] = {}
+    satisfiable: dict[str, bool] = {}
     for plans in _combination_blocks(instance, layouts_of(instance)):
         for sentence, column in plan_rules(instance, plans):
-            met[sentence] = met.get(sentence, False) or bool(column.any())
-    return [sentence for sentence, kept in met.items() if not kept]
+            satisfiable[sentence] = satisfiable.get(sentence, False) or bool(column.any())
+    return [sentence for sentence, can_hold in satisfiable.items() if not can_hold]
 
 
 def _combination_blocks(instance: Instance, layouts: Whole) -> Iterator[Plans]:

@@ -84,16 +84,16 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
     written = written.at(with_own_files(written.root, written.files))
     faults: list[Fault] = []
     file = read_as(CodesignFile, written.root, faults)
-    asked: Instance | Portfolio | MultiScaleQuestion | None = None
+    question: Instance | Portfolio | MultiScaleQuestion | None = None
     if file is not None:
-        asked = _question_in(file, written, lambda path, message: faults.append(written.fault(path, message)))
+        question = _question_in(file, written, lambda path, message: faults.append(written.fault(path, message)))
     else:
         beside = _beside(written, faults)
-        told = {fault.path for fault in (*faults, *beside)}
-        faults += [*beside, *(fault for fault in _unknown_names(written) if fault.path not in told)]
-    if faults or asked is None:
+        reported = {fault.path for fault in (*faults, *beside)}
+        faults += [*beside, *(fault for fault in _unknown_names(written) if fault.path not in reported)]
+    if faults or question is None:
         raise written.refused(faults)
-    return asked
+    return question
 
 
 def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
@@ -169,8 +169,8 @@ def _question_in(file: CodesignFile, written: Written, report: Report) -> Instan
         report("cluster.network", f"{count} (give fewer options)")
         return None
     if len(parts) == 1 and not batches:
-        one = replace(file, cluster=parts[0][1].cluster)
-        return _of_workloads(one, written, written.document, report)
+        scaled = replace(file, cluster=parts[0][1].cluster)
+        return _of_workloads(scaled, written, written.document, report)
     return _multi_scale_question(file, written, parts, report)
 
 
@@ -178,22 +178,22 @@ def _count_text(number: int) -> str:
     return f"{number:,}" if number < _MOST_COUNTED else f"at least {_MOST_COUNTED:,}"
 
 
-def _multi_scale_question(file: CodesignFile, written: Written, asked: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
+def _multi_scale_question(file: CodesignFile, written: Written, scales: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
     """A question for each number of devices, network and batch; if some have one, the others are reported beside the answers."""
     document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
-    for place, one, added in asked:
+    for scale, part_file, added in scales:
         heard: list[tuple[str, str]] = []
         own = {**document, "settings": [*document["settings"], *added]}
-        part = _of_workloads(one, written, own, _into(heard))
+        part = _of_workloads(part_file, written, own, _into(heard))
         if heard or part is None:
-            wrong.append((place, heard))
+            wrong.append((scale, heard))
         else:
-            parts.append((place, _of_one_workload(part)))
+            parts.append((scale, _of_one_workload(part)))
     if not parts:
         for path, message in dict.fromkeys(fault for _, heard in wrong for fault in heard):
             report(path, message)
         return None
-    impossible = tuple((place, "; ".join(message for _, message in heard)) for place, heard in wrong)
+    impossible = tuple((scale, "; ".join(message for _, message in heard)) for scale, heard in wrong)
     places, found = zip(*parts, strict=True)
     return MultiScaleQuestion(found[0].name, file.objective, places, found, document, impossible)
 
@@ -214,18 +214,18 @@ def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any]
     """The question of one workload, or of several; of several, the named one if one is named."""
     if file.workloads is None:
         named = choices_named(written.root)
-        one = resolve(opened(file, named), written, document, report)
+        question = resolve(opened(file, named), written, document, report)
         left = () if file.choices.rest == "all" else tuple(name for name in TRANSFORMER_CHOICES if name not in named)
-        asked: Instance | Portfolio | None = one and replace(one, unnamed=left)
+        several: Instance | Portfolio | None = question and replace(question, unnamed=left)
     else:
-        asked = _portfolio(file, written, document, report)
-    if asked is None or written.workload is None:
-        return asked
-    parts = asked.parts if isinstance(asked, Portfolio) else ()
+        several = _portfolio(file, written, document, report)
+    if several is None or written.workload is None:
+        return several
+    parts = several.parts if isinstance(several, Portfolio) else ()
     found = next((part for part in parts if part.document["workload"] == written.workload), None)
     known = ", ".join(part.name for part in parts)
     message = f"{quoted(written.workload)} is none of the workloads (one of {known})" if parts else "there is one workload only (name none)"
-    return found or _refused(asked, message)
+    return found or _refused(several, message)
 
 
 def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Portfolio | None:
@@ -233,79 +233,80 @@ def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], r
     questions = questions_of(file, written.root, report)
     heard = Hearing(len(questions))
     parts = [
-        resolve(one.file, written, {**document, "workload": one.name}, heard.reporter(place, one)) for place, one in enumerate(questions)
+        resolve(part.file, written, {**document, "workload": part.name}, heard.reporter(index, part))
+        for index, part in enumerate(questions)
     ]
     heard.tell(report)
     found = tuple(part for part in parts if part is not None)
     if not found or len(found) < len(parts):
         return None
     name = file.name or Path(written.source).stem
-    return Portfolio(name, found, tuple(one.weight for one in questions), file.combine or "weighted_sum", document)
+    return Portfolio(name, found, tuple(part.weight for part in questions), file.combine or "weighted_sum", document)
 
 
-def _of_one_workload(asked: Instance | Portfolio) -> Instance:
-    if isinstance(asked, Instance):
-        return asked
-    names = ", ".join(part.name for part in asked.parts)
-    return _refused(asked, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
+def _of_one_workload(question: Instance | Portfolio) -> Instance:
+    if isinstance(question, Instance):
+        return question
+    names = ", ".join(part.name for part in question.parts)
+    return _refused(question, f"this is answered for one workload at a time, here are several (say --workload NAME, one of {names})")
 
 
-def _on_one_number(asked: Instance | Portfolio | MultiScaleQuestion) -> Instance | Portfolio:
-    if not isinstance(asked, MultiScaleQuestion):
-        return asked
-    source, settings = str(asked.document["source"]), asked.document["settings"]
-    place = "cluster.devices" if asked.by_devices else "cluster.network" if asked.networks else "workload.global_batch"
-    message = f"{several_text(asked)} are asked for, and here one is needed (say {narrowing(asked)}; `solve` finds the best of them)"
-    fault = fault_at(read_text(asked.document["text"], source), place, message)
+def _on_one_number(question: Instance | Portfolio | MultiScaleQuestion) -> Instance | Portfolio:
+    if not isinstance(question, MultiScaleQuestion):
+        return question
+    source, settings = str(question.document["source"]), question.document["settings"]
+    key = "cluster.devices" if question.by_devices else "cluster.network" if question.networks else "workload.global_batch"
+    message = f"{several_text(question)} are asked for, and here one is needed (say {narrowing(question)}; `solve` finds the best of them)"
+    fault = fault_at(read_text(question.document["text"], source), key, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
 
 
-def several_text(asked: MultiScaleQuestion) -> str:
+def several_text(question: MultiScaleQuestion) -> str:
     """Numbers of devices, networks and batches in words."""
-    counts = ((len(asked.asked_for) * asked.by_devices, "numbers of devices"), (len(asked.networks), "networks"))
-    return " and ".join(f"{count} {what}" for count, what in (*counts, (len(asked.samples), "batches")) if count)
+    counts = ((len(question.asked_for) * question.by_devices, "numbers of devices"), (len(question.networks), "networks"))
+    return " and ".join(f"{count} {what}" for count, what in (*counts, (len(question.samples), "batches")) if count)
 
 
-def narrowing(asked: MultiScaleQuestion, place: int | None = None) -> str:
+def narrowing(question: MultiScaleQuestion, index: int | None = None) -> str:
     """Command-line settings that select one part: its number of devices, network and batch.
     The default is the last part that has a plan, or the last part if none has one.
     """
-    place = last_with_plan(asked) if place is None else place
-    said = [f"cluster.devices={asked.counts[place]}"] if asked.by_devices else []
-    said += [one for one in asked.parts[place].document["settings"] if one.startswith("cluster.network.")] if asked.networks else []
-    said += [f"workload.global_batch={asked.batches[place]}"] if asked.batches else []
-    said += ["objective=step_time"] if asked.objective == FEWEST else []
-    return " ".join(f"--set {quote(one)}" for one in said)
+    index = last_with_plan(question) if index is None else index
+    said = [f"cluster.devices={question.counts[index]}"] if question.by_devices else []
+    said += [key for key in question.parts[index].document["settings"] if key.startswith("cluster.network.")] if question.networks else []
+    said += [f"workload.global_batch={question.batches[index]}"] if question.batches else []
+    said += ["objective=step_time"] if question.objective == FEWEST else []
+    return " ".join(f"--set {quote(key)}" for key in said)
 
 
-def _refused(asked: Instance | Portfolio, message: str) -> NoReturn:
-    raise InstanceError(str(asked.document["source"]), [Fault(1, 1, "workloads", message)])
+def _refused(question: Instance | Portfolio, message: str) -> NoReturn:
+    raise InstanceError(str(question.document["source"]), [Fault(1, 1, "workloads", message)])
 
 
-def size_of(asked: Instance | Portfolio | MultiScaleQuestion) -> str:
+def size_of(question: Instance | Portfolio | MultiScaleQuestion) -> str:
     """Number of designs, for each number of devices, network and batch."""
-    if not isinstance(asked, MultiScaleQuestion):
-        return _size(asked)
-    return "; ".join(f"{asked.part_name(place)}: {_size(part)}" for place, part in enumerate(asked.parts))
+    if not isinstance(question, MultiScaleQuestion):
+        return _size(question)
+    return "; ".join(f"{question.part_name(index)}: {_size(part)}" for index, part in enumerate(question.parts))
 
 
-def count_of(asked: Instance | Portfolio | MultiScaleQuestion) -> float:
+def count_of(question: Instance | Portfolio | MultiScaleQuestion) -> float:
     """Number of designs before the rules that make them plans."""
-    if not isinstance(asked, Instance):
-        return sum(count_of(part) for part in asked.parts)
-    return float(hardware_points(asked)) * float(combinations(asked))
+    if not isinstance(question, Instance):
+        return sum(count_of(part) for part in question.parts)
+    return float(hardware_points(question)) * float(combinations(question))
 
 
-def about_of(asked: Instance | Portfolio | MultiScaleQuestion) -> tuple[str, ...]:
+def about_of(question: Instance | Portfolio | MultiScaleQuestion) -> tuple[str, ...]:
     """The workload in lines of text."""
-    first = asked.parts[:1] if isinstance(asked, MultiScaleQuestion) else (asked,)
-    several = [part for one in first for part in (one.parts if isinstance(one, Portfolio) else (one,))]
+    first = question.parts[:1] if isinstance(question, MultiScaleQuestion) else (question,)
+    several = [part for scale in first for part in (scale.parts if isinstance(scale, Portfolio) else (scale,))]
     return tuple(line for part in several for line in model_text(part.workload))
 
 
-def _size(asked: Instance | Portfolio) -> str:
-    parts = asked.parts if isinstance(asked, Portfolio) else (asked,)
+def _size(question: Instance | Portfolio) -> str:
+    parts = question.parts if isinstance(question, Portfolio) else (question,)
     points, plans = hardware_points(parts[0]), [combinations(part) for part in parts]
     listed = " x ".join(f"{count:,}" for count in plans)
-    one = plans == [1]
-    return f"{points:,} hardware point{'s' * (points != 1)} x {listed} combination{'s' * (not one)} of plan choices"
+    is_single = plans == [1]
+    return f"{points:,} hardware point{'s' * (points != 1)} x {listed} combination{'s' * (not is_single)} of plan choices"

@@ -131,13 +131,13 @@ def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
     The text says so if the constants are fitted to no run.
     """
     if file.hardware is not None:
-        words = set_of_device(file.hardware, file.launcher)
+        text = set_of_device(file.hardware, file.launcher)
     else:
         section = file.technology if isinstance(file.technology, TechnologySection) else TechnologySection(file.technology or "")
-        words = set_of_technology(section.base, section.constants, file.launcher)
+        text = set_of_technology(section.base, section.constants, file.launcher)
     own = sorted({*file.efficiency, *file.factors.get("efficiency", ())})
-    words += f"; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else ""
-    return f"{words}; {stack.edition_label(file.stack.version)}" if stack and file.stack else words
+    text += f"; but {', '.join(own)} as the question has {'it' if len(own) == 1 else 'them'}" if own else ""
+    return f"{text}; {stack.edition_label(file.stack.version)}" if stack and file.stack else text
 
 
 def _stack(file: CodesignFile, report: Report) -> Stack | None:
@@ -172,7 +172,7 @@ def _hardware(file: CodesignFile, levels: Levels, report: Report) -> _Made:
         return None, ()
     hardware, ranges = (_fixed if file.hardware is not None else _free)(file, levels, file.workload.precision, report)
     unused = {"node_network", "network"} - {"node_network" if level.links == "node" else "network" for level in levels}
-    return hardware, tuple(one for one in ranges if one.section not in unused)
+    return hardware, tuple(span for span in ranges if span.section not in unused)
 
 
 def _others(file: CodesignFile, levels: Levels, ranges: tuple[Range, ...], report: Report) -> tuple[Other, ...]:
@@ -181,8 +181,8 @@ def _others(file: CodesignFile, levels: Levels, ranges: tuple[Range, ...], repor
         report("sets", "several sets of constants are for the worst of them (write objective: worst_step_time, or remove this key)")
     found = []
     for name, factors in sets_of(file.sets, ranges, file.factors):
-        one = replace(file, factors=factors)
-        hardware, _ = _hardware(one, levels, lambda path, message: report(path.replace("factors", "sets", 1), message))
+        variant = replace(file, factors=factors)
+        hardware, _ = _hardware(variant, levels, lambda path, message: report(path.replace("factors", "sets", 1), message))
         found += [] if hardware is None else [Other(name, hardware)]
     return tuple(found)
 
@@ -292,7 +292,7 @@ def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Rep
     links = tuple(link_of(level, usual[level.links]) for level in levels)
     built = launched_by(built, entry, file.launcher)
     own = _efficiency(built.efficiency, file, faults)
-    variants = tuple(constants_with(one, file.factors, []) for one in built.variants)
+    variants = tuple(constants_with(variant, file.factors, []) for variant in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
         built, variants = replace(built, error=None), ()
     _tell(faults, report)
@@ -341,7 +341,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         reserved_memory=_reserved(file, entry.reserved_memory),
         host=_host(file.cluster),
         efficiency=own,
-        variants=tuple(constants_with(one, file.factors, []) for one in fitted),
+        variants=tuple(constants_with(variant, file.factors, []) for variant in fitted),
         setups=setups_of(entry, section.constants),
         levels=tuple("intra" if level.links == "node" else "inter" for level in levels),
         overrides=tuple(whole_link_of(level, report) for level in levels),
@@ -401,5 +401,5 @@ def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goa
     for name, what in (("power_density", "cooling"), ("reticle", "dies")):
         if isinstance(hardware, Hardware) and getattr(section, name) is not None:
             report(f"budget.{name}", f"a device that is bought comes with its {what} (remove this key, or ask for a technology)")
-    limits = {name: own if (asked := getattr(section, name)) is None else asked for name, own in usual.items()}
+    limits = {name: own if (limit := getattr(section, name)) is None else limit for name, own in usual.items()}
     return Budget(**limits, step_time=min(section.step_time or inf, goal.step_time if goal else inf))

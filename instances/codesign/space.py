@@ -69,7 +69,7 @@ def hardware_choice(instance: Instance, point: int) -> dict[str, Any]:
     """Choices of one hardware point, by name."""
     options = _hardware_options(instance)
     places = np.unravel_index(point, [len(values) for _, values in options]) if options else ()
-    return {name: values[int(place)] for (name, values), place in zip(options, places, strict=True)}
+    return {name: values[int(index)] for (name, values), index in zip(options, places, strict=True)}
 
 
 def hardware_point(instance: Instance, choice: dict[str, Any]) -> int:
@@ -95,8 +95,8 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
 
     hardware, made = generated(instance.hardware, points)
     built = np.broadcast_to(buildable(hardware), points.shape)
-    kept = take(with_prices(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
-    return Devices(kept, points[built], int(len(points) - built.sum()))
+    priced = take(with_prices(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
+    return Devices(priced, points[built], int(len(points) - built.sum()))
 
 
 def device_at(instance: Instance, point: int) -> Hardware:
@@ -166,8 +166,8 @@ def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozen
         came, first = comings(instance, plans, name)
         rows, places = np.nonzero(first)
         grown = replace(rows_of(plans, rows), **{name: came[rows, places]})
-        kept = _may_keep_rules(instance, grown, name, known)
-        yield grown if kept.all() else rows_of(grown, np.flatnonzero(kept))
+        valid = _may_keep_rules(instance, grown, name, known)
+        yield grown if valid.all() else rows_of(grown, np.flatnonzero(valid))
 
 
 def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
@@ -194,8 +194,8 @@ def _may_keep_rules(instance: Instance, plans: Plans, name: str, known: frozense
         return found & keeps_rules(alone, plans)
     if name not in _LOOKED_AFTER:
         return found
-    open_ones = [{one: number} for one in _ENABLING if one not in known for number in codes_of(instance, one)]
-    ways: list[dict[str, int]] = [{}, *open_ones, *(one | other for one, other in combinations_of(open_ones, 2))]
+    open_ones = [{setting: number} for setting in _ENABLING if setting not in known for number in codes_of(instance, setting)]
+    ways: list[dict[str, int]] = [{}, *open_ones, *(setting | second_setting for setting, second_setting in combinations_of(open_ones, 2))]
     found &= np.logical_or.reduce([keeps_rules(alone, with_settings(plans, way)) for way in ways])
     return found
 
@@ -234,12 +234,12 @@ def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> P
     for name, _ in _other_options(instance):
         known |= {name}
         came, first = comings(instance, plans, name)
-        place = (random.random(first.shape) * first).argmax(axis=1)
-        plans = replace(plans, **{name: came[rows, place]})
-        kept = np.flatnonzero(first[rows, place] & _may_keep_rules(instance, plans, name, known))
-        if not len(kept):
-            return rows_of(plans, kept)
-        plans = rows_of(plans, random.choice(kept, len(rows)))
+        option = (random.random(first.shape) * first).argmax(axis=1)
+        plans = replace(plans, **{name: came[rows, option]})
+        valid = np.flatnonzero(first[rows, option] & _may_keep_rules(instance, plans, name, known))
+        if not len(valid):
+            return rows_of(plans, valid)
+        plans = rows_of(plans, random.choice(valid, len(rows)))
     every = np.column_stack([getattr(plans, name) for name in PLAN_FIELDS])
     return rows_of(plans, np.sort(np.unique(every, axis=0, return_index=True)[1]))
 
@@ -339,9 +339,9 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
     places = np.unravel_index(numbers, shape)
     columns = dict(zip(("tensor", "context", "pipeline", "data"), layouts[places[0]].T, strict=True))
     own, number, bare = np.ones(len(numbers), bool), dict[str, Whole](), plain(layouts)
-    for (name, _), place in zip(others, places[1:], strict=True):
+    for (name, _), picked in zip(others, places[1:], strict=True):
         came, first = comings(instance, with_settings(bare, MEANT.get(name, {})), name)
-        columns[name], own, number[name] = came[places[0], place], own & first[places[0], place], place
+        columns[name], own, number[name] = came[places[0], picked], own & first[places[0], picked], picked
     for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
         # These mean nothing where nothing is shared, or spread: one option stands for all.
         columns[name], own = np.where(alone, 0, columns[name]), own & (~alone | (number[name] == place_of_none(instance, name)))

@@ -21,10 +21,10 @@ class Extent:
     times: int
 
     def __add__(self, more: "Extent") -> "Extent":
-        return Extent(*(one + other for one, other in zip(astuple(self), astuple(more), strict=True)))
+        return Extent(*(first + second for first, second in zip(astuple(self), astuple(more), strict=True)))
 
     def __sub__(self, less: "Extent") -> "Extent":
-        return Extent(*(one - other for one, other in zip(astuple(self), astuple(less), strict=True)))
+        return Extent(*(first - second for first, second in zip(astuple(self), astuple(less), strict=True)))
 
 
 NOTHING = Extent(0, 0, 0, 0, 0, 0)

@@ -103,8 +103,8 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
     graph, steps, places = _Graph(), list(network(model)), {}
     for time, (name, kind, before) in enumerate(steps):
         places[name] = here = len(graph.rows)
-        held = [mesh.kinds[kind].output * share(gives(way), mesh.axes) for way in mesh.ways[kind]]
-        graph.rows.append(_Row(name, kind, mesh.ways[kind], mesh.times[kind], _bytes(held), time, 2 * len(steps) - time))
+        sizes_held = [mesh.kinds[kind].output * share(gives(way), mesh.axes) for way in mesh.ways[kind]]
+        graph.rows.append(_Row(name, kind, mesh.ways[kind], mesh.times[kind], _bytes(sizes_held), time, 2 * len(steps) - time))
         for earlier in before:
             source = graph.rows[places[earlier]]
             graph.edges.append((places[earlier], here, _between(source.kind, kind, mesh)))
@@ -130,7 +130,7 @@ def _between(before: str, after: str, mesh: _Mesh) -> Whole:
     if (before, after) not in mesh.known:
         move = partial(edge_time, mesh.kinds[before].output, hardware=mesh.hardware, axes=mesh.axes)
         mesh.known[before, after] = _nanoseconds(
-            [[move(before=one, after=other) for other in mesh.ways[after]] for one in mesh.ways[before]]
+            [[move(before=given, after=taken) for taken in mesh.ways[after]] for given in mesh.ways[before]]
         )
     return mesh.known[before, after]
 
@@ -154,13 +154,13 @@ def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mes
     weights, gradients = model.weight_bytes * kind.weights, model.gradient_bytes * kind.weights
     way_of, same = mesh.ways[row.kind], [(lay, lay) for lay in lays]
     gathered = [(weights_lay(way), gradients_lay(way)) for way in way_of]
-    for one, other, matrix in (
+    for source, target, matrix in (
         (operator, here, [[2.0 * move(weights, lay, needed) for lay in lays] for needed, _ in gathered]),
         (operator, here + 1, [[move(gradients, left, lay) for lay in lays] for _, left in gathered]),
         (here + 1, here + 2, [[move(gradients, lay, owned) for owned, _ in same] for lay in lays]),
         (here + 2, here, [[move(weights, owned, lay) for lay in lays] for owned, _ in same]),
     ):
-        graph.edges.append((one, other, _nanoseconds(matrix)))
+        graph.edges.append((source, target, _nanoseconds(matrix)))
 
 
 def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -214,7 +214,7 @@ def _problem(graph: _Graph, name: str, limit: int) -> Problem:
         usages=np.concatenate([row.usages for row in rows]),
         starts=np.array([row.start for row in rows], np.int64),
         ends=np.array([row.end for row in rows], np.int64),
-        firsts=np.array([one for one, _, _ in edges], np.int64),
+        firsts=np.array([source for source, _, _ in edges], np.int64),
         seconds=np.array([other for _, other, _ in edges], np.int64),
         entry_offsets=offsets_of([matrix.size for _, _, matrix in edges]),
         entries=np.concatenate([matrix.ravel() for _, _, matrix in edges]),

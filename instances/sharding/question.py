@@ -214,8 +214,8 @@ def _placed(file: ShardingFile, root: Node, path: str, message: str) -> Fault:
     found = _ROW.fullmatch(path)
     if not found:
         return fault_at(root, path.partition(".")[0], message)
-    what, key, place = found[1], _KEYS.get(found[2], found[2]), int(found[3])
-    row = f"nodes.{list(file.nodes or {})[place]}" if what == "nodes" else f"edges[{place}]"
+    what, key, index = found[1], _KEYS.get(found[2], found[2]), int(found[3])
+    row = f"nodes.{list(file.nodes or {})[index]}" if what == "nodes" else f"edges[{index}]"
     return fault_at(root, f"{row}.{key}", message)
 
 
@@ -224,14 +224,14 @@ def _as_json(file: ShardingFile, root: Node, source: str) -> str:
     nodes = file.nodes or {}
     numbers = {name: number for number, name in enumerate(nodes)}
     faults = [
-        fault_at(root, f"edges[{place}].between[{side}]", f"there is no node {name!r} (one of {', '.join(list(nodes)[:8])})")
-        for place, edge in enumerate(file.edges)
+        fault_at(root, f"edges[{index}].between[{side}]", f"there is no node {name!r} (one of {', '.join(list(nodes)[:8])})")
+        for index, edge in enumerate(file.edges)
         for side, name in enumerate(edge.between)
         if name not in numbers
     ]
     faults += [
-        fault_at(root, f"edges[{place}].costs", f"{said} rows and columns are given where the strategies of its nodes need {needed}")
-        for place, edge in enumerate(file.edges)
+        fault_at(root, f"edges[{index}].costs", f"{said} rows and columns are given where the strategies of its nodes need {needed}")
+        for index, edge in enumerate(file.edges)
         if all(name in numbers for name in edge.between)
         and (said := _shape(edge.costs)) != (needed := " x ".join(str(len(nodes[name].costs)) for name in edge.between))
     ]

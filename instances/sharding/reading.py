@@ -67,7 +67,7 @@ class Text:
         character = self.ahead()
         if not character or character not in characters:
             what = f"{character!r} stands" if character else "the text ends"
-            raise TextError(f"{what} where {' or '.join(repr(one) for one in characters)} is needed", self.position)
+            raise TextError(f"{what} where {' or '.join(repr(sign) for sign in characters)} is needed", self.position)
         self.position += 1
         return character
 
@@ -105,10 +105,10 @@ def items(text: Text) -> Iterator[int]:
     if text.ahead() == "]":
         text.take("]")
         return
-    place = 0
+    index = 0
     while True:
-        yield place
-        place += 1
+        yield index
+        index += 1
         if text.take(",]") == "]":
             return
 
@@ -137,9 +137,9 @@ class Lines:
         return Fault(line, position - self.starts[line - 1] + 1, path, message)
 
     def _position(self, path: str) -> int:
-        listed, _, place = path.removesuffix("]").rpartition("[")
-        if listed in self.elements and place.isdecimal():
-            return self.elements[listed][int(place)]
+        listed, _, index = path.removesuffix("]").rpartition("[")
+        if listed in self.elements and index.isdecimal():
+            return self.elements[listed][int(index)]
         while path and path not in self.values:
             path = path.rpartition(".")[0]
         return self.values.get(path or "problem", 0)
@@ -180,9 +180,9 @@ def read_problem(path: Path) -> Source:
     return Source(problem_in(text, path), path, digest)
 
 
-def problem_in(words: str, path: Path, placed: Callable[[str, str], Fault] | None = None) -> Problem:
+def problem_in(document: str, path: Path, placed: Callable[[str, str], Fault] | None = None) -> Problem:
     """The problem in a text; an InstanceError with every fault, of this file, in the text or as it is `placed` by its path."""
-    text, lines = Text(words), Lines(words)
+    text, lines = Text(document), Lines(document)
     faults = FaultList(str(path), placed=placed or lines.fault)
     raw = _Raw(faults, lines)
     try:
@@ -206,8 +206,8 @@ def _text_of(path: Path) -> bytearray:
     except EOFError as error:
         raise _refused(path, "the gzip file ends too early (fetch it again)") from error
     except (gzip.BadGzipFile, zlib.error) as error:
-        told = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
-        raise _refused(path, f"the gzip file is broken: {told} (fetch it again)") from error
+        reason = str(error.args[0]).lower() if error.args else "it cannot be unpacked"  # as a text it may have the file's name instead
+        raise _refused(path, f"the gzip file is broken: {reason} (fetch it again)") from error
     if len(found) > most:
         packing = f", from a file of {size:,} bytes" if most < _LARGEST else ""
         raise _refused(path, f"the text has more than {most >> 20:,} MiB{packing} (give a smaller problem)")
@@ -290,13 +290,13 @@ def _read_rows(text: Text, raw: _Raw, path: str) -> None:
     found: list[Whole] = []
     starts = array("q")
     raw.lists[path], raw.lines.elements[path] = found, starts
-    for place in items(text):
-        if place == _ROWS:
+    for index in items(text):
+        if index == _ROWS:
             raise TextError(f"{path} has more than {_ROWS:,} rows", text.position)
         text.ahead()
         starts.append(text.position)
         row = text.value()
-        found.append(_row(row, f"{path}[{place}]", raw.faults))
+        found.append(_row(row, f"{path}[{index}]", raw.faults))
 
 
 def _row(row: object, path: str, faults: FaultList) -> Whole:

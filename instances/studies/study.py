@@ -104,8 +104,8 @@ def names_in(formula: Formula | Comparison) -> Iterator[str]:
             yield from names_in(left)
             yield from names_in(right)
         case Call(_, given, _):
-            for one in given:
-                yield from names_in(one)
+            for part in given:
+                yield from names_in(part)
         case Figure():
             return
 
@@ -118,8 +118,8 @@ def places_in(formula: Formula | Comparison) -> Iterator[tuple[str, str]]:
             yield from places_in(right)
         case Call(_, given, places):
             yield from places
-            for one in given:
-                yield from places_in(one)
+            for part in given:
+                yield from places_in(part)
         case _:
             return
 
@@ -179,14 +179,14 @@ def _call(name: str, given: list[ast.expr], places: list[ast.keyword], depth: in
     if len(given) < least or (least == 1 and len(given) > 1):
         raise ValueError(f"`{name}` takes {'one figure' if least == 1 else 'two figures or more'}")
     named = list[tuple[str, str]]()
-    for place in places:
-        value = place.value.value if isinstance(place.value, ast.Constant) else None
-        if name != "at" or place.arg is None or not isinstance(value, str | int | float):
+    for keyword in places:
+        value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+        if name != "at" or keyword.arg is None or not isinstance(value, str | int | float):
             raise ValueError("only `at` names places, each as axis='value'")
-        named.append((place.arg, str(value)))
+        named.append((keyword.arg, str(value)))
     if name == "at" and not named:
         raise ValueError("`at` names a place (for example `at(optimum, devices='8')`)")
-    return Call(name, tuple(_figure(one, depth + 1) for one in given), tuple(named))
+    return Call(name, tuple(_figure(argument, depth + 1) for argument in given), tuple(named))
 
 
 # What a study derives from its answers, expects of them and holds against measured runs: the form of it, and what of it is no formula.
@@ -198,7 +198,7 @@ def _call(name: str, given: list[ast.expr], places: list[ast.keyword], depth: in
 
 ALWAYS: Final = ("optimum", "value", "bound", "devices", "tokens")
 DESIGN: Final = ("step_time", "energy", "average_power", "power", "die_area", "cost", "flops", "utilisation", "memory")
-PLAN: Final = tuple(one.name for one in fields(Plan))
+PLAN: Final = tuple(item.name for item in fields(Plan))
 SUBJECT: Final = "subject"
 
 
@@ -287,16 +287,16 @@ def as_name(label: str) -> str:
 def faults_of(claims: Claims, places: Places) -> Iterator[tuple[str, str]]:
     """Every path at which something is wrong, and what."""
     known = [*ALWAYS, *(name for name in places.axes if name != SUBJECT)]
-    for number, one in enumerate(claims.derive):
+    for number, column in enumerate(claims.derive):
         path = f"derive[{number}]"
-        if not one.name.isidentifier() or one.name in known:
-            yield f"{path}.name", f"{quoted(one.name)} is taken or no word (write another one, with letters, digits and `_`)"
-        yield from _formula_faults(f"{path}.formula", one.formula, False, known, places)
-        known.append(one.name)
+        if not column.name.isidentifier() or column.name in known:
+            yield f"{path}.name", f"{quoted(column.name)} is taken or no word (write another one, with letters, digits and `_`)"
+        yield from _formula_faults(f"{path}.formula", column.formula, False, known, places)
+        known.append(column.name)
     for number, wanted in enumerate(claims.expect):
         yield from _formula_faults(f"expect[{number}].claim", wanted.claim, True, known, places)
         yield from _place_faults(f"expect[{number}].where", wanted.where.items(), places)
-    derived = [one.name for one in claims.derive]
+    derived = [column.name for column in claims.derive]
     for number, points in enumerate(claims.against):
         path = f"against[{number}]"
         if points.column not in derived:
@@ -360,23 +360,23 @@ ReportFault = Callable[[str, str], None]
 """Takes a key of the section, and what is wrong there."""
 
 
-def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, told: ReportFault) -> AgainstSection:
+def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, report: ReportFault) -> AgainstSection:
     """The section with the points of its file; as it is where it names none, or where something is wrong, which is told."""
     if not section.file:
         for key in ("at", "figure", "rows"):
             if getattr(section, key):
-                told(key, f"this says where points stand in a file (write `file:` beside it, or leave `{key}` out)")
+                report(key, f"this says where points stand in a file (write `file:` beside it, or leave `{key}` out)")
         return section
     if section.points:
-        told("points", "points are written here or in a file (leave `points` out, or `file`)")
+        report("points", "points are written here or in a file (leave `points` out, or `file`)")
     elif not (section.at and section.figure):
-        told("file", "say which columns of the file are meant (`at:` for the value on the first axis, `figure:` for what was measured)")
+        report("file", "say which columns of the file are meant (`at:` for the value on the first axis, `figure:` for what was measured)")
     elif axis:  # a study without axes is told so anyway
-        return _read(section, axis, folder, told)
+        return _read(section, axis, folder, report)
     return section
 
 
-def _read(section: AgainstSection, axis: Sequence[str], folder: Path, told: ReportFault) -> AgainstSection:
+def _read(section: AgainstSection, axis: Sequence[str], folder: Path, report: ReportFault) -> AgainstSection:
     """Every row that is meant and stands at a value of the axis, once."""
     needed = tuple(dict.fromkeys((section.at, section.figure, *section.rows)))
     path = folder / section.file
@@ -389,11 +389,11 @@ def _read(section: AgainstSection, axis: Sequence[str], folder: Path, told: Repo
                 if guess
                 else f"one of {', '.join(map(quoted, columns[:_SHOWN])) or 'none, as the file is empty'}"
             )
-            told("file", f"{section.file} has no column {quoted(missing[0])} ({remedy})")
+            report("file", f"{section.file} has no column {quoted(missing[0])} ({remedy})")
             return section
         table = read_table(path, needed, needed, "measured point")
     except InstanceError as error:
-        told("file", "; ".join(f"{error.source}:{fault.line}: {fault.message}" for fault in error.faults))
+        report("file", "; ".join(f"{error.source}:{fault.line}: {fault.message}" for fault in error.faults))
         return section
     meant = [row for row in table.lines if all(row.given.get(name) == text for name, text in section.rows.items())]
     points, faults = dict[str, float](), list[str]()
@@ -403,7 +403,7 @@ def _read(section: AgainstSection, axis: Sequence[str], folder: Path, told: Repo
         which = f"of its {len(table.lines):,} rows {len(meant):,} are meant, and none stands at {', '.join(axis)}"
         faults = [f"{which} (look at `at:`{' and `rows:`' if section.rows else ''})"]
     if faults:
-        told("file", f"{section.file}: {'; '.join(faults[:_TOLD])}{'; and more' * (len(faults) > _TOLD)}")
+        report("file", f"{section.file}: {'; '.join(faults[:_TOLD])}{'; and more' * (len(faults) > _TOLD)}")
         return section
     return replace(section, points=points)
 
@@ -431,9 +431,9 @@ def _value_at(text: str, axis: Sequence[str]) -> str | None:
     return next((value for value in axis if value == text or _same_number(value, text)), None)
 
 
-def _same_number(one: str, other: str) -> bool:
+def _same_number(first: str, second: str) -> bool:
     try:
-        return parse_number(one) == parse_number(other)
+        return parse_number(first) == parse_number(second)
     except ValueError:
         return False
 
@@ -491,8 +491,8 @@ class StudyFile:
     @property
     def claims(self) -> Claims:
         """What it says of its own answers."""
-        against = tuple(one.measured for one in self.against)
-        return Claims(self.derive, self.expect, against, tuple(" ".join(words.split()) for words in self.leaves_open))
+        against = tuple(section.measured for section in self.against)
+        return Claims(self.derive, self.expect, against, tuple(" ".join(text.split()) for text in self.leaves_open))
 
 
 class Setting(NamedTuple):
@@ -550,15 +550,15 @@ def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[UnreadPo
     shared = list(_settings(file.settings, root, "settings"))
     columns = [_column(axis, root, f"sweep[{number}]") for number, axis in enumerate(file.sweep)]
     for number, given in enumerate(file.instances):
-        asked = AskedSection(given) if isinstance(given, str) else given
-        own = list(_settings(asked.settings, root, f"instances[{number}].settings"))
+        section = AskedSection(given) if isinstance(given, str) else given
+        own = list(_settings(section.settings, root, f"instances[{number}].settings"))
         for chosen in product(*columns):
             at = tuple(value for value, _ in chosen)
-            subject = (asked.name or Path(asked.instance).stem) if len(file.instances) > 1 or not at else ""
+            subject = (section.name or Path(section.instance).stem) if len(file.instances) > 1 or not at else ""
             swept = [setting for _, settings in chosen for setting in settings]
             settings = (*shared, *own, *swept, *(Setting(text, None) for text in more))
-            place = place_of(root, f"instances[{number}]")
-            yield UnreadPoint(subject, asked.instance, asked.workload, place, at, settings)
+            at_instance = place_of(root, f"instances[{number}]")
+            yield UnreadPoint(subject, section.instance, section.workload, at_instance, at, settings)
 
 
 def _column(axis: AxisSection, root: Node, path: str) -> list[tuple[str, list[Setting]]]:
@@ -606,8 +606,8 @@ def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
     for axis in file.sweep:
         count *= len(axis.values)
     swept = f", or ask up to {MOST_SWEPT:,} by `crossopt sweep`" if most < count <= MOST_SWEPT else ""
-    words = f"{count:,} questions are more than the {most:,} that may be asked at once (give fewer values{swept})"
-    rules.append(("sweep" if file.sweep else "instances", count <= most, words))
+    problem = f"{count:,} questions are more than the {most:,} that may be asked at once (give fewer values{swept})"
+    rules.append(("sweep" if file.sweep else "instances", count <= most, problem))
     for path, holds, message in rules:
         if not holds:
             yield replace(place_of(root, path), message=message)
@@ -621,17 +621,17 @@ def _with_points(file: StudyFile, root: Node, folder: Path, faults: list[Fault])
     for number, section in enumerate(file.against):
         path = f"against[{number}]"
 
-        def told(key: str, message: str, path: str = path) -> None:
+        def report(key: str, message: str, path: str = path) -> None:
             faults.append(replace(place_of(root, f"{path}.{key}"), message=message))
 
-        found.append(with_points(section, axis, folder, told))
+        found.append(with_points(section, axis, folder, report))
     return replace(file, against=tuple(found))
 
 
 def places_of(file: StudyFile) -> Places:
     """What formulas of the study may name."""
-    asked = [AskedSection(given) if isinstance(given, str) else given for given in file.instances]
-    subjects = [one.name or Path(one.instance).stem for one in asked]
+    sections = [AskedSection(given) if isinstance(given, str) else given for given in file.instances]
+    subjects = [section.name or Path(section.instance).stem for section in sections]
     axes = {as_name(axis.label): axis.values for axis in file.sweep}
     first = as_name(file.sweep[0].label) if file.sweep else ""
     return Places({**axes, SUBJECT: subjects}, first, file.engines)

@@ -83,14 +83,14 @@ def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:
     if not isinstance(model, Transformer) or (model.experts == 1 and stack_of(instance) != USUAL):
         return "", ()
     known, families = known_as(model), _WITH if model.experts > 1 else _DENSE
-    if (words := families.get(_family(known[0]))) is None:
+    if (text := families.get(_family(known[0]))) is None:
         return "", ()
     if own := {name: KNOWN[name][device] for name in known if device in KNOWN.get(name, {})}:
         return f"{' and '.join(own)} on {ON.get(device, device)}", tuple(error for errors in own.values() for error in errors)
     alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(known[0])]
     if near := tuple(error for runs in alike for error in runs.get(device, ())):
-        return f"{words} on {ON.get(device, device)}", near
-    return words, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()
+        return f"{text} on {ON.get(device, device)}", near
+    return text, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()
 
 
 def _family(name: str) -> str:

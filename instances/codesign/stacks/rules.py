@@ -37,10 +37,10 @@ def launchable(stack: Stack, setting: str, options: tuple[Any, ...]) -> tuple[An
     """Options of a setting that the stack supports under some condition; no plan has the others."""
     plain = [row for row in stack.rows if not row.when and row.settings == {setting}]
     plans = table([replace(Plan(), **{setting: option}) for option in options])
-    kept = np.ones(len(plans), bool)
+    supported = np.ones(len(plans), bool)
     for row in plain:
-        kept &= row.holds(_ANY, plans, Machine())
-    return tuple(option for option, keeps in zip(options, kept, strict=True) if keeps)
+        supported &= row.holds(_ANY, plans, Machine())
+    return tuple(option for option, keeps in zip(options, supported, strict=True) if keeps)
 
 
 _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=1, sequence=1, global_batch=1)
@@ -50,18 +50,18 @@ _ANY: Final = Transformer("any", layers=1, hidden=1, heads=1, ffn=1, vocabulary=
 def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> tuple[Plan, ...]:
     """The nearest plans that the stack supports: same degrees, as few changed settings as possible; empty if there is none. Placements are
     as near to each other, so that there may be several."""
-    own = {name: tuple(dict.fromkeys((*words, getattr(plan, name)))) for name, words in NAMED_OPTIONS.items()}
-    ways = {name: launchable(stack, name, words) for name, words in own.items()} | {
+    own = {name: tuple(dict.fromkeys((*options, getattr(plan, name)))) for name, options in NAMED_OPTIONS.items()}
+    ways = {name: launchable(stack, name, options) for name, options in own.items()} | {
         "interleave": (plan.interleave, 1),
         "shard": (plan.shard, 0),
     }
     ways["expert_tensor"] = tuple(dict.fromkeys((plan.expert_tensor, *ways["expert_tensor"])))
     ways |= {name: tuple(dict.fromkeys((getattr(plan, name), 0))) for name in END_STAGES}
     every = _in_all_ways(plan, ways)
-    kept = np.ones(len(every), bool)
+    supported = np.ones(len(every), bool)
     for _, column in (*rules(model, every, plan.devices), *stack.rules(model, every, machine)):
-        kept &= column
-    found = rows_of(every, np.flatnonzero(kept))
+        supported &= column
+    found = rows_of(every, np.flatnonzero(supported))
     if not len(found):
         return ()
     changed, distance = _differences(found, plan)

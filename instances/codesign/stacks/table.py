@@ -161,21 +161,21 @@ class Stack:
     def _edition(self, version: str) -> int:
         if not fullmatch(r"\d+(\.\d+)*", version, ASCII):
             raise ValueError(f"{quoted(version)} is no version (numbers with dots, such as {self.editions[-1].since})")
-        found = [place for place, one in enumerate(self.editions) if _numbered(one.since) <= _numbered(version)]
+        found = [index for index, edition in enumerate(self.editions) if _numbered(edition.since) <= _numbered(version)]
         if not found:
             raise ValueError(f"of {self.name} no version before {self.editions[0].since} is known ({self.known()})")
         return found[-1]
 
     def edition_label(self, version: str | None) -> str:
         """Description of the versions from which plans are taken, and whether one was named."""
-        place = len(self.editions) - 1 if version is None else self._edition(version)
-        taken, later = self.editions[place], self.editions[place + 1 :]
+        index = len(self.editions) - 1 if version is None else self._edition(version)
+        taken, later = self.editions[index], self.editions[index + 1 :]
         until = f", before {later[0].since}" if later else " and later"
         return f"plans are those of {taken.what} {taken.since}{until}{'' if version else ', as no version is named'}"
 
     def known(self) -> str:
         """The known versions in words."""
-        return f"{self.editions[-1].what} {', '.join(one.since for one in self.editions)} and later"
+        return f"{self.editions[-1].what} {', '.join(edition.since for edition in self.editions)} and later"
 
     def rules(self, model: Transformer, plans: Plans, machine: Machine) -> tuple[Rule, ...]:
         """The rows as rules of plans: sentence, and column that is true where it holds."""
