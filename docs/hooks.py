@@ -73,14 +73,14 @@ def api() -> str:
 def signature(name: str, found: Any) -> str:  # noqa: ANN401 - a function or a class
     """The call with types by their short names, a parameter a line where it is long."""
     call = inspect.signature(found)
-    whole = short(f"{name}{call}")
-    if len(whole) <= 90:
-        return whole
+    line = short(f"{name}{call}")
+    if len(line) <= 90:
+        return line
     parts = [short(str(part)) for part in call.parameters.values()]
     keywords = [part.kind is part.KEYWORD_ONLY for part in call.parameters.values()]
     if True in keywords and not any(part.kind is part.VAR_POSITIONAL for part in call.parameters.values()):
         parts.insert(keywords.index(True), "*")
-    return "\n    ".join([f"{name}(", *(f"{part}," for part in parts)]) + f"\n){whole.rpartition(')')[2]}"
+    return "\n    ".join([f"{name}(", *(f"{part}," for part in parts)]) + f"\n){line.rpartition(')')[2]}"
 
 
 def short(types: str) -> str:
@@ -104,11 +104,11 @@ def rows(text: str) -> str:
     return "\n".join(f"| `{name}` | {rest.strip()} |" for name, _, rest in (line.partition(" ") for line in text.splitlines() if line))
 
 
-def printed(*words: str) -> str:
+def printed(*arguments: str) -> str:
     """Standard output of a command."""
     output = StringIO()
     with redirect_stdout(output):
-        main(list(words))
+        main(list(arguments))
     return output.getvalue()
 
 

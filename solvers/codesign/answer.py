@@ -71,9 +71,9 @@ class Designs:
         """Which of several questions it answers."""
         return Place(self.devices, self.batch, self.network)
 
-    def placed_at(self, place: Place) -> "Designs":
+    def placed_at(self, scale: Place) -> "Designs":
         """The same as an answer to several questions."""
-        return replace(self, batch=place.batch, network=place.network)
+        return replace(self, batch=scale.batch, network=scale.network)
 
     def alone_there(self) -> "Designs":
         """The same as an answer to its own question alone."""
@@ -219,9 +219,9 @@ def _at_ends(instance: Instance, hardware: dict[str, Number]) -> tuple[str, ...]
     part draws less than it has, as more would change nothing, nor stacks of which no die that may be has a place for more."""
     if not isinstance(instance.hardware, FreeHardware):
         return ()
-    options, drawn = dict(instance.hardware.options), drawn_of(instance.hardware, hardware)
+    options, watts_of = dict(instance.hardware.options), drawn_of(instance.hardware, hardware)
     ends = [name for name, value in hardware.items() if len(options[name]) > 1 and value in (options[name][0], options[name][-1])]
-    useless = {name for name, watts in drawn.items() if watts < _ALL * hardware[name]}
+    useless = {name for name, watts in watts_of.items() if watts < _ALL * hardware[name]}
     if "hbm_stacks" in hardware and most_stacks(instance, hardware.get("dies", instance.hardware.dies)) <= hardware["hbm_stacks"]:
         useless.add("hbm_stacks")
     return tuple(name for name in ends if hardware[name] < options[name][-1] or name not in useless)

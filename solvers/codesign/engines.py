@@ -66,19 +66,19 @@ def close_calls(instance: Instance, survey: Survey, value: float | None, deadlin
         return ()
     most, found, stop = value * (1.0 + error), 0, min(deadline, monotonic() + _SECONDS)
     order = np.argsort(bounds, kind="stable")[: int((bounds <= most).sum())]
-    heads, whole = joined(survey.fitting), True
+    heads, complete = joined(survey.fitting), True
     for at in range(0, len(order), _HEADS):
-        if not (whole := monotonic() < stop):
+        if not (complete := monotonic() < stop):
             break
         found += int((values_of(instance, survey.chip, members(instance, rows_of(heads, order[at : at + _HEADS]))) <= most).sum())
-    return (_text(max(found - 1, 0), error, whole),)
+    return (_text(max(found - 1, 0), error, complete),)
 
 
-def _text(others: int, error: float, whole: bool) -> str:
+def _text(others: int, error: float, complete: bool) -> str:
     near = f"within {error:.1%}, the model's mean error on measured runs, of the best"
-    words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
+    texts = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
     many = f"{others:,} other designs are {near}: the model cannot tell them apart"
-    return f"too close to call: {words.get(others, many) if whole else f'at least {many}'}"
+    return f"too close to call: {texts.get(others, many) if complete else f'at least {many}'}"
 
 
 # Engines about one workload on one number of devices: each finds a design in its own way, and most prove a bound.
@@ -102,13 +102,13 @@ def exhaustive(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcom
     """Price every design; the least value is the answer and its own bound."""
     found = search(instance, watch, monotonic() + limits.seconds)
     complete = found.stopped == "complete"
-    told = complete and too_many((instance,)) > 0
-    reasons = () if told else conflicts_of(instance, found)
+    unrepeated = complete and too_many((instance,)) > 0
+    reasons = () if unrepeated else conflicts_of(instance, found)
     seen = f"{found.space.feasible:,} of the designs that were priced keep every limit"
     return SearchOutcome(
         answer=answer_of(instance, found.best),
         bound=_least(found.value) if complete else None,
-        proof=UNREPEATED if told else enumerated(found.space, reasons) if complete else None,
+        proof=UNREPEATED if unrepeated else enumerated(found.space, reasons) if complete else None,
         engine="exhaustive",
         stopped=found.stopped,
         reasons=reasons_of(reasons),
@@ -263,11 +263,11 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     spent = monotonic() - began
     left = min(limits.seconds - spent, _PROVING + _PROVING_SHARE * spent)
     notes = _notes(instance, found.value, found.stopped, found.survey, began, limits)
-    whole = certify(instance, found, limits.form, left, watch)
+    certified = certify(instance, found, limits.form, left, watch)
     return SearchOutcome(
         answer=answer_of(instance, found.best),
-        bound=found.bound if whole is None else whole[0],
-        proof=None if found.bound is None else relaxed(relaxation) if whole is None else exact(relaxation, whole[1]),
+        bound=found.bound if certified is None else certified[0],
+        proof=None if found.bound is None else relaxed(relaxation) if certified is None else exact(relaxation, certified[1]),
         engine=engine,
         stopped=found.stopped,
         notes=(*found.notes, *notes),

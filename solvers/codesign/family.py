@@ -72,17 +72,17 @@ def _quick(question: Question, deadline: float) -> Designs | None:
 
     if isinstance(question, MultiScaleQuestion):
         found = (
-            (quick_answer(FAMILY, part, deadline - monotonic()), place) for part, place in zip(question.parts, question.places, strict=True)
+            (quick_answer(FAMILY, part, deadline - monotonic()), scale) for part, scale in zip(question.parts, question.places, strict=True)
         )
-        return next((answer.placed_at(place) for answer, place in found if answer is not None), None)
+        return next((answer.placed_at(scale) for answer, scale in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, simplest_design(question, deadline))
     if question.combine == "worst_regret":  # nobody regrets without the optima alone
         return None
     for point in usual_points(question.parts[0]):
         chosen = [(part, simplest_design(on_chip(part, point), deadline)) for part in question.parts]
-        if all(one for _, one in chosen):
-            designs = tuple(chosen_design(part, replace(one, point=point)) for part, one in chosen if one)
+        if all(candidate for _, candidate in chosen):
+            designs = tuple(chosen_design(part, replace(candidate, point=point)) for part, candidate in chosen if candidate)
             return Designs(question.parts[0].cluster.devices, designs)
     return None
 
@@ -110,7 +110,7 @@ def _parts(question: Question) -> tuple[Question, ...]:
 def _part_name(question: Question, part: Question) -> str:
     """A workload, or how many devices there are, which network or which batch."""
     if isinstance(question, MultiScaleQuestion):
-        return next(question.part_name(place) for place, one in enumerate(question.parts) if one is part)
+        return next(question.part_name(index) for index, known in enumerate(question.parts) if known is part)
     return part.name
 
 

@@ -64,8 +64,8 @@ def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
 
 def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, watch: Watch) -> Proved:
     """Enumerate every design again."""
-    if told := _enumeration_told(result, (instance,)):
-        return told
+    if unrepeated := _enumeration_told(result, (instance,)):
+        return unrepeated
     found = exhaustive.search(instance, watch)
     facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
     if found.stopped != "complete":
@@ -81,8 +81,8 @@ def _enumeration_told(result: DesignResult, parts: Sequence[Instance]) -> Proved
     """That nobody looks at so many designs again, where there are so many."""
     if not (most := too_many(parts)):
         return None
-    words = f"that {most:,} designs were enumerated is told, not done anew (at most {COUNTED_AGAIN:,} are)"
-    return Proved((f"{words}: {result.proved_by}",), unverified=True)
+    text = f"that {most:,} designs were enumerated is told, not done anew (at most {COUNTED_AGAIN:,} are)"
+    return Proved((f"{text}: {result.proved_by}",), unverified=True)
 
 
 def _as_told(watch: Watch, result: DesignResult) -> Watch:
@@ -131,16 +131,16 @@ def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Pro
         return Proved(
             (f"the bound is solver-reported and was not proved again: {result.proved_by} (--cross-check asks boxes)",), unverified=True
         )
-    told = f"that there is no design is solver-reported and was not proved again: {result.proved_by} (--cross-check asks boxes)"
+    text = f"that there is no design is solver-reported and was not proved again: {result.proved_by} (--cross-check asks boxes)"
     try:
         found = search(instance, watch, Spend(monotonic() + _LOOK, _ANY))
     except RefusedError:
-        return Proved((told,), unverified=True)
+        return Proved((text,), unverified=True)
     if found.value is not None:
-        return Proved((told,), (f"there is a design of {found.value!r}, the result says there is none",), unverified=True)
+        return Proved((text,), (f"there is a design of {found.value!r}, the result says there is none",), unverified=True)
     if found.stopped == "complete":
         return Proved((f"{ANEW}boxes hold no design that keeps every limit",))
-    return Proved((told,), unverified=True)
+    return Proved((text,), unverified=True)
 
 
 def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: DesignResult, watch: Watch) -> Proved:
@@ -165,18 +165,18 @@ def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: Des
 def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None, watch: Watch) -> Proved:
     """The same for several workloads, whose optima alone were proved before this."""
     try:
-        asked = joint(portfolio, [part.value for part in result.parts])
+        problem = joint(portfolio, [part.value for part in result.parts])
     except ModelError as error:
         return Proved(refused=(str(error),))
     if isinstance(proof, Boxes):
-        read = together.reread(asked, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
+        read = together.reread(problem, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)
         return _tree_again(proof.tree, counts, read.faults)
-    if isinstance(proof, EnumeratedTogether | UnverifiedBound) and (told := _enumeration_told(result, portfolio.parts)):
-        return told
+    if isinstance(proof, EnumeratedTogether | UnverifiedBound) and (unrepeated := _enumeration_told(result, portfolio.parts)):
+        return unrepeated
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))
-    found = all_together.exhaustive_search(asked, watch)
+    found = all_together.exhaustive_search(problem, watch)
     facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
     faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]
     faults += _bound_faults(found.value, result)

@@ -73,17 +73,17 @@ def usual_chips(instance: Instance) -> tuple[tuple[int, ...], ...]:
     space, box = grid(instance), root_box(instance)
     if isinstance(instance.hardware, Hardware) or not (box.low < box.high).any():
         return ((point_number(space, box.low[0]),),) if corners(instance, space, box).alive[0] else ()
-    asked = Asked(instance, instance.hardware, space, box)
-    roundings = (replace(asked, above=(*memories, *links)) for memories, links in product(((), _MEMORIES), ((), _LINKS)))
-    places = np.unique(np.concatenate([_clocked(one, _sized(one, _frames(one))) for one in roundings]), axis=0)
+    request = Asked(instance, instance.hardware, space, box)
+    roundings = (replace(request, above=(*memories, *links)) for memories, links in product(((), _MEMORIES), ((), _LINKS)))
+    places = np.unique(np.concatenate([_clocked(rounding, _sized(rounding, _frames(rounding))) for rounding in roundings]), axis=0)
     chips = corners(instance, space, Boxes(places, places))
-    kept = np.flatnonzero(chips.alive)
-    if not len(kept):
+    alive = np.flatnonzero(chips.alive)
+    if not len(alive):
         return ()
-    places, hardware = places[kept], chips.hardware
-    memory, peak = hardware.dram.capacity[kept], hardware.throughput[kept]  # type: ignore[index]
-    wanted = _wanted(asked, places, memory, peak)
-    groups = [np.flatnonzero(wanted & (memory == one)) for one in np.unique(memory[wanted])[::-1]]
+    places, hardware = places[alive], chips.hardware
+    memory, peak = hardware.dram.capacity[alive], hardware.throughput[alive]  # type: ignore[index]
+    wanted = _wanted(request, places, memory, peak)
+    groups = [np.flatnonzero(wanted & (memory == size)) for size in np.unique(memory[wanted])[::-1]]
     return tuple(tuple(point_number(space, places[row]) for row in group[np.argsort(-peak[group], kind="stable")]) for group in groups)
 
 
@@ -97,66 +97,66 @@ def usual_points(instance: Instance) -> tuple[int, ...]:
     return tuple(group[0] for group in usual_chips(instance))
 
 
-def _frames(asked: Asked) -> Whole:
+def _frames(request: Asked) -> Whole:
     """One row of places for each number of dies with each number of stacks."""
-    pairs = list(product(asked.tried("dies"), asked.tried("hbm_stacks")))
-    places = np.repeat(asked.box.low, len(pairs), axis=0)
+    pairs = list(product(request.tried("dies"), request.tried("hbm_stacks")))
+    places = np.repeat(request.box.low, len(pairs), axis=0)
     for column, name in enumerate(("dies", "hbm_stacks")):
-        if name in asked.space.names:
-            places[:, asked.space.names.index(name)] = [pair[column] for pair in pairs]
+        if name in request.space.names:
+            places[:, request.space.names.index(name)] = [pair[column] for pair in pairs]
     return places
 
 
-def _wanted(asked: Asked, places: Whole, memory: Array, peak: Array) -> Mask:
+def _wanted(request: Asked, places: Whole, memory: Array, peak: Array) -> Mask:
     """Chips with the usual number of dies or that of the greatest peak, and of each size the most memory or the stacks of usual dies."""
-    free = asked.free
-    dies, stacks = asked.chosen(places, "dies", free.dies), asked.chosen(places, "hbm_stacks", 0.0)
+    free = request.free
+    dies, stacks = request.chosen(places, "dies", free.dies), request.chosen(places, "hbm_stacks", 0.0)
     usual = np.round(free.areas.dram * free.die_area / free.technology.dram.controller_area) / free.dies
     wanted = (dies == dies[np.argmin(np.abs(dies - free.dies))]) | (dies == dies[np.argmax(peak)])
-    _, kinds = np.unique(np.column_stack([dies, asked.chosen(places, "compute_area", 1.0)]), axis=0, return_inverse=True)
+    _, kinds = np.unique(np.column_stack([dies, request.chosen(places, "compute_area", 1.0)]), axis=0, return_inverse=True)
     most, apart = np.zeros(len(places)), np.full(len(places), np.inf)
     np.maximum.at(most, kinds.ravel(), memory)
     np.minimum.at(apart, kinds.ravel(), np.abs(stacks - usual * dies))
     return np.asarray(wanted & ((memory == most[kinds.ravel()]) | (np.abs(stacks - usual * dies) == apart[kinds.ravel()])))
 
 
-def _sized(asked: Asked, frames: Whole) -> Whole:
+def _sized(request: Asked, frames: Whole) -> Whole:
     """Each frame with cores of several sizes, and with what follows from them."""
-    if "compute_area" not in asked.space.names:
-        return _following(asked, frames)
-    choice = asked.space.names.index("compute_area")
-    most = _most(asked, frames, choice, _within_budgets)
-    options = asked.space.options[choice]
+    if "compute_area" not in request.space.names:
+        return _following(request, frames)
+    choice = request.space.names.index("compute_area")
+    most = _most(request, frames, choice, _within_budgets)
+    options = request.space.options[choice]
     wished = (options[most][:, None] * _SIZES).ravel()
     places = np.repeat(frames, len(_SIZES), axis=0)
-    places[:, choice] = np.clip(_nearest(options, wished), asked.box.low[0, choice], np.repeat(most, len(_SIZES)))
-    return _following(asked, np.unique(places, axis=0))
+    places[:, choice] = np.clip(_nearest(options, wished), request.box.low[0, choice], np.repeat(most, len(_SIZES)))
+    return _following(request, np.unique(places, axis=0))
 
 
-def _clocked(asked: Asked, places: Whole) -> Whole:
+def _clocked(request: Asked, places: Whole) -> Whole:
     """Each chip with all the watts for its cores that the budgets leave; where its L2 does not feed so high a clock, with the most that it
     does."""
-    if "compute_power" not in asked.space.names:
+    if "compute_power" not in request.space.names:
         return places
-    choice = asked.space.names.index("compute_power")
+    choice = request.space.names.index("compute_power")
     found = places.copy()
-    found[:, choice] = most = _most(asked, places, choice, _within_budgets)
-    starved = np.flatnonzero(~_alive(asked.instance, corners(asked.instance, asked.space, Boxes(found, found))))
-    found[starved, choice] = _most(asked, places[starved], choice, _alive, most[starved])
+    found[:, choice] = most = _most(request, places, choice, _within_budgets)
+    starved = np.flatnonzero(~_alive(request.instance, corners(request.instance, request.space, Boxes(found, found))))
+    found[starved, choice] = _most(request, places[starved], choice, _alive, most[starved])
     return found
 
 
-def _most(asked: Asked, places: Whole, choice: int, holds: Callable[[Instance, Corners], Mask], most: Whole | None = None) -> Whole:
+def _most(request: Asked, places: Whole, choice: int, holds: Callable[[Instance, Corners], Mask], most: Whole | None = None) -> Whole:
     """The highest place of a choice with which something holds of each chip, by halving: areas, powers and peaks rise with it."""
-    low, high = np.full(len(places), asked.box.low[0, choice]), most
-    high = np.full(len(places), asked.box.high[0, choice]) if high is None else high
+    low, high = np.full(len(places), request.box.low[0, choice]), most
+    high = np.full(len(places), request.box.high[0, choice]) if high is None else high
     while (low < high).any():
         middle = (low + high + 1) // 2
         tried = places.copy()
         tried[:, choice] = middle
-        tried = _following(asked, tried)
-        held = holds(asked.instance, corners(asked.instance, asked.space, Boxes(tried, tried)))
-        low, high = np.where(held, middle, low), np.where(held, high, np.maximum(middle - 1, low))
+        tried = _following(request, tried)
+        fits = holds(request.instance, corners(request.instance, request.space, Boxes(tried, tried)))
+        low, high = np.where(fits, middle, low), np.where(fits, high, np.maximum(middle - 1, low))
     return low
 
 
@@ -168,37 +168,37 @@ def _alive(_: Instance, chips: Corners) -> Mask:
 def _within_budgets(instance: Instance, chips: Corners) -> Mask:
     """Which chips keep the budgets under every set of constants, whether all of their parts are there or not."""
     sides = ((instance, replace(chips, others=())), *chips.others)
-    return np.asarray(np.logical_and.reduce([within(one, side.hardware) for one, side in sides]))
+    return np.asarray(np.logical_and.reduce([within(question, side.hardware) for question, side in sides]))
 
 
-def _following(asked: Asked, places: Whole) -> Whole:
+def _following(request: Asked, places: Whole) -> Whole:
     """The chips with every other choice as the size of the cores has it."""
-    free, found = asked.free, places.copy()
-    share = asked.chosen(places, "compute_area", 1.0)
-    if "compute_area" in asked.space.names:
+    free, found = request.free, places.copy()
+    share = request.chosen(places, "compute_area", 1.0)
+    if "compute_area" in request.space.names:
         share = share / (free.areas.core * free.die_area)
-    for choice, (name, options) in enumerate(zip(asked.space.names, asked.space.options, strict=True)):
+    for choice, (name, options) in enumerate(zip(request.space.names, request.space.options, strict=True)):
         part, _, kind = name.rpartition("_")
-        low, high = int(asked.box.low[0, choice]), int(asked.box.high[0, choice])
+        low, high = int(request.box.low[0, choice]), int(request.box.high[0, choice])
         if part not in PART_OF or part == "compute" or name == "hbm_stacks":
             continue
         wished = _usual(free, part, kind) * (share if part in _MEMORIES else np.ones(len(places)))
-        wished = _fed(asked, places) if name == "l2_area" else wished
-        if part in asked.above and (kind == "area" or (kind == "power" and part in _LINKS)):
-            place = np.searchsorted(options, wished)
+        wished = _fed(request, places) if name == "l2_area" else wished
+        if part in request.above and (kind == "area" or (kind == "power" and part in _LINKS)):
+            index = np.searchsorted(options, wished)
         elif kind == "power" and part in fed_by_ports(free.technology):
-            place = np.full(len(places), high)  # ports draw what they move, however much they are given
+            index = np.full(len(places), high)  # ports draw what they move, however much they are given
         else:
-            place = _nearest(options, wished)
-        found[:, choice] = np.clip(place, low, high)
+            index = _nearest(options, wished)
+        found[:, choice] = np.clip(index, low, high)
     return found
 
 
-def _fed(asked: Asked, places: Whole) -> Array:
+def _fed(request: Asked, places: Whole) -> Array:
     """Square metres of L2 with as many banks for each core as in the chip that is sold, and a controller in each for every bundle."""
-    free, core = asked.free, asked.free.technology.core
-    area = asked.chosen(places, "compute_area", _usual(free, "compute", "area"))
-    cores = cores_of(core, area, asked.chosen(places, "dies", free.dies))
+    free, core = request.free, request.free.technology.core
+    area = request.chosen(places, "compute_area", _usual(free, "compute", "area"))
+    cores = cores_of(core, area, request.chosen(places, "dies", free.dies))
     return np.asarray(np.ceil(free.sold_l2 * cores) * bank_area(free.technology.l2, cores // core.cores_per_bundle))
 
 
@@ -271,8 +271,8 @@ def chip_at(instance: Instance, point: int) -> Hardware:
 
 
 @remembered
-def _chip_at(asked: tuple[Instance, int]) -> Hardware:
-    return device_at(*asked)
+def _chip_at(request: tuple[Instance, int]) -> Hardware:
+    return device_at(*request)
 
 
 def on_chip(instance: Instance, point: int) -> Instance:

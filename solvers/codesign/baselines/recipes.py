@@ -96,15 +96,15 @@ def too_large(instance: Instance, point: int, plans: Plans) -> str:
     needed = np.asarray(memory_of(model, plans) + device.reserved_memory, np.float64)
     least = int(np.argmin(needed))
     plan = plan_at(plans, least)
-    told = f"{plan} needs {needed[least] / device.dram.capacity:.1%} of the memory here"
+    text = f"{plan} needs {needed[least] / device.dram.capacity:.1%} of the memory here"
     facts = {name: value for name, value in _AS_RUN.items() if getattr(model, name) > value}
     if not facts:
-        return told
+        return text
     priced = evaluate(replace(model, **facts), design_of(instance, Candidate(point, plan)), instance.budget)  # type: ignore[arg-type]
     share = next(limit.share for limit in priced.limits if limit.name == "memory")
     takes = f"takes {priced.step_time:.4g} s in {share:.1%}" if share <= 1.0 else f"needs {share:.1%}"
     named = " and ".join(f"workload.{name}: {value:g}" for name, value in facts.items())
-    return f"{told}; with {named}, as NVIDIA ran it, it {takes}, and another plan may be the optimum"
+    return f"{text}; with {named}, as NVIDIA ran it, it {takes}, and another plan may be the optimum"
 
 
 def _ends(model: Transformer, given: Mapping[str, Any], listed: Mapping[str, Sequence[Any]]) -> dict[str, int]:
@@ -211,13 +211,13 @@ def practice_of(instance: Instance, deadline: float = float("inf")) -> Practice:
 
 
 @remembered
-def _practice(asked: tuple[Instance, float]) -> Practice:
-    if not (found := _chosen(*asked)):
+def _practice(request: tuple[Instance, float]) -> Practice:
+    if not (found := _chosen(*request)):
         return Practice(_NONE, None)
     (name, best), *others = found
     own = [(by, design) for by, design in others if by.startswith(_NVIDIA) and design != best]
-    by, nvidia = min(own, key=lambda one: one[0] == _NVIDIA, default=("", None))
-    return Practice(name, best, nvidia, by, _too_large(*asked, best.point))
+    by, nvidia = min(own, key=lambda pair: pair[0] == _NVIDIA, default=("", None))
+    return Practice(name, best, nvidia, by, _too_large(*request, best.point))
 
 
 def _too_large(instance: Instance, deadline: float, point: int) -> str:
@@ -248,7 +248,7 @@ def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     if not chips or not isinstance(instance.workload, Transformer):
         return [] if usual is None else [(_USUAL, usual)]
     tried += [(_USUAL, chips[0], table([usual.plan]))] if usual is not None and isinstance(usual.plan, Plan) else []
-    return _ranked(instance, [one for one in tried if len(one[2])]) or ([] if usual is None else [(_USUAL, usual)])
+    return _ranked(instance, [trial for trial in tried if len(trial[2])]) or ([] if usual is None else [(_USUAL, usual)])
 
 
 def _ranked(instance: Instance, tried: list[Tried]) -> list[tuple[str, Candidate]]:
@@ -261,7 +261,7 @@ def _ranked(instance: Instance, tried: list[Tried]) -> list[tuple[str, Candidate
             row, column = np.unravel_index(int(np.argmin(own)), own.shape)
             if own[row, column] < best.get(name, (inf,))[0]:
                 best[name] = float(own[row, column]), Candidate(chips[column], plan_at(plans, int(row)))
-    return [(name, design) for name, (_, design) in sorted(best.items(), key=lambda one: one[1][0])]
+    return [(name, design) for name, (_, design) in sorted(best.items(), key=lambda pair: pair[1][0])]
 
 
 def _values(instance: Instance, plans: Plans, chips: Chips) -> Array:

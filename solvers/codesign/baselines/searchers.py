@@ -134,8 +134,8 @@ def alive(question: Question, places: Whole) -> Whole:
 
 def draw_chips(question: Question, random: np.random.Generator, count: int) -> Whole:
     """At most so many chips that keep the budgets, each equally likely; perhaps none where they are rare."""
-    drawn = random.integers(question.box.low[0], question.box.high[0] + 1, size=(_DRAWS, len(question.space.sizes)))
-    return drawn[alive(question, drawn)[:count]]
+    sampled = random.integers(question.box.low[0], question.box.high[0] + 1, size=(_DRAWS, len(question.space.sizes)))
+    return sampled[alive(question, sampled)[:count]]
 
 
 def draw_rows(question: Question, random: np.random.Generator, count: int) -> Whole:
@@ -258,8 +258,8 @@ def nearest(question: Question, layouts: Whole, wanted: Whole) -> Whole:
     """For each layout the plan of it with the fewest settings other than wanted."""
     first, last = _ends(question, layouts)
     found = first.copy()
-    for place, (start, stop, other) in enumerate(zip(first, last, wanted, strict=True)):
-        found[place] += np.argmin((question.settings[start:stop] != other).sum(axis=1))
+    for row, (start, stop, other) in enumerate(zip(first, last, wanted, strict=True)):
+        found[row] += np.argmin((question.settings[start:stop] != other).sum(axis=1))
     return found
 
 
@@ -412,8 +412,8 @@ def genetic(question: Question, random: np.random.Generator) -> Iterator[Look]:
         chips = np.concatenate([best.best[0][None], chips, children])
         rows = np.concatenate([[best.best[1]], rows, plans])
         values = np.concatenate([[best.value], values, seen.pairs])
-        kept = _fittest(chips, rows, values, question.width)
-        chips, rows, values = chips[kept], rows[kept], values[kept]
+        fittest = _fittest(chips, rows, values, question.width)
+        chips, rows, values = chips[fittest], rows[fittest], values[fittest]
 
 
 def _first(question: Question, random: np.random.Generator, best: Look) -> tuple[Whole, Whole]:
@@ -443,8 +443,8 @@ def _children(question: Question, random: np.random.Generator, parents: tuple[Wh
 
 def _chosen(random: np.random.Generator, values: Array, count: int) -> Whole:
     """The best of a few drawn at random, so many times."""
-    drawn = random.integers(len(values), size=(_BASELINES, count))
-    return np.asarray(drawn[np.argmin(values[drawn], axis=0), np.arange(count)])
+    sampled = random.integers(len(values), size=(_BASELINES, count))
+    return np.asarray(sampled[np.argmin(values[sampled], axis=0), np.arange(count)])
 
 
 def _fittest(chips: Whole, rows: Whole, values: Array, count: int) -> Whole:
@@ -458,7 +458,7 @@ def _fittest(chips: Whole, rows: Whole, values: Array, count: int) -> Whole:
 
 def shares_of(question: Question, chips: Whole) -> Array:
     """Each choice of each chip between 0 for its least and 1 for its greatest option."""
-    columns = [(options[place] - options[0]) / ((options[-1] - options[0]) or 1.0) for options, place in _by_choice(question, chips)]
+    columns = [(options[index] - options[0]) / ((options[-1] - options[0]) or 1.0) for options, index in _by_choice(question, chips)]
     return np.column_stack([np.zeros((len(chips), 0)), *columns])
 
 
@@ -661,7 +661,7 @@ def _chip(question: Question, trial: Any) -> list[int]:  # noqa: ANN401
 def _text(question: Question, home: Whole, row: int, levels: list[Whole]) -> dict[str, int]:
     """A design as a trial's parameters."""
     plan = {f"setting {at}": int(np.searchsorted(column, question.settings[row, at])) for at, column in enumerate(levels)}
-    return {**{f"chip {at}": int(place) for at, place in enumerate(home)}, "layout": int(question.layouts[row]), **plan}
+    return {**{f"chip {at}": int(index) for at, index in enumerate(home)}, "layout": int(question.layouts[row]), **plan}
 
 
 def _repaired(question: Question, chips: Whole, home: Whole) -> Whole:
@@ -670,9 +670,9 @@ def _repaired(question: Question, chips: Whole, home: Whole) -> Whole:
         return chips
     shares = np.linspace(0.0, 1.0, _WAY)[None, :, None]
     way = np.rint(chips[:, None] + shares * (home - chips)[:, None]).astype(np.int64)
-    kept = np.isin(np.arange(len(chips) * _WAY), alive(question, way.reshape(-1, chips.shape[1]))).reshape(len(chips), _WAY)
-    kept[:, -1] = True
-    return np.asarray(way[np.arange(len(chips)), np.argmax(kept, axis=1)])
+    allowed = np.isin(np.arange(len(chips) * _WAY), alive(question, way.reshape(-1, chips.shape[1]))).reshape(len(chips), _WAY)
+    allowed[:, -1] = True
+    return np.asarray(way[np.arange(len(chips)), np.argmax(allowed, axis=1)])
 
 
 def _tell(study: Any, trials: list[Any], values: Array) -> None:  # noqa: ANN401
@@ -718,8 +718,8 @@ def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) ->
                 if cost < value:
                     best, value, left = design, cost, _SEARCHERS_PATIENCE
                     trace.append((monotonic() - began, value, None))
-                words = f"start {starts:,}, {_SEARCHERS_PATIENCE - left} since the last better design"
-                watch(Progress(words, value if best else None, answer=partial(answer_of, instance, best)))
+                message = f"start {starts:,}, {_SEARCHERS_PATIENCE - left} since the last better design"
+                watch(Progress(message, value if best else None, answer=partial(answer_of, instance, best)))
             if left <= 0:
                 break
     except TimeoutError:
@@ -783,8 +783,8 @@ def _drawn(instance: Instance, random: np.random.Generator, deadline: float) -> 
     box, vain = tightened(instance, space, full_box(space)), 0
     while space.points > 1 and vain < _SEARCHERS_ROUNDS:
         places = random.integers(box.low[0], box.high[0] + 1, size=(_SEARCHERS_DRAWS, len(space.sizes)))
-        kept = np.flatnonzero(corners(instance, space, Boxes(places, places)).alive)
-        vain = 0 if len(kept) else vain + 1
-        yield from (point_number(space, places[row]) for row in kept)
+        alive = np.flatnonzero(corners(instance, space, Boxes(places, places)).alive)
+        vain = 0 if len(alive) else vain + 1
+        yield from (point_number(space, places[row]) for row in alive)
         if monotonic() >= deadline:
             raise TimeoutError

@@ -55,7 +55,7 @@ def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: fl
     Cuts of every choice are tried by their least bounds, those of all boxes together. The upper part keeps the best device, but not its
     price and power; a choice tells the more, the greater the product of what the bounds of both parts gain (Achterberg 2007).
     """
-    left, kept = list(boxes), [Ranges()] * len(boxes)
+    left, ranges = list(boxes), [Ranges()] * len(boxes)
     going = list(range(len(boxes)))
     for _ in range(_ROUNDS):
         cuts = {number: _cuts(left[number]) for number in going}
@@ -65,12 +65,12 @@ def best_cuts(boxes: Sequence[Boxes], least: Callable[[Boxes], Array], value: fl
         found = iter(np.split(*_bounds_of([(left[number], *cuts[number]) for number in going], least)))
         for number in tuple(going):
             keeps, cut_off = _cut(left[number], *cuts[number], next(found), value)
-            kept[number] = (*kept[number], *keeps)
+            ranges[number] = (*ranges[number], *keeps)
             if cut_off:
                 left[number] = parted(left[number], keeps).at(0)
             else:
                 going.remove(number)
-    return kept
+    return ranges
 
 
 def _bounds_of(cuts: Sequence[tuple[Boxes, Whole, Whole]], least: Callable[[Boxes], Array]) -> tuple[Array, list[int]]:
@@ -101,7 +101,7 @@ def _cuts(box: Boxes) -> tuple[Whole, Whole]:
     """Where a box may be cut: choices, and places up to which the lower parts go."""
     places = [_places(box, choice) for choice in range(box.low.shape[1])]
     choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
-    return choices, np.array([place for some in places for place in some], np.int64)
+    return choices, np.array([index for some in places for index in some], np.int64)
 
 
 def sides_of(box: Boxes, choices: Whole, places: Whole) -> Boxes:
@@ -195,12 +195,12 @@ def improved(instance: Instance, space: Grid, plans: AnyPlans, start: Whole, dea
 
 def chip_moves(space: Grid, places: Whole) -> Whole:
     """The chips around one: one choice at another option, or one choice up with another one down."""
-    ways = [_ways(size, int(place)) for size, place in zip(space.sizes, places, strict=True)]
+    ways = [_ways(size, int(index)) for size, index in zip(space.sizes, places, strict=True)]
     single = [((choice, to),) for choice, (down, up) in enumerate(ways) for to in (*down, *up)]
     pairs = (
-        ((one, higher), (other, lower))
-        for one, other in permutations(range(len(ways)), 2)
-        for higher, lower in product(ways[one][1], ways[other][0])
+        ((raised, higher), (lowered, lower))
+        for raised, lowered in permutations(range(len(ways)), 2)
+        for higher, lower in product(ways[raised][1], ways[lowered][0])
     )
     found = np.repeat(places[None], len(moves := [*single, *pairs]), axis=0)
     for row, move in zip(found, moves, strict=True):
@@ -209,10 +209,10 @@ def chip_moves(space: Grid, places: Whole) -> Whole:
     return found
 
 
-def _ways(size: int, place: int) -> tuple[list[int], list[int]]:
+def _ways(size: int, index: int) -> tuple[list[int], list[int]]:
     """Options 1, 2, 4, 8, ... places below and above."""
     steps = [1 << power for power in range(size.bit_length())]
-    return [place - step for step in steps if place >= step], [place + step for step in steps if place + step < size]
+    return [index - step for step in steps if index >= step], [index + step for step in steps if index + step < size]
 
 
 # The way down from a box of hardware points to one of them, by the better half of every box, and the design to which it leads.
@@ -480,11 +480,11 @@ def root_node(instance: Instance) -> Node:
     return Node(root_box(instance))
 
 
-def split_nodes(instance: Instance, space: Grid, nodes: Sequence[Node], kept: Sequence[Ranges]) -> list[Split]:
+def split_nodes(instance: Instance, space: Grid, nodes: Sequence[Node], ranges: Sequence[Ranges]) -> list[Split]:
     """Cut boxes into what they keep and the parts that they lose."""
-    parts = [parted(node.box, keeps) for node, keeps in zip(nodes, kept, strict=True)]
+    parts = [parted(node.box, keeps) for node, keeps in zip(nodes, ranges, strict=True)]
     boxes, at, splits = tightened(instance, space, stacked(parts)), 0, []
-    for node, keeps, some in zip(nodes, kept, parts, strict=True):
+    for node, keeps, some in zip(nodes, ranges, parts, strict=True):
         node.split = Split(keeps, tuple(Node(boxes.at(row)) for row in range(at, at + len(some))))
         splits.append(node.split)
         at += len(some)
@@ -525,8 +525,8 @@ def _look(instance: Instance, space: Grid, search: PlanSearch, looked: Sequence[
     if new:
         few = rows_of(plans, np.unique(np.concatenate([waiting.rows[:DECIDING] for _, waiting in new])))
         nodes = [node for node, _ in new]
-        kept = best_cuts([node.box for node in nodes], least_of(instance, space, few), search.best.value)
-        search.boxes += sum(len(split.parts) for split in split_nodes(instance, space, nodes, kept))
+        ranges = best_cuts([node.box for node in nodes], least_of(instance, space, few), search.best.value)
+        search.boxes += sum(len(split.parts) for split in split_nodes(instance, space, nodes, ranges))
     splits = [node.split for node, _ in looked if node.split is not None]
     boxes, slices = parts_of(splits)
     every = np.unique(np.concatenate([waiting.rows for _, waiting in looked]))
@@ -546,7 +546,7 @@ def _keep(search: PlanSearch, node: Node, plans: AnyPlans, found: Rows) -> None:
         if len(bounds) and bounds[least] < search.best.value:
             search.best = at_row(float(bounds[least]), node.box.low[0], plans, int(found.rows[least]))
         return
-    kept = np.flatnonzero(bounds < search.best.value)
-    if len(kept):
-        kept = kept[np.argsort(bounds[kept], kind="stable")]
-        search.wait(float(bounds[kept[0]]), node, Rows(found.rows[kept], bounds[kept]))
+    open_rows = np.flatnonzero(bounds < search.best.value)
+    if len(open_rows):
+        open_rows = open_rows[np.argsort(bounds[open_rows], kind="stable")]
+        search.wait(float(bounds[open_rows[0]]), node, Rows(found.rows[open_rows], bounds[open_rows]))

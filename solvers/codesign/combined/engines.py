@@ -27,12 +27,12 @@ from crossopt.solvers.proofs import Tree
 Find = Callable[[Portfolio, Joint, Limits, Watch], SearchOutcome[Designs]]
 
 
-def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
+def _exhaustive(portfolio: Portfolio, problem: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Price every plan of every workload on every chip."""
-    found = by_enumeration.exhaustive_search(asked, watch, monotonic() + limits.seconds)
+    found = by_enumeration.exhaustive_search(problem, watch, monotonic() + limits.seconds)
     complete = found.stopped == "complete"
     return SearchOutcome(
-        answer=_answer(portfolio, asked, found.best),
+        answer=_answer(portfolio, problem, found.best),
         bound=(float("inf") if found.value is None else found.value) if complete else None,
         proof=None if not complete else UNREPEATED if too_many(portfolio.parts) else enumerated_together(found.space),
         stopped=found.stopped,
@@ -41,13 +41,13 @@ def _exhaustive(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch
     )
 
 
-def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
+def _boxes(portfolio: Portfolio, problem: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Branch and bound over boxes of hardware points, with one tree of cuts for all workloads."""
-    found = by_boxes.search(asked, watch, Spend(monotonic() + limits.seconds, limits.gap))
-    points, looked = hardware_points(asked.parts[0]), found.looked
+    found = by_boxes.search(problem, watch, Spend(monotonic() + limits.seconds, limits.gap))
+    points, looked = hardware_points(problem.parts[0]), found.looked
     tree = Tree(prod(looked.plans) * points, points, looked.plans, looked.groups, looked.promising, len(found.cuts), found.cuts)
     return SearchOutcome(
-        answer=_answer(portfolio, asked, found.best),
+        answer=_answer(portfolio, problem, found.best),
         bound=found.bound,
         proof=None if found.bound is None else cut_in_boxes(tree),
         stopped=found.stopped,
@@ -56,18 +56,18 @@ def _boxes(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> 
     )
 
 
-def _by_rule(rule: single.Rule, portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
+def _by_rule(rule: single.Rule, portfolio: Portfolio, problem: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """A rule's plan for each workload, all on one chip that practice would take."""
     del watch
     deadline = monotonic() + limits.seconds
 
     try:
-        return SearchOutcome(_answer(portfolio, asked, _on_usual_chips(asked, lambda part: rule(part, deadline))))
+        return SearchOutcome(_answer(portfolio, problem, _on_usual_chips(problem, lambda part: rule(part, deadline))))
     except TimeoutError:
         return SearchOutcome(None, stopped="time limit")
 
 
-def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
+def _plan_only(portfolio: Portfolio, problem: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best plan for each workload on a chip that practice would take: what a chip chosen for them is worth."""
     deadline, stopped = monotonic() + limits.seconds, set[str]()
 
@@ -76,20 +76,20 @@ def _plan_only(portfolio: Portfolio, asked: Joint, limits: Limits, watch: Watch)
         stopped.add(found.stopped)
         return candidate_in(part, found.answer.design) if found.answer else None
 
-    best = _on_usual_chips(asked, planned)
-    return SearchOutcome(_answer(portfolio, asked, best), stopped=next(iter(stopped - {"complete"}), "complete"))
+    best = _on_usual_chips(problem, planned)
+    return SearchOutcome(_answer(portfolio, problem, best), stopped=next(iter(stopped - {"complete"}), "complete"))
 
 
-def _on_usual_chips(asked: Joint, designed: Callable[[Instance], Candidate | None]) -> tuple[Candidate, ...]:
+def _on_usual_chips(problem: Joint, designed: Callable[[Instance], Candidate | None]) -> tuple[Candidate, ...]:
     """A design for each workload, all on one of the chips that practice would take: the best such set that keeps every limit."""
     best, least = tuple[Candidate, ...](), float("inf")
-    for point in usual_points(asked.parts[0]):
-        found = [designed(on_chip(part, point)) for part in asked.parts]
-        chosen = tuple(replace(one, point=point) for one in found if one is not None)
+    for point in usual_points(problem.parts[0]):
+        found = [designed(on_chip(part, point)) for part in problem.parts]
+        chosen = tuple(replace(candidate, point=point) for candidate in found if candidate is not None)
         if len(chosen) < len(found):
             continue
-        verdicts = [verify(part, one) for part, one in zip(asked.parts, chosen, strict=True)]
-        value = float(combined(asked, [np.float64(verdict.value) for verdict in verdicts]))
+        verdicts = [verify(part, candidate) for part, candidate in zip(problem.parts, chosen, strict=True)]
+        value = float(combined(problem, [np.float64(verdict.value) for verdict in verdicts]))
         if all(verdict.accepted for verdict in verdicts) and (value < least or not best):
             best, least = chosen, value
     return best
@@ -121,15 +121,15 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
             alone.append(solve(family, part, by, Limits(max(deadline - monotonic(), 0.0)), of_a_part(watch)))
             if not alone[-1].proved:  # without an optimum there is nothing to regret
                 return SearchOutcome(None, engine=engine, stopped=alone[-1].stopped)
-    asked = joint(portfolio, [answer.value for answer in alone])
-    found = FINDERS[engine](portfolio, asked, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch)
-    kept = tuple(alone) if found.answer or found.bound == float("inf") else ()  # a bound without an answer says nothing
-    return replace(found, engine=engine, parts=kept)
+    problem = joint(portfolio, [answer.value for answer in alone])
+    found = FINDERS[engine](portfolio, problem, replace(limits, seconds=max(deadline - monotonic(), 0.0)), watch)
+    parts = tuple(alone) if found.answer or found.bound == float("inf") else ()  # a bound without an answer says nothing
+    return replace(found, engine=engine, parts=parts)
 
 
-def _answer(portfolio: Portfolio, asked: Joint, best: tuple[Candidate, ...]) -> Designs | None:
+def _answer(portfolio: Portfolio, problem: Joint, best: tuple[Candidate, ...]) -> Designs | None:
     """A design for each workload; None where there are none."""
     if not best:
         return None
     designs = tuple(chosen_design(part, chosen) for part, chosen in zip(portfolio.parts, best, strict=True))
-    return Designs(portfolio.parts[0].cluster.devices, designs, asked.scales if portfolio.combine == "worst_regret" else ())
+    return Designs(portfolio.parts[0].cluster.devices, designs, problem.scales if portfolio.combine == "worst_regret" else ())

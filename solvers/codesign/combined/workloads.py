@@ -58,19 +58,19 @@ from crossopt.solvers.proofs import JointSpace
 # Several workloads: the plans of each that may still make their figure small.
 
 
-def in_place(asked: Joint, minima: Sequence[float], place: int, values: Array) -> Array:
+def in_place(joint: Joint, minima: Sequence[float], index: int, values: Array) -> Array:
     """The figure of the least values with others in the place of one workload's."""
-    return combined(asked, [values if number == place else np.float64(least) for number, least in enumerate(minima)])
+    return combined(joint, [values if number == index else np.float64(least) for number, least in enumerate(minima)])
 
 
-def chips_of(asked: Joint, space: Grid, boxes: Boxes) -> tuple[Corners, ...]:
+def chips_of(joint: Joint, space: Grid, boxes: Boxes) -> tuple[Corners, ...]:
     """The best device of each box under each set of constants, as each workload finds it, in the precision in which it computes; equal
     ones are made once."""
     found: list[Corners] = []
-    offered = [(part.hardware, part.others) for part in asked.parts]
-    for place, part in enumerate(asked.parts):
-        same = offered.index(offered[place])
-        found.append(corners(part, space, boxes) if same == place else _seen_by(part, found[same]))
+    offered = [(part.hardware, part.others) for part in joint.parts]
+    for index, part in enumerate(joint.parts):
+        same = offered.index(offered[index])
+        found.append(corners(part, space, boxes) if same == index else _seen_by(part, found[same]))
     return tuple(found)
 
 
@@ -85,10 +85,10 @@ def minima_of(lists: Sequence[Rows]) -> list[float]:
     return [float(rows.bounds[0]) if len(rows) else float("inf") for rows in lists]
 
 
-def below(asked: Joint, lists: Sequence[Rows], value: float) -> tuple[Rows, ...]:
+def below(joint: Joint, lists: Sequence[Rows], value: float) -> tuple[Rows, ...]:
     """The plans with which the figure may be below a value; none of any workload where it cannot."""
     minima = minima_of(lists)
-    counts = [int(np.count_nonzero(in_place(asked, minima, place, rows.bounds) < value)) for place, rows in enumerate(lists)]
+    counts = [int(np.count_nonzero(in_place(joint, minima, index, rows.bounds) < value)) for index, rows in enumerate(lists)]
     return tuple(rows.part(slice(count if all(counts) else 0)) for rows, count in zip(lists, counts, strict=True))
 
 
@@ -120,7 +120,7 @@ class _Ask:
 
 
 def bounded(
-    asked: Joint,
+    joint: Joint,
     space: Grid,
     splits: Sequence[Split],
     plans: Sequence[AnyPlans],
@@ -132,29 +132,29 @@ def bounded(
 
     No plans of any workload where it cannot. A TimeoutError at the deadline."""
     boxes, slices = parts_of(splits)
-    chips, columns, counts = chips_of(asked, space, boxes), np.arange(len(boxes)), [len(split.parts) for split in splits]
+    chips, columns, counts = chips_of(joint, space, boxes), np.arange(len(boxes)), [len(split.parts) for split in splits]
     lists = list(zip(*waiting, strict=True))
     least = np.array([np.repeat([rows.bounds[0] for rows in some], counts) for some in lists])
     asks: dict[int, list[_Ask]] = {}
-    for place in sorted(range(len(lists)), key=lambda place: sum(map(len, lists[place]))):
-        needed = combined(asked, list(least)) < value
-        asks[place] = [
-            _ask(asked, place, rows, columns[some][needed[some]], least, value) for rows, some in zip(lists[place], slices, strict=True)
+    for index in sorted(range(len(lists)), key=lambda index: sum(map(len, lists[index]))):
+        needed = combined(joint, list(least)) < value
+        asks[index] = [
+            _ask(joint, index, rows, columns[some][needed[some]], least, value) for rows, some in zip(lists[index], slices, strict=True)
         ]
-        _price(asked.parts[place], chips[place], plans[place], asks[place], deadline)
-        for ask in asks[place]:
-            least[place, ask.columns] = ask.bounds.min(axis=0, initial=np.inf)
-    minima = np.where(combined(asked, list(least)) < value, least, np.inf)
+        _price(joint.parts[index], chips[index], plans[index], asks[index], deadline)
+        for ask in asks[index]:
+            least[index, ask.columns] = ask.bounds.min(axis=0, initial=np.inf)
+    minima = np.where(combined(joint, list(least)) < value, least, np.inf)
     return [
-        [_left(asked, [asks[place][number] for place in range(len(lists))], minima, column, value) for column in columns[some].tolist()]
+        [_left(joint, [asks[index][number] for index in range(len(lists))], minima, column, value) for column in columns[some].tolist()]
         for number, some in enumerate(slices)
     ]
 
 
-def _ask(asked: Joint, place: int, waiting: Rows, columns: Whole, least: Array, value: float) -> _Ask:
+def _ask(joint: Joint, index: int, waiting: Rows, columns: Whole, least: Array, value: float) -> _Ask:
     """The plans that may be in a design below a value on any of some parts."""
     minima = least[:, columns].min(axis=1, initial=np.inf).tolist()
-    rows = waiting.rows[: np.count_nonzero(in_place(asked, minima, place, waiting.bounds) < value)]
+    rows = waiting.rows[: np.count_nonzero(in_place(joint, minima, index, waiting.bounds) < value)]
     return _Ask(rows, columns, np.full((len(rows), len(columns)), np.inf))
 
 
@@ -188,16 +188,16 @@ def _groups(asks: Sequence[_Ask], plans: int) -> Iterator[list[_Ask]]:
         yield group
 
 
-def _left(asked: Joint, asks: Sequence[_Ask], minima: Array, column: int, value: float) -> tuple[Rows, ...]:
+def _left(joint: Joint, asks: Sequence[_Ask], minima: Array, column: int, value: float) -> tuple[Rows, ...]:
     """The plans with which the figure may be below a value on one part, by their bounds."""
     if not np.isfinite(minima[:, column]).all():
         return tuple(Rows(ask.rows[:0], np.zeros(0)) for ask in asks)
     lists = []
-    for place, ask in enumerate(asks):
+    for index, ask in enumerate(asks):
         bounds = ask.bounds[:, np.searchsorted(ask.columns, column)]
-        kept = np.flatnonzero(in_place(asked, minima[:, column].tolist(), place, bounds) < value)
-        kept = kept[np.argsort(bounds[kept], kind="stable")]
-        lists.append(Rows(ask.rows[kept], bounds[kept]))
+        open_rows = np.flatnonzero(in_place(joint, minima[:, column].tolist(), index, bounds) < value)
+        open_rows = open_rows[np.argsort(bounds[open_rows], kind="stable")]
+        lists.append(Rows(ask.rows[open_rows], bounds[open_rows]))
     return tuple(lists)
 
 
@@ -225,69 +225,69 @@ def no_design(space: Grid) -> Incumbent:
     return Incumbent(float("inf"), np.zeros(len(space.sizes), np.int64), ())
 
 
-def found_from(asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float) -> Incumbent:
+def found_from(joint: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float) -> Incumbent:
     """A design to which the way down from a box leads, with steps that lower its value; none where a box on the way has a bound that is
     not below a value, and none after the deadline."""
-    found = _dive(asked, space, box, plans, value, deadline) if all(map(len, plans)) else None
-    return no_design(space) if found is None else improved(asked, space, found[1], found[0], deadline)
+    found = _dive(joint, space, box, plans, value, deadline) if all(map(len, plans)) else None
+    return no_design(space) if found is None else improved(joint, space, found[1], found[0], deadline)
 
 
 def _dive(
-    asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float
+    joint: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans], value: float, deadline: float
 ) -> tuple[Whole, list[AnyPlans]] | None:
     """A chip that keeps the budgets, with plans that are good near it: the better half of every box, down to one point. None where no
     chip does."""
-    pools, bounds = _pools(asked, space, box, plans)
-    while all(map(len, pools)) and float(combined(asked, [some[0] for some in bounds])) < value:
+    pools, bounds = _pools(joint, space, box, plans)
+    while all(map(len, pools)) and float(combined(joint, [some[0] for some in bounds])) < value:
         if single(box):
             return box.low[0], pools
         if monotonic() >= deadline:
             break
         for _ in range(AGAIN):
             if not single(box):
-                box = tightened(asked.parts[0], space, halves(box, least_of(asked, space, pools))[0])
-        pools, bounds = _pools(asked, space, box, plans)
+                box = tightened(joint.parts[0], space, halves(box, least_of(joint, space, pools))[0])
+        pools, bounds = _pools(joint, space, box, plans)
     return None
 
 
-def _pools(asked: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans]) -> tuple[list[AnyPlans], list[Array]]:
+def _pools(joint: Joint, space: Grid, box: Boxes, plans: Sequence[AnyPlans]) -> tuple[list[AnyPlans], list[Array]]:
     """The plans with the least bounds on a box, and these, ascending."""
-    bounds = [table[:, 0] for table in _tables(asked, space, box, plans)]
+    bounds = [table[:, 0] for table in _tables(joint, space, box, plans)]
     rows = [np.argsort(some, kind="stable")[: min(DIVING, int(np.isfinite(some).sum()))] for some in bounds]
     pools = [rows_of(table, some) for table, some in zip(plans, rows, strict=True)]
-    return pools, [one[some] for one, some in zip(bounds, rows, strict=True)]
+    return pools, [bounds_of_part[some] for bounds_of_part, some in zip(bounds, rows, strict=True)]
 
 
-def _tables(asked: Joint, space: Grid, boxes: Boxes, plans: Sequence[AnyPlans]) -> list[Array]:
+def _tables(joint: Joint, space: Grid, boxes: Boxes, plans: Sequence[AnyPlans]) -> list[Array]:
     """The bounds of the plans of each workload (rows) on some boxes (columns)."""
-    chips = chips_of(asked, space, boxes)
-    return [values_of(part, *pair) for part, pair in zip(asked.parts, zip(chips, plans, strict=True), strict=True)]
+    chips = chips_of(joint, space, boxes)
+    return [values_of(part, *pair) for part, pair in zip(joint.parts, zip(chips, plans, strict=True), strict=True)]
 
 
-def least_of(asked: Joint, space: Grid, plans: Sequence[AnyPlans]) -> Callable[[Boxes], Array]:
+def least_of(joint: Joint, space: Grid, plans: Sequence[AnyPlans]) -> Callable[[Boxes], Array]:
     """The figure of the least bounds of these plans on each of some boxes."""
 
-    return lambda boxes: combined(asked, [table.min(axis=0) for table in _tables(asked, space, boxes, plans)])
+    return lambda boxes: combined(joint, [table.min(axis=0) for table in _tables(joint, space, boxes, plans)])
 
 
-def improved(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole, deadline: float) -> Incumbent:
+def improved(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole, deadline: float) -> Incumbent:
     """The design to which steps from chip to chip lead, each with the best plans there; no step that does not lower the value."""
-    best, few = _on_chip(asked, space, pools, places)
+    best, few = _on_chip(joint, space, pools, places)
     for _ in range(_ROUNDS):
         moves = chip_moves(space, best.places)
         if not len(moves) or monotonic() >= deadline:
             break
-        values = least_of(asked, space, few)(Boxes(moves, moves))
+        values = least_of(joint, space, few)(Boxes(moves, moves))
         if not values.min() < best.value:
             break
-        best, few = _on_chip(asked, space, pools, moves[int(np.argmin(values))])
+        best, few = _on_chip(joint, space, pools, moves[int(np.argmin(values))])
     return best
 
 
-def _on_chip(asked: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole) -> tuple[Incumbent, list[AnyPlans]]:
+def _on_chip(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole) -> tuple[Incumbent, list[AnyPlans]]:
     """The best plans on one chip, and for each workload the few best ones."""
-    found = [best_plans(part, space, pool, places, _PLANS) for part, pool in zip(asked.parts, pools, strict=True)]
-    value = float(combined(asked, [values[0] for _, values in found]))
+    found = [best_plans(part, space, pool, places, _PLANS) for part, pool in zip(joint.parts, pools, strict=True)]
+    value = float(combined(joint, [values[0] for _, values in found]))
     chosen = tuple(candidate(pool, int(rows[0]), 0).plan for pool, (rows, _) in zip(pools, found, strict=True))
     few = [rows_of(pool, rows) for pool, (rows, _) in zip(pools, found, strict=True)]
     return Incumbent(value, places, chosen if value < float("inf") else ()), few
@@ -308,38 +308,38 @@ JointSearch = Search[Incumbent, tuple[Rows, ...]]
 
 
 def branch(
-    asked: Joint, space: Grid, root: Node, plans: Sequence[AnyPlans], lists: tuple[Rows, ...], start: Incumbent, watch: Watch, spend: Spend
+    joint: Joint, space: Grid, root: Node, plans: Sequence[AnyPlans], lists: tuple[Rows, ...], start: Incumbent, watch: Watch, spend: Spend
 ) -> JointSearch:
     """Search until no box is bounded below the best value, or gap or deadline end it; `lists` are the plans by their bounds on the root."""
     search: JointSearch = Search(root, start)
     looks = count(1)
 
     def look(looked: Sequence[tuple[Node, tuple[Rows, ...]]]) -> None:
-        first = [(node, below(asked, waiting, search.best.value)) for node, waiting in looked]
+        first = [(node, below(joint, waiting, search.best.value)) for node, waiting in looked]
         going = [(node, waiting) for node, waiting in first if all(map(len, waiting))]
         if going:
-            _look(asked, space, search, going, plans, spend.deadline)
+            _look(joint, space, search, going, plans, spend.deadline)
         if seldom(next(looks), 2):
-            _go_down(asked, space, search, plans, spend.deadline)
+            _go_down(joint, space, search, plans, spend.deadline)
 
-    _keep(asked, search, root, plans, lists)
+    _keep(joint, search, root, plans, lists)
     best_first(search, look, lambda _: 0, watch, spend, TOGETHER)
     return search
 
 
-def _go_down(asked: Joint, space: Grid, search: JointSearch, plans: Sequence[AnyPlans], deadline: float) -> None:
+def _go_down(joint: Joint, space: Grid, search: JointSearch, plans: Sequence[AnyPlans], deadline: float) -> None:
     """Look for a better design in the box with the least bound."""
     if not search.heap:
         return
     _, _, node, lists = search.heap[0]
     pools = [rows_of(table, rows.rows[:_DOWN]) for table, rows in zip(plans, lists, strict=True)]
-    found = found_from(asked, space, node.box, pools, search.best.value, deadline)
+    found = found_from(joint, space, node.box, pools, search.best.value, deadline)
     if found.value < search.best.value:
         search.best = found
 
 
 def _look(
-    asked: Joint,
+    joint: Joint,
     space: Grid,
     search: JointSearch,
     looked: Sequence[tuple[Node, tuple[Rows, ...]]],
@@ -350,17 +350,17 @@ def _look(
     nodes, lists = [node for node, _ in looked], [waiting for _, waiting in looked]
     deciding = [np.unique(np.concatenate([rows.rows[:DECIDING] for rows in column])) for column in zip(*lists, strict=True)]
     few = [rows_of(table, rows) for table, rows in zip(plans, deciding, strict=True)]
-    kept = best_cuts([node.box for node in nodes], least_of(asked, space, few), search.best.value)
-    splits = split_nodes(asked.parts[0], space, nodes, kept)
+    ranges = best_cuts([node.box for node in nodes], least_of(joint, space, few), search.best.value)
+    splits = split_nodes(joint.parts[0], space, nodes, ranges)
     search.boxes += sum(len(split.parts) for split in splits)
-    for split, found in zip(splits, bounded(asked, space, splits, plans, lists, search.best.value, deadline), strict=True):
+    for split, found in zip(splits, bounded(joint, space, splits, plans, lists, search.best.value, deadline), strict=True):
         for inner, some in zip(split.parts, found, strict=True):
-            _keep(asked, search, inner, plans, some)
+            _keep(joint, search, inner, plans, some)
 
 
-def _keep(asked: Joint, search: JointSearch, node: Node, plans: Sequence[AnyPlans], lists: tuple[Rows, ...]) -> None:
+def _keep(joint: Joint, search: JointSearch, node: Node, plans: Sequence[AnyPlans], lists: tuple[Rows, ...]) -> None:
     """Keep the plans with which the box may be better than the best; on a single point the least of each are the new best."""
-    least = float(combined(asked, [np.float64(value) for value in minima_of(lists)]))
+    least = float(combined(joint, [np.float64(value) for value in minima_of(lists)]))
     if not least < search.best.value:
         return
     if node.single:
@@ -411,52 +411,52 @@ class Reread:
     """Why the tree does not prove the bound; nothing if it does."""
 
 
-def search(asked: Joint, watch: Watch, spend: Spend) -> BoxesOutcome:
+def search(joint: Joint, watch: Watch, spend: Spend) -> BoxesOutcome:
     """The least design, or the best one found in time with a bound on all others."""
     began = monotonic()
-    for part in asked.parts:
+    for part in joint.parts:
         refuse_broken_bounds(part)
-    space = grid(asked.parts[0])
-    root = root_node(asked.parts[0])
-    chips = chips_of(asked, space, root.box)
-    surveys = [survey_of(part, chip, spend.deadline) for part, chip in zip(asked.parts, chips, strict=True)]
-    pools = [members(part, one.pool) for part, one in zip(asked.parts, surveys, strict=True)]
-    start = found_from(asked, space, root.box, pools, float("inf"), spend.deadline)
-    minima = [float(one.every().min(initial=np.inf)) for one in surveys]
-    least = float(combined(asked, [np.float64(value) for value in minima]))
+    space = grid(joint.parts[0])
+    root = root_node(joint.parts[0])
+    chips = chips_of(joint, space, root.box)
+    surveys = [survey_of(part, chip, spend.deadline) for part, chip in zip(joint.parts, chips, strict=True)]
+    pools = [members(part, survey.pool) for part, survey in zip(joint.parts, surveys, strict=True)]
+    start = found_from(joint, space, root.box, pools, float("inf"), spend.deadline)
+    minima = [float(survey.every().min(initial=np.inf)) for survey in surveys]
+    least = float(combined(joint, [np.float64(value) for value in minima]))
     complete = all(survey.complete for survey in surveys)
     first = ((monotonic() - began, _finite(start.value), _finite(least) if complete else None),)
     if not complete:
-        return _found(asked, space, surveys, (), Search(root, start, stopped="time limit"), None, first)
-    kept = [[in_place(asked, minima, place, block) < start.value for block in one.bounds] for place, one in enumerate(surveys)]
-    plans = [members(part, kept_heads(part, one, which)) for part, one, which in zip(asked.parts, surveys, kept, strict=True)]
-    every = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(asked.parts, chips, plans, strict=True)]
+        return _found(joint, space, surveys, (), Search(root, start, stopped="time limit"), None, first)
+    masks = [[in_place(joint, minima, index, block) < start.value for block in survey.bounds] for index, survey in enumerate(surveys)]
+    plans = [members(part, kept_heads(part, survey, which)) for part, survey, which in zip(joint.parts, surveys, masks, strict=True)]
+    every = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(joint.parts, chips, plans, strict=True)]
     lists = [_sorted(bounds, bounds < np.inf) for bounds in every]
     plans = [rows_of(some, np.flatnonzero(bounds < np.inf)) for some, bounds in zip(plans, every, strict=True)]
     offset = monotonic() - began
-    searched = branch(asked, space, root, plans, below(asked, lists, start.value), start, watch, spend)
+    searched = branch(joint, space, root, plans, below(joint, lists, start.value), start, watch, spend)
     trace = (*first, *((seconds + offset, value, bound) for seconds, value, bound in searched.trace))
-    return _found(asked, space, surveys, every, searched, searched.bound, trace)
+    return _found(joint, space, surveys, every, searched, searched.bound, trace)
 
 
-def reread(asked: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> Reread:
+def reread(joint: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> Reread:
     """Whether the tree proves the bound: whatever plans may be below it go on into the parts of a box, and none may be left in a box
     that is not cut."""
     try:
-        for part in asked.parts:
+        for part in joint.parts:
             refuse_broken_bounds(part)
     except RefusedError as error:
-        none = (0,) * len(asked.parts)
+        none = (0,) * len(joint.parts)
         return Reread(Looked(none, none, none), cuts, (str(error),))
-    space = grid(asked.parts[0])
-    root = root_node(asked.parts[0])
-    chips = chips_of(asked, space, root.box)
-    blocks = [[values_of(part, chip, block)[:, 0] for block in plan_blocks(part)] for part, chip in zip(asked.parts, chips, strict=True)]
+    space = grid(joint.parts[0])
+    root = root_node(joint.parts[0])
+    chips = chips_of(joint, space, root.box)
+    blocks = [[values_of(part, chip, block)[:, 0] for block in plan_blocks(part)] for part, chip in zip(joint.parts, chips, strict=True)]
     every = [np.concatenate([np.zeros(0), *part]) for part in blocks]
     minima = [float(bounds.min(initial=np.inf)) for bounds in every]
-    kept = [[in_place(asked, minima, place, block) < bound for block in part] for place, part in enumerate(blocks)]
-    plans = [kept_plans(part, which) for part, which in zip(asked.parts, kept, strict=True)]
-    lists = tuple(_sorted(bounds, np.concatenate([np.zeros(0, bool), *which])) for bounds, which in zip(every, kept, strict=True))
+    masks = [[in_place(joint, minima, index, block) < bound for block in part] for index, part in enumerate(blocks)]
+    plans = [kept_plans(part, which) for part, which in zip(joint.parts, masks, strict=True)]
+    lists = tuple(_sorted(bounds, np.concatenate([np.zeros(0, bool), *which])) for bounds, which in zip(every, masks, strict=True))
 
     def left_over(left: tuple[Rows, ...]) -> tuple[str, ...]:
         counts = " x ".join(str(len(rows)) for rows in left)
@@ -465,32 +465,32 @@ def reread(asked: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> 
     def parted(split: Split, left: tuple[Rows, ...]) -> list[tuple[Rows, ...]]:
         if not all(map(len, left)):
             return [left] * len(split.parts)
-        [found] = bounded(asked, space, [split], plans, [left], bound)
+        [found] = bounded(joint, space, [split], plans, [left], bound)
         return found
 
-    faults = tree_faults(asked.parts[0], space, root, cuts, lists, left_over, parted, watch)
-    groups = tuple(sum(len(block) for block in family_blocks(part)) for part in asked.parts)
-    return Reread(Looked(tuple(map(len, every)), groups, _promising(asked, every, bound)), cuts, faults)
+    faults = tree_faults(joint.parts[0], space, root, cuts, lists, left_over, parted, watch)
+    groups = tuple(sum(len(block) for block in family_blocks(part)) for part in joint.parts)
+    return Reread(Looked(tuple(map(len, every)), groups, _promising(joint, every, bound)), cuts, faults)
 
 
-def _sorted(bounds: Array, kept: Mask) -> Rows:
+def _sorted(bounds: Array, mask: Mask) -> Rows:
     """The plans that are kept, by their rows among those kept, in ascending order of their bounds."""
-    bounds = bounds[kept]
+    bounds = bounds[mask]
     order = np.argsort(bounds, kind="stable")
     return Rows(order, bounds[order])
 
 
-def _promising(asked: Joint, every: Sequence[Array], bound: float) -> tuple[int, ...]:
+def _promising(joint: Joint, every: Sequence[Array], bound: float) -> tuple[int, ...]:
     """Number of plans of each workload that may bring the objective below the bound, the other workloads at their least.
 
     `every` holds the lower bounds of the plans; plans of groups that cannot get below the bound may be absent.
     """
     minima = [float(bounds.min(initial=np.inf)) for bounds in every]
-    return tuple(int(np.count_nonzero(in_place(asked, minima, place, bounds) < bound)) for place, bounds in enumerate(every))
+    return tuple(int(np.count_nonzero(in_place(joint, minima, index, bounds) < bound)) for index, bounds in enumerate(every))
 
 
 def _found(
-    asked: Joint,
+    joint: Joint,
     space: Grid,
     surveys: Sequence[Survey],
     every: Sequence[Array],
@@ -498,8 +498,8 @@ def _found(
     bound: float | None,
     trace: Trace,
 ) -> BoxesOutcome:
-    promising = (0,) * len(surveys) if bound is None else _promising(asked, every, bound)
-    looked = Looked(tuple(one.plans for one in surveys), tuple(len(one.every()) for one in surveys), promising)
+    promising = (0,) * len(surveys) if bound is None else _promising(joint, every, bound)
+    looked = Looked(tuple(survey.plans for survey in surveys), tuple(len(survey.every()) for survey in surveys), promising)
     best = searched.best
     point = point_number(space, best.places) if best.plans else 0
     return BoxesOutcome(
@@ -561,23 +561,23 @@ class _Tally:
         return self.found[1]
 
 
-def exhaustive_search(asked: Joint, watch: Watch, deadline: float = float("inf")) -> EnumerationOutcome:
+def exhaustive_search(joint: Joint, watch: Watch, deadline: float = float("inf")) -> EnumerationOutcome:
     """Price every plan of every workload on every chip; stops early at the deadline or on an interrupt, and then says so."""
-    began, points, stopped = monotonic(), hardware_points(asked.parts[0]), "complete"
-    tally = _Tally([0] * len(asked.parts))
-    plans = [_plans(part) for part in asked.parts]
+    began, points, stopped = monotonic(), hardware_points(joint.parts[0]), "complete"
+    tally = _Tally([0] * len(joint.parts))
+    plans = [_plans(part) for part in joint.parts]
     try:
         for start in range(0, points, _POINTS):
             stop = min(start + _POINTS, points)
-            if _exhaustive_look(asked, plans, start, stop, tally, deadline):
+            if _exhaustive_look(joint, plans, start, stop, tally, deadline):
                 tally.trace.append((monotonic() - began, tally.value, None))
             watch(Progress(f"{stop / points:.0%}  {stop:,} chips", tally.value if tally.value < float("inf") else None))
     except KeyboardInterrupt:
         stopped = "interrupted"
     except TimeoutError:
         stopped = "time limit"
-    best = tuple(map(_best_plan, asked.parts, plans, [tally.point] * len(plans))) if tally.value < float("inf") else ()
-    counts = tuple(sum(len(block) for block in _blocks(part, kept)) for part, kept in zip(asked.parts, plans, strict=True))
+    best = tuple(map(_best_plan, joint.parts, plans, [tally.point] * len(plans))) if tally.value < float("inf") else ()
+    counts = tuple(sum(len(block) for block in _blocks(part, blocks)) for part, blocks in zip(joint.parts, plans, strict=True))
     space = JointSpace(prod(counts) * points, points, tally.unbuilt, counts, tuple(tally.served), tally.serving)
     return EnumerationOutcome(best, tally.value if best else None, space, tuple(tally.trace), stopped)
 
@@ -587,8 +587,8 @@ def _plans(instance: Instance) -> list[AnyPlans] | None:
     return list(plan_blocks(instance)) if combinations(instance) <= _CACHED else None
 
 
-def _blocks(instance: Instance, kept: list[AnyPlans] | None) -> Iterable[AnyPlans]:
-    return plan_blocks(instance) if kept is None else kept
+def _blocks(instance: Instance, blocks: list[AnyPlans] | None) -> Iterable[AnyPlans]:
+    return plan_blocks(instance) if blocks is None else blocks
 
 
 def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Whole]:
@@ -599,23 +599,23 @@ def _chips(instance: Instance, start: int, stop: int) -> tuple[Corners, Whole]:
     return Corners(hardware, np.broadcast_to(within(instance, hardware), block.points.shape), others), block.points
 
 
-def _exhaustive_look(asked: Joint, plans: list[list[AnyPlans] | None], start: int, stop: int, tally: _Tally, deadline: float) -> bool:
+def _exhaustive_look(joint: Joint, plans: list[list[AnyPlans] | None], start: int, stop: int, tally: _Tally, deadline: float) -> bool:
     """Take a block of chips into the tally; whether one of them is better than all before."""
     minima = []
-    for part, kept in zip(asked.parts, plans, strict=True):
+    for part, blocks in zip(joint.parts, plans, strict=True):
         chips, points = _chips(part, start, stop)
         least = np.full(len(points), np.inf)
-        for block in until(deadline, _blocks(part, kept)):
+        for block in until(deadline, _blocks(part, blocks)):
             least = np.minimum(least, _least(part, chips, block, deadline))
         minima.append(least)
-    found = combined(asked, minima)
+    found = combined(joint, minima)
     tally.unbuilt += stop - start - len(points)
     tally.served = [count + int(np.isfinite(least).sum()) for count, least in zip(tally.served, minima, strict=True)]
     tally.serving += int(np.isfinite(found).sum())
     if not len(points) or not found.min() < tally.value:
         return False
-    place = int(np.argmin(found))
-    tally.found = int(points[place]), float(found[place])
+    column = int(np.argmin(found))
+    tally.found = int(points[column]), float(found[column])
     return True
 
 
@@ -630,11 +630,11 @@ def _least(instance: Instance, chips: Corners, plans: AnyPlans, deadline: float)
     return least
 
 
-def _best_plan(instance: Instance, kept: list[AnyPlans] | None, point: int) -> Candidate:
+def _best_plan(instance: Instance, blocks: list[AnyPlans] | None, point: int) -> Candidate:
     """The first plan with the least value on one chip."""
     chips, _ = _chips(instance, point, point + 1)
     best: tuple[float, Candidate] | None = None
-    for block in _blocks(instance, kept):
+    for block in _blocks(instance, blocks):
         values = values_of(instance, chips, block)[:, 0]
         row = int(np.argmin(values)) if len(values) else 0
         if len(values) and (best is None or values[row] < best[0]):

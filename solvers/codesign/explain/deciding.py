@@ -42,31 +42,31 @@ class Followed:
     is no chip then."""
 
 
-def following(asked: Instance) -> Instance | None:
+def following(question: Instance) -> Instance | None:
     """The question with such a chip; None where the device is given."""
-    free = asked.hardware
+    free = question.hardware
     if not isinstance(free, FreeHardware):
         return None
     steps = tuple((name, _finer(name, options)) for name, options in free.options)
-    return replace(asked, hardware=replace(free, options=(*steps, *_closed(free))))
+    return replace(question, hardware=replace(free, options=(*steps, *_closed(free))))
 
 
-def followed(asked: Instance, design: ChosenDesign | None, seconds: float, watch: Watch) -> Followed | None:
+def followed(question: Instance, design: ChosenDesign | None, seconds: float, watch: Watch) -> Followed | None:
     """Its optimum, from a design of the question itself on; None where there is none, or none was proved in time."""
-    easier, free = following(asked), asked.hardware
+    easier, free = following(question), question.hardware
     if easier is None or not isinstance(free, FreeHardware):
         return None
     usual = None if design is None else candidate_in(easier, _with(design, _usual(free) | design.hardware.choices))
     seen = search(easier, watch, Spend(monotonic() + seconds), usual, near=True)
     if seen.best is None or seen.value is None or seen.stopped != "complete":
         return None
-    best = _usual_again(asked, chosen_design(easier, seen.best), seen.value)
-    return Followed(seen.value, best, opened_in(asked, best, seen.value))
+    best = _usual_again(question, chosen_design(easier, seen.best), seen.value)
+    return Followed(seen.value, best, opened_in(question, best, seen.value))
 
 
-def value_of(asked: Instance, design: ChosenDesign) -> float | None:
+def value_of(question: Instance, design: ChosenDesign) -> float | None:
     """What a design has in the question of a chip that can follow; None where it is none, or breaks a limit."""
-    easier = following(asked)
+    easier = following(question)
     if easier is None:
         return None
     try:
@@ -76,22 +76,22 @@ def value_of(asked: Instance, design: ChosenDesign) -> float | None:
     return verdict.value if verdict.accepted else None
 
 
-def opened_in(asked: Instance, design: ChosenDesign, value: float) -> tuple[tuple[str, float | None], ...]:
+def opened_in(question: Instance, design: ChosenDesign, value: float) -> tuple[tuple[str, float | None], ...]:
     """The closed parts of which a design of that value has more or less than usual, and what that is worth."""
-    found, free = [], asked.hardware
+    found, free = [], question.hardware
     for name, usual in _usual(free).items() if isinstance(free, FreeHardware) else ():
         if design.hardware.choices.get(name, usual) != usual:
-            without = value_of(asked, _with(design, {name: usual}))
+            without = value_of(question, _with(design, {name: usual}))
             found.append((name, None if without is None else without / value - 1.0))
     return tuple(found)
 
 
-def _usual_again(asked: Instance, design: ChosenDesign, value: float) -> ChosenDesign:
+def _usual_again(question: Instance, design: ChosenDesign, value: float) -> ChosenDesign:
     """The design with closed parts as they usually are, as far as that leaves its value."""
-    usual = _usual(asked.hardware) if isinstance(asked.hardware, FreeHardware) else {}
+    usual = _usual(question.hardware) if isinstance(question.hardware, FreeHardware) else {}
     for name, amount in usual.items():
         tried = _with(design, {name: amount})
-        design = tried if value_of(asked, tried) == value else design
+        design = tried if value_of(question, tried) == value else design
     return design
 
 
@@ -117,11 +117,13 @@ def _closed(free: FreeHardware) -> Options:
 def _usual(free: FreeHardware) -> dict[str, float]:
     """What each part usually has, of the areas and powers that nobody opened and that no other choice tells."""
     opened = tuple(name for name, _ in free.options)
-    told = {f"{level}_area" for level in followers(free.technology, opened)} | {f"{level}_power" for level in fed_by_ports(free.technology)}
+    known = {f"{level}_area" for level in followers(free.technology, opened)} | {
+        f"{level}_power" for level in fed_by_ports(free.technology)
+    }
     usual = {f"{name}_power": getattr(free.powers, PART_OF[name]) * free.power for name in _CLOSED}
     if free.technology.upper_dies is None:
         usual |= {f"{name}_area": getattr(free.areas, PART_OF[name]) * free.die_area for name in _CLOSED}
-    return {name: amount for name, amount in usual.items() if amount > 0.0 and name not in opened and name not in told}
+    return {name: amount for name, amount in usual.items() if amount > 0.0 and name not in opened and name not in known}
 
 
 # Which constants decide an answer: the proven optimum with each of them at either end of its range, one at a time.
@@ -190,52 +192,52 @@ class Deciding:
     seconds: float
 
 
-def deciding(asked: Instance, ask: Ask, limits: Limits, watch: Watch, told: Callable[[Deciding], None]) -> Deciding:
-    """All ends of all constants, as far as the time limit, which is for all of them together, allows; `told` hears what is known so far."""
+def deciding(question: Instance, ask: Ask, limits: Limits, watch: Watch, hear: Callable[[Deciding], None]) -> Deciding:
+    """All ends of all constants, as far as the time limit, which is for all of them together, allows; `hear` hears what is known so far."""
     began, constants = monotonic(), list[Decided]()
-    deadline, ends = began + limits.seconds, 2 * len(asked.ranges)
-    result = _solved(asked, limits, watch, "all constants as they are")
-    central, stopped = _end(asked, 1.0, result, result.answer.design if result.answer else None), result.stopped
+    deadline, ends = began + limits.seconds, 2 * len(question.ranges)
+    result = _solved(question, limits, watch, "all constants as they are")
+    central, stopped = _end(question, 1.0, result, result.answer.design if result.answer else None), result.stopped
 
     def known() -> Deciding:
         ordered = ranked(central, tuple(constants))
-        return Deciding(asked.name, unit_of(asked), asked.objective, central, ordered, stopped, monotonic() - began)
+        return Deciding(question.name, unit_of(question), question.objective, central, ordered, stopped, monotonic() - began)
 
-    told(known())
-    for one in asked.ranges if central.value is not None and stopped == "complete" else ():
+    hear(known())
+    for constant in question.ranges if central.value is not None and stopped == "complete" else ():
         found: list[End | None] = []
-        for factor in (one.low, one.high):
+        for factor in (constant.low, constant.high):
             left = deadline - monotonic()
             share = left * min(1.0, _SHARE / (ends - 2 * len(constants) - len(found)))
-            words = f"{2 * len(constants) + len(found)} of {ends} ends known, {one.name} x {factor:.3g}"
+            message = f"{2 * len(constants) + len(found)} of {ends} ends known, {constant.name} x {factor:.3g}"
             try:
-                found.append(_at(ask, one, factor, replace(limits, seconds=share), watch, words, central) if left > 0.0 else None)
+                found.append(_at(ask, constant, factor, replace(limits, seconds=share), watch, message, central) if left > 0.0 else None)
             except KeyboardInterrupt:
                 stopped, deadline = "interrupted", began
                 found.append(None)
-        constants.append(Decided(one.section, one.figure, one.source, found[0], found[1]))
-        told(known())
+        constants.append(Decided(constant.section, constant.figure, constant.source, found[0], found[1]))
+        hear(known())
     try:
         if stopped == "complete" and central.value is not None:
-            central = _with_followed(asked, central, deadline - monotonic(), watch, "as they are")
-        for place, known_one in enumerate(constants if central.followed else ()):
-            constants[place] = _followed_at(ask, known_one, central, (deadline, len(constants) - place), watch)
-            told(known())
+            central = _with_followed(question, central, deadline - monotonic(), watch, "as they are")
+        for index, known_one in enumerate(constants if central.followed else ()):
+            constants[index] = _followed_at(ask, known_one, central, (deadline, len(constants) - index), watch)
+            hear(known())
     except KeyboardInterrupt:
         stopped = "interrupted"
-    if stopped == "complete" and any(end is None or not end.proved for one in constants for end in (one.low, one.high)):
+    if stopped == "complete" and any(end is None or not end.proved for constant in constants for end in (constant.low, constant.high)):
         stopped = "time limit"
     return known()
 
 
 def ranked(central: End, constants: tuple[Decided, ...]) -> tuple[Decided, ...]:
     """Those first that move the optimum most; of equal ones in the order in which they come."""
-    return tuple(sorted(constants, key=lambda one: -swing(central, one)))
+    return tuple(sorted(constants, key=lambda constant: -swing(central, constant)))
 
 
-def swing(central: End, one: Decided) -> float:
+def swing(central: End, constant: Decided) -> float:
     """How far the optimum moves at the most, as a share; infinitely where there is no design at an end, not at all where none is proved."""
-    moved = [moved_by(central, end) for end in one.ends if end.proved or end.followed]
+    moved = [moved_by(central, end) for end in constant.ends if end.proved or end.followed]
     return max((float("inf") if share is None else abs(share) for share in moved), default=0.0)
 
 
@@ -252,65 +254,65 @@ def asked_by(central: End, end: End) -> float | None:
     return end.value / central.value - 1.0 if end.value is not None and central.value else None
 
 
-def _followed_at(ask: Ask, one: Decided, central: End, time: tuple[float, int], watch: Watch) -> Decided:
+def _followed_at(ask: Ask, constant: Decided, central: End, time: tuple[float, int], watch: Watch) -> Decided:
     """The constant with what a chip that can follow makes of its ends, as far as the time allows that is left for so many constants."""
     (deadline, left), ends = time, list[End | None]()
-    for end in (one.low, one.high):
+    for end in (constant.low, constant.high):
         share = (deadline - monotonic()) * min(1.0, _SHARE / (2 * left - len(ends)))
         if end is None or end.factor == 1.0:
             ends.append(end and central)
         elif share > 0.0:
-            asked = ask(f"factors.{one.name}={end.factor!r}")
-            ends.append(_with_followed(asked, end, share, watch, f"{one.name} x {end.factor:.3g}"))
+            question = ask(f"factors.{constant.name}={end.factor!r}")
+            ends.append(_with_followed(question, end, share, watch, f"{constant.name} x {end.factor:.3g}"))
         else:
             ends.append(end)
-    return replace(one, low=ends[0], high=ends[1])
+    return replace(constant, low=ends[0], high=ends[1])
 
 
-def _with_followed(asked: Instance, end: End, seconds: float, watch: Watch, words: str) -> End:
-    def told(progress: Progress) -> None:
-        watch(replace(progress, label=f"a chip that follows, {words}; {progress.label}"))
+def _with_followed(question: Instance, end: End, seconds: float, watch: Watch, label: str) -> End:
+    def hear(progress: Progress) -> None:
+        watch(replace(progress, label=f"a chip that follows, {label}; {progress.label}"))
 
-    return replace(end, followed=followed(asked, end.design, seconds, told))
+    return replace(end, followed=followed(question, end.design, seconds, hear))
 
 
-def _at(ask: Ask, one: Range, factor: float, limits: Limits, watch: Watch, words: str, central: End) -> End | None:
+def _at(ask: Ask, constant: Range, factor: float, limits: Limits, watch: Watch, label: str, central: End) -> End | None:
     """The optimum with a constant at one end; the one that is known where that is no change."""
     if factor == 1.0:
         return central
-    asked = ask(f"factors.{one.name}={factor!r}")
-    result = _solved(asked, limits, watch, words)
+    question = ask(f"factors.{constant.name}={factor!r}")
+    result = _solved(question, limits, watch, label)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
-    return _end(asked, factor, result, central.design)
+    return _end(question, factor, result, central.design)
 
 
-def _solved(asked: Instance, limits: Limits, watch: Watch, words: str) -> DesignResult:
-    def told(progress: Progress) -> None:
-        watch(replace(progress, label=f"{words}; {progress.label}"))
+def _solved(question: Instance, limits: Limits, watch: Watch, label: str) -> DesignResult:
+    def hear(progress: Progress) -> None:
+        watch(replace(progress, label=f"{label}; {progress.label}"))
 
-    return solve(FAMILY, asked, "auto", limits, told)
+    return solve(FAMILY, question, "auto", limits, hear)
 
 
-def _end(asked: Instance, factor: float, result: DesignResult, before: ChosenDesign | None) -> End:
+def _end(question: Instance, factor: float, result: DesignResult, before: ChosenDesign | None) -> End:
     design = result.answer.design if result.answer else None
-    kept, broken = kept_there(asked, before)
+    value_before, broken = kept_there(question, before)
     same = same_choices(design, before)
     proved = result.settled and result.proved
-    return End(factor, result.value, result.bound, proved, design, same, kept, broken)
+    return End(factor, result.value, result.bound, proved, design, same, value_before, broken)
 
 
-def same_choices(one: ChosenDesign | None, other: ChosenDesign | None) -> bool:
+def same_choices(first: ChosenDesign | None, second: ChosenDesign | None) -> bool:
     """Whether two designs have the same hardware and the same plan."""
-    return one is not None and other is not None and (one.hardware, one.plan) == (other.hardware, other.plan)
+    return first is not None and second is not None and (first.hardware, first.plan) == (second.hardware, second.plan)
 
 
-def kept_there(asked: Instance, before: ChosenDesign | None) -> tuple[float | None, tuple[str, ...]]:
+def kept_there(question: Instance, before: ChosenDesign | None) -> tuple[float | None, tuple[str, ...]]:
     """What a design has in this question, or why it has nothing."""
     if before is None:
         return None, ()
     try:
-        verdict = verify(asked, candidate_in(asked, before))
+        verdict = verify(question, candidate_in(question, before))
     except (ValueError, ModelError) as error:
         return None, (str(error),)
     return (verdict.value if verdict.accepted else None), verdict.violations

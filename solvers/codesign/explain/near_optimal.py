@@ -84,10 +84,10 @@ def near_optimum(instance: Instance, result: DesignResult, gap: float, watch: Wa
     if result.value is None or result.answer is None or not result.proved:
         return None
 
-    def told(progress: Progress) -> None:
+    def hear(progress: Progress) -> None:
         watch(replace(progress, best=result.value))
 
-    return near(instance, candidate_in(instance, result.answer.design), result.value * (1.0 + gap), told, deadline)
+    return near(instance, candidate_in(instance, result.answer.design), result.value * (1.0 + gap), hear, deadline)
 
 
 def near(instance: Instance, best: Candidate, limit: float, watch: Watch, deadline: float) -> Near:
@@ -124,10 +124,10 @@ def _state(instance: Instance, limit: float, watch: Watch, deadline: float) -> _
 
 def _ask_options(state: _State, name: str) -> None:
     """Each option of a plan that was not seen yet."""
-    for place in range(len(state.occur[name])):
-        rows = np.flatnonzero(state.alive & (state.places[name] == place))
-        if not state.occur[name][place] and _refuted(state, state.box, rows):
-            state.never[name][place] = True
+    for option in range(len(state.occur[name])):
+        rows = np.flatnonzero(state.alive & (state.places[name] == option))
+        if not state.occur[name][option] and _refuted(state, state.box, rows):
+            state.never[name][option] = True
             state.alive[rows] = False
 
 
@@ -146,9 +146,9 @@ def _ask_between(state: _State, choice: int) -> None:
     """Single options between the ends, where they are few."""
     seen = state.occur[state.space.names[choice]]
     low, high = _ends(seen)
-    for place in range(low + 1, high) if high - low <= _FEW else ():
-        if not seen[place]:
-            _without(state, choice, place, place)
+    for option in range(low + 1, high) if high - low <= _FEW else ():
+        if not seen[option]:
+            _without(state, choice, option, option)
 
 
 def _ends(seen: Mask) -> tuple[int, int]:
@@ -181,10 +181,10 @@ def _refuted(state: _State, box: Boxes, rows: Whole) -> bool:
     instance, space = state.instance, state.space
     plans, node = rows_of(state.plans, rows), Node(tightened(instance, space, box))
     bounds = values_of(instance, corners(instance, space, node.box), plans)[:, 0]
-    kept = np.flatnonzero(bounds <= state.limit)
-    if not len(kept):
+    below = np.flatnonzero(bounds <= state.limit)
+    if not len(below):
         return True
-    rows, plans, bounds = rows[kept], rows_of(plans, kept), bounds[kept]
+    rows, plans, bounds = rows[below], rows_of(plans, below), bounds[below]
     places = dive(instance, space, node.box, plans)
     if places is not None and _see(state, places[None], rows):
         return False
@@ -227,12 +227,12 @@ def _prices(state: _State, chips: Whole, rows: Whole) -> Array:
 def _progress_of(state: _State) -> Watch:
     """The progress of one question, beside that of all."""
     decided = sum(int((state.occur[name] | state.never[name]).sum()) for name in state.occur)
-    words = f"{decided:,} of {sum(map(len, state.occur.values())):,} options decided"
+    label = f"{decided:,} of {sum(map(len, state.occur.values())):,} options decided"
 
-    def told(progress: Progress) -> None:
-        state.watch(Progress(f"{words}; {progress.label}", None))
+    def hear(progress: Progress) -> None:
+        state.watch(Progress(f"{label}; {progress.label}", None))
 
-    return told
+    return hear
 
 
 def _known(state: _State) -> tuple[Known, ...]:

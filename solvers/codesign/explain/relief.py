@@ -101,9 +101,9 @@ def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spen
         if f"{name}_{kind}" in dict(free.options) or (kind == "power" and name in fed_by_ports(free.technology)):
             continue  # chosen, or as much as the part can draw
         for share in (_RAISED, 2.0 - _RAISED):
-            words = f"{name} {kind} a tenth {'more' if share > 1.0 else 'less'}".replace("_", " ")
+            label = f"{name} {kind} a tenth {'more' if share > 1.0 else 'less'}".replace("_", " ")
             changed = replace(instance, hardware=_with_part(free, PART_OF[name], kind, share))
-            seen = _solve_relaxed(changed, result, watch, spend, words)
+            seen = _solve_relaxed(changed, result, watch, spend, label)
             found.append(Unopened(f"{name}_{kind}", share > 1.0, seen.value, seen.stopped == "complete"))
     return tuple(found)
 
@@ -114,10 +114,10 @@ def with_stops(
     """The same, and for limits that the answer fills and that buy nothing: which ends of ranges stop them."""
     full = {name.replace(" ", "_") for name in (result.details.evaluation.binding if result.details else ())}
     return tuple(
-        replace(one, stopped_by=tuple(_stops(instance, result, one, ends, watch, spend)))
-        if one.name in full and not buys(one.value, result.value)
-        else one
-        for one in reliefs
+        replace(relief, stopped_by=tuple(_stops(instance, result, relief, ends, watch, spend)))
+        if relief.name in full and not buys(relief.value, result.value)
+        else relief
+        for relief in reliefs
     )
 
 
@@ -130,13 +130,13 @@ def worth_easing(instance: Instance, eased: Technology, result: DesignResult, wa
     return gain(_solve_relaxed(changed, result, watch, spend, "more of what the technology allows").value, result.value)
 
 
-def _solve_relaxed(changed: Instance, result: DesignResult, watch: Watch, spend: Spend, words: str) -> Found:
+def _solve_relaxed(changed: Instance, result: DesignResult, watch: Watch, spend: Spend, label: str) -> Found:
     """The question with a little more, from the answer on, which is near the best of it where it still keeps every limit."""
 
-    def told(progress: Progress) -> None:
-        watch(replace(progress, label=f"{words}; {progress.label}"))
+    def hear(progress: Progress) -> None:
+        watch(replace(progress, label=f"{label}; {progress.label}"))
 
-    return search(changed, told, spend, candidate_in(changed, result.answer.design) if result.answer else None, near=True)
+    return search(changed, hear, spend, candidate_in(changed, result.answer.design) if result.answer else None, near=True)
 
 
 def gain(value: float | None, before: float | None) -> float:
@@ -150,13 +150,13 @@ def buys(value: float | None, before: float | None) -> bool:
 
 
 def _stops(
-    instance: Instance, result: DesignResult, one: Relief, ends: tuple[RangeEnd, ...], watch: Watch, spend: Spend
+    instance: Instance, result: DesignResult, relief: Relief, ends: tuple[RangeEnd, ...], watch: Watch, spend: Spend
 ) -> Iterator[RangeEnd]:
     """The ends with which the limit buys more than they do alone."""
     for end in ends:
         alone = end.value if buys(end.value, result.value) else result.value
-        words = f"{one.name} a tenth more and {end.name} {end.beyond:.4g}".replace("_", " ")
-        seen = _solve_relaxed(_raised(_widened(instance, end.name, end.beyond), one.name, one.budget), result, watch, spend, words)
+        label = f"{relief.name} a tenth more and {end.name} {end.beyond:.4g}".replace("_", " ")
+        seen = _solve_relaxed(_raised(_widened(instance, end.name, end.beyond), relief.name, relief.budget), result, watch, spend, label)
         if buys(seen.value, alone):
             yield replace(end, value=seen.value, complete=seen.stopped == "complete")
 

@@ -77,8 +77,8 @@ class _Work:
         """Seconds; a TimeoutError where there are none."""
         if (left := self.deadline - monotonic()) <= 0.0:
             raise TimeoutError
-        words = f"a proof in whole numbers: {len(self.rest):,} plan{'s' * (len(self.rest) != 1)}, {len(self.rows):,} rows"
-        self.watch(Progress(words, self.value, self.rest.bound if self.rest.bound < inf else None))
+        label = f"a proof in whole numbers: {len(self.rest):,} plan{'s' * (len(self.rest) != 1)}, {len(self.rows):,} rows"
+        self.watch(Progress(label, self.value, self.rest.bound if self.rest.bound < inf else None))
         return left
 
     def add(self, kind: int, plan: int, places: Whole, more: Tangents | None = None) -> Codesign:
@@ -102,9 +102,9 @@ def certify(instance: Instance, found: Refined, form: str, seconds: float, watch
     deadline = monotonic() + seconds
     try:
         for bound in sorted({found.bound, found.bound * (1.0 - _BELOW)}, reverse=True):
-            whole = certify_bound(instance, found.best, found.value, bound, deadline - monotonic(), watch)
-            if whole is not None:
-                return bound, whole
+            proof = certify_bound(instance, found.best, found.value, bound, deadline - monotonic(), watch)
+            if proof is not None:
+                return bound, proof
     except (TimeoutError, KeyboardInterrupt, ValueError, FailedError):  # a model may be beyond what solvers hold, or end one
         pass
     return None
@@ -136,8 +136,8 @@ def _certified(work: _Work, best: Candidate | None) -> WholeProof | None:
     if not found.proved or (goal is None and found.bound is not None) or len(work.rows) > MOST_ROWS:
         return None
     tree = found.certificate
-    told = proved_bound(model_of(work.rest, work.rows).model(), tree)
-    if told is not None and (goal is None or told < goal):  # tangents are computed together there, and here one by one
+    proved = proved_bound(model_of(work.rest, work.rows).model(), tree)
+    if proved is not None and (goal is None or proved < goal):  # tangents are computed together there, and here one by one
         return None
     return WholeProof(tuple(work.screens), tuple(work.rows), tree.scale, packed(tree))
 
@@ -157,24 +157,24 @@ def _screen_block(work: _Work, rows: Whole, places: Whole, stages: int) -> Scree
     rest = work.rest
     start = _nearest(rest, places)
     points = np.repeat(start[None], len(rows), axis=0)
-    told = {int(row): [tuple(start.tolist())] for row in rows}
+    chips = {int(row): [tuple(start.tolist())] for row in rows}
     found = dict[int, tuple[tuple[float, ...], tuple[float, ...]]]()
     several, left = list[Tangents](), rows
     for stage in range(stages):
         work.left()
         several = [*several, tangents_of(rest, left, points)]
         seen, at = sought(rest.chip, several, rest.needs[left], rest.bound * _BEYOND)
-        for place, row in enumerate(left.tolist()):
-            found[row] = _short(at.prices[place]), _short(at.shares[place])
-        kept = np.flatnonzero(seen.bounds < rest.bound)
-        if not len(kept) or stage == stages - 1:
+        for index, row in enumerate(left.tolist()):
+            found[row] = _short(at.prices[index]), _short(at.shares[index])
+        open_rows = np.flatnonzero(seen.bounds < rest.bound)
+        if not len(open_rows) or stage == stages - 1:
             break
-        several, left = [tangents.rows(kept) for tangents in several], left[kept]
-        points = np.stack([seen.places[part.name][kept] for part in rest.chip.parts], axis=1)
+        several, left = [tangents.rows(open_rows) for tangents in several], left[open_rows]
+        points = np.stack([seen.places[part.name][open_rows] for part in rest.chip.parts], axis=1)
         for row, point in zip(left.tolist(), points.tolist(), strict=True):
-            told[row].append(tuple(point))
+            chips[row].append(tuple(point))
     order = rows.tolist()
-    return Screen(tuple(tuple(told[row]) for row in order), tuple(found[row][0] for row in order), tuple(found[row][1] for row in order))
+    return Screen(tuple(tuple(chips[row]) for row in order), tuple(found[row][0] for row in order), tuple(found[row][1] for row in order))
 
 
 def _short(figures: Array) -> tuple[float, ...]:
@@ -226,8 +226,8 @@ def _tighter(work: _Work, values: Sequence[int]) -> Model | None:
     work.left()
     if rest.bound < inf and np.isfinite(value) and (TANGENT, plan, *places.tolist()) not in work.rows:
         more = _tangents_at(rest, plan, places)
-        told = more.at(rest.chip, point)[np.flatnonzero(more.plans == plan)[0]]
-        if told >= problem.quantum * (chosen[problem.time] + len(rest.chip.parts) + 2):
+        exact = more.at(rest.chip, point)[np.flatnonzero(more.plans == plan)[0]]
+        if exact >= problem.quantum * (chosen[problem.time] + len(rest.chip.parts) + 2):
             return work.add(TANGENT, plan, places, more).model()
     if (HERE, plan, *places.tolist()) in work.rows:
         return None

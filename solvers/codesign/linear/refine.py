@@ -151,8 +151,8 @@ class _Loop:
         return bound if bound < inf and self.left.surveyed else None
 
     def show(self) -> None:
-        words = f"round {self.rounds}, {self.plans:,} plan{'s' * (self.plans != 1)}, {self.tangents:,} tangent{'s' * (self.tangents != 1)}"
-        self.watch(Progress(words, self.value, self.known, partial(answer_of, self.instance, candidate_of(self.left.space, self.best))))
+        label = f"round {self.rounds}, {self.plans:,} plan{'s' * (self.plans != 1)}, {self.tangents:,} tangent{'s' * (self.tangents != 1)}"
+        self.watch(Progress(label, self.value, self.known, partial(answer_of, self.instance, candidate_of(self.left.space, self.best))))
 
     def note(self) -> None:
         """Keep and show what is known."""
@@ -249,13 +249,13 @@ def _first(loop: _Loop, chip: Chip, form: Form) -> Codesign:
         loop.plans = len(plans)
         return form.begin(codesign(chip, plans, needs, roots, 2.0 * float(roots.max(initial=1.0))), loop.instance, loop.left.space)
     found = _screened(loop, chip, plans, needs)
-    kept, roots = found.remaining, np.maximum(roots[found.remaining], found.bounds)
-    loop.plans, loop.bound = len(kept), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
+    remaining, roots = found.remaining, np.maximum(roots[found.remaining], found.bounds)
+    loop.plans, loop.bound = len(remaining), max(loop.bound, min(float(roots.min(initial=inf)), loop.below))
     loop.note()
-    problem = codesign(found.chip, rows_of(plans, kept), needs[kept], roots, loop.below)
+    problem = codesign(found.chip, rows_of(plans, remaining), needs[remaining], roots, loop.below)
     for tangents in found.tangents:
-        problem = known(problem, Tangents(np.arange(len(kept)), tangents.constants, tangents.slopes))
-    if not len(kept):
+        problem = known(problem, Tangents(np.arange(len(remaining)), tangents.constants, tangents.slopes))
+    if not len(remaining):
         return problem
     problem = form.begin(problem, loop.instance, loop.left.space)
     if not len(problem.tangents):
@@ -292,15 +292,15 @@ def _screened(loop: _Loop, chip: Chip, plans: Plans, needs: Array) -> _Screened:
 
 def _looked_at(loop: _Loop, seen: _Screened, plans: Plans, needs: Array, rows: Whole) -> tuple[_Screened, Masks]:
     """Some of the plans after one more tangent of each, those that are left, and the literals that these may have."""
-    kept = seen.remaining[rows]
-    point = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in seen.point.items()}
-    several = [*(tangents.rows(rows) for tangents in seen.tangents), _tangents(loop, seen.chip, plans, kept, point)]
-    loop.tangents += len(kept)
-    found = screening_bounds(seen.chip, several, needs[kept], loop.below)
+    remaining = seen.remaining[rows]
+    point = {name: literal[rows] if isinstance(literal, np.ndarray) else literal for name, literal in seen.point.items()}
+    several = [*(tangents.rows(rows) for tangents in seen.tangents), _tangents(loop, seen.chip, plans, remaining, point)]
+    loop.tangents += len(remaining)
+    found = screening_bounds(seen.chip, several, needs[remaining], loop.below)
     bounds = np.maximum(seen.bounds[rows], found.bounds)
     left = np.flatnonzero(bounds < loop.below)
     cheapest = {name: places[left, None] for name, places in found.places.items()}
-    return _Screened(kept[left], seen.chip, [tangents.rows(left) for tangents in several], bounds[left], cheapest), found.literals
+    return _Screened(remaining[left], seen.chip, [tangents.rows(left) for tangents in several], bounds[left], cheapest), found.literals
 
 
 def _joined(blocks: Sequence[tuple[_Screened, Masks]]) -> _Screened:
@@ -308,11 +308,11 @@ def _joined(blocks: Sequence[tuple[_Screened, Masks]]) -> _Screened:
     chip, parts = blocks[0][0].chip, [block for block, _ in blocks]
     masks = {part.name: np.logical_or.reduce([literals[part.name] for _, literals in blocks]) for part in chip.parts}
     columns = columns_of(chip, masks)
-    kept, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("remaining", "bounds"))
+    remaining, bounds = (np.concatenate([getattr(block, name) for block in parts]) for name in ("remaining", "bounds"))
     several = [join_tangents(same).columns(columns) for same in zip(*(block.tangents for block in parts), strict=True)]
     cheapest = {name: np.concatenate([np.asarray(block.point[name]) for block in parts]) for name in masks}
     point = {name: (np.cumsum(mask) - 1)[cheapest[name]] for name, mask in masks.items()}
-    return _Screened(kept, restricted(chip, masks), several, bounds, point)
+    return _Screened(remaining, restricted(chip, masks), several, bounds, point)
 
 
 def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Codesign:
@@ -332,14 +332,14 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
         return without(problem, point, plan if here.alive[0] else None)
     which = np.arange(len(problem.plans)) if len(problem.plans) <= _TOGETHER else np.array([plan])
     more = _tangents(loop, chip, problem.plans, which, point)
-    place = int(np.flatnonzero(which == plan)[0])
+    row = int(np.flatnonzero(which == plan)[0])
     loop.tangents += len(which)
-    if more.at(chip, point)[place] >= problem.quantum * (values[problem.time] + len(chip.parts) + 2):
+    if more.at(chip, point)[row] >= problem.quantum * (values[problem.time] + len(chip.parts) + 2):
         before = len(problem.rows)
-        problem = form.tighten(known(problem, more), np.array([len(problem.tangents) + place]), point)
+        problem = form.tighten(known(problem, more), np.array([len(problem.tangents) + row]), point)
         if any(row.violation(values) for row in problem.rows[before:]):
             return problem
-    best = values_of(loop.instance, Corners(compose(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[place]]))
+    best = values_of(loop.instance, Corners(compose(chip, point), np.ones(1, bool)), rows_of(problem.plans, which[[row]]))
     problem = with_monotone_row(problem, plan, float(best[0, 0]), no_more(chip, point))
     return with_monotone_row(problem, plan, float(prices[plan]), only(chip, point))
 
@@ -353,7 +353,7 @@ def _tangents(loop: _Loop, chip: Chip, plans: Plans, which: Whole, point: Point)
         if monotonic() >= loop.deadline:
             raise TimeoutError
         rows = slice(start, start + _BLOCK)
-        own = {name: place[rows] if isinstance(place, np.ndarray) else place for name, place in point.items()}
+        own = {name: literal[rows] if isinstance(literal, np.ndarray) else literal for name, literal in point.items()}
         found.append(tangents_at(workload, loop.instance.cluster, chip, plans, which[rows], own))
     return join_tangents(found)
 
@@ -367,8 +367,8 @@ def _transformer_plans(plans: AnyPlans) -> Plans:
 def _hold_to_word(loop: _Loop) -> None:
     """A bound that a design is below is a solver's lie, whenever it is found out."""
     if loop.best.value < loop.bound:
-        words = f"it bounds the step time by {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
-        raise SolverError(f"{loop.solver or 'the screen'} broke its word: {words}")
+        reason = f"it bounds the step time by {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
+        raise SolverError(f"{loop.solver or 'the screen'} broke its word: {reason}")
 
 
 def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:

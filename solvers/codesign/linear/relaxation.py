@@ -104,11 +104,11 @@ class _Search:
         return bool(self.heap) and (self.found.value is None or self.heap[0][0] < self.found.value)
 
 
-def explore(model: Model, relax: Relaxation, whole: SolveFixed, watch: Watch, deadline: float, most: int) -> Explored:
+def explore(model: Model, relax: Relaxation, solve_fixed: SolveFixed, watch: Watch, deadline: float, most: int) -> Explored:
     """Branch until nothing is left, at most so many nodes, or until the deadline or Ctrl-C. Only models that minimise."""
     if not model.minimise:
         raise ValueError("only models that minimise are explored")
-    walk = _Search(relax, whole, deadline)
+    walk = _Search(relax, solve_fixed, deadline)
     found = walk.found
     try:
         _add(walk, None, None, {})
@@ -143,7 +143,7 @@ def _look(walk: _Search, number: int) -> None:
     if not fractions:
         _solved(walk.found, node, walk.solve_fixed({**node.fixed, **_choices(node)}, walk.left))
         return
-    variable = min(fractions, key=lambda one: abs(node.relaxed.figures[one] - 0.5))
+    variable = min(fractions, key=lambda candidate: abs(node.relaxed.figures[candidate] - 0.5))
     for value in (1, 0):
         _add(walk, number, (variable, value), {**node.fixed, variable: value})
     node.status = "branched"
@@ -326,8 +326,8 @@ def _shares(problem: Codesign, root: Node) -> tuple[Share, ...]:
     shares = []
     for name, variables in groups:
         taken = [(root.relaxed.figures.get(variable, 0.0), variable) for variable in variables]
-        kept = sorted(((share, variable) for share, variable in taken if share > _TAKEN), key=lambda pair: -pair[0])
-        shares += [Share(name, _text(variable), share) for share, variable in kept]
+        largest = sorted(((share, variable) for share, variable in taken if share > _TAKEN), key=lambda pair: -pair[0])
+        shares += [Share(name, _text(variable), share) for share, variable in largest]
     return tuple(shares)
 
 
@@ -384,8 +384,8 @@ def write_cpsat(model: Model, path: Path) -> Path:
 def _write_names(model: Model, path: Path) -> Path:
     """Short name to full name, in the order of the model."""
     names = path.with_name(f"{path.name}.names.json")
-    variables = {f"x{place}": variable.name for place, variable in enumerate(model.variables)}
-    rows = {f"r{place}": row.name for place, row in enumerate(model.constraints)}
+    variables = {f"x{index}": variable.name for index, variable in enumerate(model.variables)}
+    rows = {f"r{index}": row.name for index, row in enumerate(model.constraints)}
     names.write_text(json.dumps({"variables": variables, "rows": rows}, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return names
 
@@ -451,17 +451,17 @@ def names_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.names.json")
 
 
-def write_model(instance: Instance, asked: Asked, watch: Watch) -> str | Untold:
+def write_model(instance: Instance, request: Asked, watch: Watch) -> str | Untold:
     """Refine the question, write its model and the names, and say what was written, or why there is nothing to write."""
     refuse_others(instance, "integer model's")
-    found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, asked.seconds, watch, within=asked.within)
+    found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, request.seconds, watch, within=request.within)
     if found.best is None and found.bound == inf:
         return Untold("INFEASIBLE", "there is no model to write: no design keeps every limit; `crossopt explain` says which limits clash")
     if found.problem is None or found.least is None or found.value is None:
         return Untold("UNKNOWN", without_model(found))
-    about = _about(instance, found, asked.within)
-    _write(found.problem.model(), KINDS[asked.kind], asked.target, about)
-    return _report(instance, found, asked, about)
+    about = _about(instance, found, request.within)
+    _write(found.problem.model(), KINDS[request.kind], request.target, about)
+    return _report(instance, found, request, about)
 
 
 def _write(model: Model, kind: Kind, target: Path, about: dict[str, Any]) -> None:
@@ -490,15 +490,15 @@ def _about(instance: Instance, found: Refined, within: float) -> dict[str, Any]:
     }
 
 
-def _report(instance: Instance, found: Refined, asked: Asked, about: dict[str, Any]) -> str:
+def _report(instance: Instance, found: Refined, request: Asked, about: dict[str, Any]) -> str:
     rounds = f"{found.rounds} round{'s' * (found.rounds != 1)}"
     model = found.problem.model() if found.problem else None
     size = f"{len(model.variables):,} variables, {len(model.constraints):,} rows" if model else ""
     state = f"after {rounds} of refinement" if about["solved"] else f"stopped by the {found.stopped} after {rounds}, not refined to the end"
     least = f"{'optimum' if about['solved'] else 'bound'} {found.least:,} quanta of {about['quantum_seconds']:g} s"
     return (
-        f"{asked.target}: {KINDS[asked.kind].label}, {size}, {state}\n"
-        f"{names_of(asked.target)}: what each variable and row means\n\n"
+        f"{request.target}: {KINDS[request.kind].label}, {size}, {state}\n"
+        f"{names_of(request.target)}: what each variable and row means\n\n"
         f"{instance.name}: {least} = {about['bound_seconds']:.6g} s, a bound that no design is below; the best design known takes "
         f"{found.value:.6g} s\n"
     )

@@ -65,12 +65,12 @@ def screen_in(lines: Sequence[str]) -> Screen:
     """The screen of such lines; a ValueError where one is none."""
     points, prices, shares = [], [], []
     for line in lines:
-        words = line.split("; ")
-        if len(words) != 3:
+        fields = line.split("; ")
+        if len(fields) != 3:
             raise ValueError(f"{line[:40]!r} has no chips, prices and shares")
-        points.append(tuple(numbers_in(point) for point in words[0].split(", ")))
-        prices.append(_reals_in(words[1]))
-        shares.append(_reals_in(words[2]))
+        points.append(tuple(numbers_in(point) for point in fields[0].split(", ")))
+        prices.append(_reals_in(fields[1]))
+        shares.append(_reals_in(fields[2]))
     return Screen(tuple(points), tuple(prices), tuple(shares))
 
 
@@ -137,9 +137,9 @@ def rest_of(instance: Instance, bound: float, deadline: float = inf) -> Rest | N
         if monotonic() >= deadline:
             raise TimeoutError
         values = values_of(instance, best, block)[:, 0]
-        kept = np.flatnonzero(values < bound)
-        if isinstance(block, Plans) and len(kept):
-            parts, found = [*parts, rows_of(block, kept)], [*found, values[kept]]
+        open_rows = np.flatnonzero(values < bound)
+        if isinstance(block, Plans) and len(open_rows):
+            parts, found = [*parts, rows_of(block, open_rows)], [*found, values[open_rows]]
     plans = joined(parts)
     if not isinstance(plans, Plans):
         return None
@@ -173,27 +173,27 @@ def screened(rest: Rest, screen: Screen) -> Rest:
     bounds, masks = np.full(len(rest), -inf), {part.name: np.zeros(len(part), bool) for part in rest.chip.parts}
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)
-        several = [every.rows(starts[which] + place) for place in range(int(size))]
+        several = [every.rows(starts[which] + stage) for stage in range(int(size))]
         at = At(*(_table([rows[plan] for plan in which]) for rows in (screen.prices, screen.shares)))
         bounds[which] = priced_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
-        kept = np.flatnonzero(bounds[which] < rest.bound)
-        if len(kept):  # whoever is out asks for no literals
-            several, own = [tangents.rows(kept) for tangents in several], At(at.prices[kept], at.shares[kept])
-            found = priced_at(rest.chip, several, rest.needs[which[kept]], rest.bound, own)
+        open_rows = np.flatnonzero(bounds[which] < rest.bound)
+        if len(open_rows):  # whoever is out asks for no literals
+            several, own = [tangents.rows(open_rows) for tangents in several], At(at.prices[open_rows], at.shares[open_rows])
+            found = priced_at(rest.chip, several, rest.needs[which[open_rows]], rest.bound, own)
             masks = {name: mask | found.literals[name] for name, mask in masks.items()}
     return left_by(rest, bounds, masks)
 
 
 def left_by(rest: Rest, bounds: Array, masks: dict[str, Mask]) -> Rest:
     """The plans that are not bounded, and the literals of the masks."""
-    kept = np.flatnonzero(bounds < rest.bound)
+    open_rows = np.flatnonzero(bounds < rest.bound)
     chip = restricted(rest.chip, masks)
     return replace(
         rest,
         chip=chip,
-        plans=rows_of(rest.plans, kept),
-        needs=rest.needs[kept],
-        roots=np.maximum(rest.roots, bounds)[kept],
+        plans=rows_of(rest.plans, open_rows),
+        needs=rest.needs[open_rows],
+        roots=np.maximum(rest.roots, bounds)[open_rows],
     )
 
 
@@ -207,7 +207,7 @@ def _table(rows: Sequence[Sequence[float]]) -> Array:
 def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Whole:
     """Places of literals, one row a chip; a ValueError where a part has no such literal."""
     for row in rows:
-        if len(row) != len(chip.parts) or not all(0 <= place < len(part) for place, part in zip(row, chip.parts, strict=True)):
+        if len(row) != len(chip.parts) or not all(0 <= literal < len(part) for literal, part in zip(row, chip.parts, strict=True)):
             raise ValueError(f"{tuple(row)} are no places of literals of the chip")
     return np.array(rows, np.int64).reshape(len(rows), len(chip.parts))
 
@@ -225,9 +225,9 @@ def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
         if row[0] == TANGENT and rest.bound == inf:
             raise ValueError("a tangent does not show that there is no design, which may take longer than the model reaches")
     places = _points(rest.chip, [row[2:] for row in rows])
-    touched = [place for place, row in enumerate(rows) if row[0] == TANGENT]
-    plans = [told_of(rest, rows[place][1]) for place in touched]
-    several = [np.repeat(places[[place]], len(which), axis=0) for place, which in zip(touched, plans, strict=True)]
+    touched = [index for index, row in enumerate(rows) if row[0] == TANGENT]
+    plans = [told_of(rest, rows[index][1]) for index in touched]
+    several = [np.repeat(places[[index]], len(which), axis=0) for index, which in zip(touched, plans, strict=True)]
     every = tangents_of(rest, np.concatenate(plans), np.concatenate(several)) if touched else None
     problem, start = first_model(rest), 0
     for row, point in zip(rows, places, strict=True):
@@ -246,13 +246,13 @@ def told_of(rest: Rest, plan: int) -> Whole:
 
 def with_tangent(rest: Rest, problem: Codesign, plan: int, more: Tangents) -> Codesign:
     """A row for the tangent of a plan, lifted by all that are known."""
-    place = int(np.flatnonzero(told_of(rest, plan) == plan)[0])
-    return with_strong_rows(known(problem, more), np.array([len(problem.tangents) + place]))
+    row = int(np.flatnonzero(told_of(rest, plan) == plan)[0])
+    return with_strong_rows(known(problem, more), np.array([len(problem.tangents) + row]))
 
 
 def point_of(chip: Chip, places: Whole) -> Point:
     """The literals of a chip by the names of its parts."""
-    return {part.name: int(place) for part, place in zip(chip.parts, places, strict=True)}
+    return {part.name: int(literal) for part, literal in zip(chip.parts, places, strict=True)}
 
 
 def price_here(rest: Rest, plan: int, places: Whole) -> tuple[float, bool]:
@@ -270,8 +270,8 @@ def with_chip(rest: Rest, problem: Codesign, plan: int, places: Whole) -> Codesi
         raise ValueError(f"there is a design, which takes {value!r} s")
     if not np.isfinite(value):
         return without(problem, point, plan if alive else None)
-    one = rows_of(rest.plans, np.array([plan]))
-    best = float(values_of(rest.instance, Corners(compose(rest.chip, point), np.ones(1, bool)), one)[0, 0])
+    plan_alone = rows_of(rest.plans, np.array([plan]))
+    best = float(values_of(rest.instance, Corners(compose(rest.chip, point), np.ones(1, bool)), plan_alone)[0, 0])
     problem = with_monotone_row(problem, plan, best, no_more(rest.chip, point))
     return with_monotone_row(problem, plan, value, only(rest.chip, point))
 
