@@ -110,11 +110,11 @@ class Session:
 
         ending = "stopped"
         try:
-            told = self._place.ask(work, self._key, deadline, *more, until=deadline, hear=hear, stop=stop)
-            ending = told[0]
+            reply = self._place.ask(work, self._key, deadline, *more, until=deadline, hear=hear, stop=stop)
+            ending = reply[0]
         finally:
             self.late = late_text(self.name, seconds) if ending == "stopped" and endless and not look.stopping else ""
-        return told
+        return reply
 
     @property
     def _patience(self) -> float:
@@ -138,9 +138,9 @@ class _Held:
 def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> None:
     import highspy
 
-    held = _Held(highspy.Highs(), program.integral, f"highs {version('highspy')}")
+    loaded = _Held(highspy.Highs(), program.integral, f"highs {version('highspy')}")
     for option, value in (("output_flag", False), ("threads", workers), ("random_seed", seed)):
-        held.solver.setOptionValue(option, value)
+        loaded.solver.setOptionValue(option, value)
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.costs), len(program.rows.lows)
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.costs, np.zeros(len(program.costs)), program.highs
@@ -148,9 +148,9 @@ def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> No
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_, lp.a_matrix_.index_ = _short(program.rows.starts), _short(program.rows.columns)
     lp.a_matrix_.value_ = program.rows.factors
-    if held.solver.passModel(lp) == highspy.HighsStatus.kError:
-        raise SolverError(f"{held.name} does not take the model")
-    line.cache[key] = held
+    if loaded.solver.passModel(lp) == highspy.HighsStatus.kError:
+        raise SolverError(f"{loaded.name} does not take the model")
+    line.cache[key] = loaded
 
 
 def _add(line: Line, key: int, rows: Rows, price: float | None) -> None:
@@ -165,61 +165,61 @@ def _add(line: Line, key: int, rows: Rows, price: float | None) -> None:
 def _relax(line: Line, key: int, deadline: float) -> tuple[Ending, float, Array, Array]:
     import highspy
 
-    held = line.cache[key]
-    _integral(held, highspy.HighsVarType.kContinuous)
-    ending = _run(line, held, deadline)
-    solution, nothing = held.solver.getSolution(), np.zeros(0)
+    loaded = line.cache[key]
+    _integral(loaded, highspy.HighsVarType.kContinuous)
+    ending = _run(line, loaded, deadline)
+    solution, nothing = loaded.solver.getSolution(), np.zeros(0)
     if ending != "solved":
         return ending, 0.0, nothing, nothing
-    value = float(held.solver.getInfo().objective_function_value)
+    value = float(loaded.solver.getInfo().objective_function_value)
     return ending, value, np.array(solution.col_value), np.array(solution.row_dual)
 
 
 def _solve(line: Line, key: int, deadline: float, gap: tuple[float, float]) -> tuple[Ending, float, Array | None]:
     import highspy
 
-    held = line.cache[key]
-    _integral(held, highspy.HighsVarType.kInteger)
-    held.solver.setOptionValue("mip_abs_gap", gap[0])
-    held.solver.setOptionValue("mip_rel_gap", gap[1])
-    ending = _run(line, held, deadline)
-    info = held.solver.getInfo()
+    loaded = line.cache[key]
+    _integral(loaded, highspy.HighsVarType.kInteger)
+    loaded.solver.setOptionValue("mip_abs_gap", gap[0])
+    loaded.solver.setOptionValue("mip_rel_gap", gap[1])
+    ending = _run(line, loaded, deadline)
+    info = loaded.solver.getInfo()
     found = ending != "infeasible" and info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
-    columns = np.array(held.solver.getSolution().col_value) if found else None
+    columns = np.array(loaded.solver.getSolution().col_value) if found else None
     return ending, float(info.mip_dual_bound), columns
 
 
-def _integral(held: _Held, kind: Foreign) -> None:
-    columns = np.flatnonzero(held.integral).astype(np.int32)
-    held.solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), int(kind), np.uint8))
+def _integral(loaded: _Held, kind: Foreign) -> None:
+    columns = np.flatnonzero(loaded.integral).astype(np.int32)
+    loaded.solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), int(kind), np.uint8))
 
 
-def _run(line: Line, held: _Held, deadline: float) -> Ending:
+def _run(line: Line, loaded: _Held, deadline: float) -> Ending:
     from highspy import HighsModelStatus as Ended
     from highspy import cb
 
     kinds = cb.HighsCallbackType
-    asked = (
+    callbacks = (
         kinds.kCallbackMipInterrupt,
         kinds.kCallbackSimplexInterrupt,
         kinds.kCallbackIpmInterrupt,
         kinds.kCallbackMipImprovingSolution,
     )
-    held.solver.setCallback(partial(_listen, line, kinds.kCallbackMipImprovingSolution), None)
-    for kind in asked:
-        held.solver.startCallback(kind)
-    limit = held.solver.getRunTime() + left_until(deadline) if isfinite(deadline) else np.inf
-    held.solver.setOptionValue("time_limit", limit)
+    loaded.solver.setCallback(partial(_listen, line, kinds.kCallbackMipImprovingSolution), None)
+    for kind in callbacks:
+        loaded.solver.startCallback(kind)
+    limit = loaded.solver.getRunTime() + left_until(deadline) if isfinite(deadline) else np.inf
+    loaded.solver.setOptionValue("time_limit", limit)
     with named("highs"):
-        held.solver.run()
-    status = held.solver.getModelStatus()
+        loaded.solver.run()
+    status = loaded.solver.getModelStatus()
     if status == Ended.kOptimal:
         return "solved"
     if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:
         return "infeasible"
     if status in {Ended.kTimeLimit, Ended.kInterrupt}:
         return "stopped"
-    raise FailedError(f"{held.name} gave up: {held.solver.modelStatusToString(status)}")
+    raise FailedError(f"{loaded.name} gave up: {loaded.solver.modelStatusToString(status)}")
 
 
 def sound(figure: float) -> float:
