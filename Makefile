@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+BASE := $(VENV)/.base
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE := # tests start hundreds of processes, each of which would compile all modules anew
 
 .PHONY: demo test test-marked test-all lint compiled bench hunt accuracy-table published-plans gallery pages schema reference studies docs clean
 
-demo: $(INSTALLED)
+demo: $(BASE) # without the packages that only tests need, which `make test` adds
 	$(BIN)/solve instances/quickstart.yaml
 
 MARKED := process or browser or docs or course or data or thorough
@@ -66,13 +68,17 @@ pages: $(INSTALLED) # pages of the saved results, which the site shows
 studies: $(INSTALLED) # some minutes: the studies that come along, with their runs, pages and tables
 	$(BIN)/python -m tests.benchmarks.studies
 
-$(INSTALLED): pyproject.toml
+$(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable .
+	touch $@
+
+$(INSTALLED): $(BASE)
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 docs: pages # the site, in build/site: any broken link or anchor is an error
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(PIP) --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir build/site
 
 clean:
