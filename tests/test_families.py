@@ -26,7 +26,7 @@ from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
-from crossopt.reports.shown import digest_of, text_of
+from crossopt.reports.shown import digest_of, sheet_of, text_of
 from crossopt.solvers import vipr
 from crossopt.solvers.answer import Limits, Progress, Result, claimed_lower_bound, result_in, to_text
 from crossopt.solvers.checking import check, check_answer
@@ -345,6 +345,28 @@ def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
         assert not digits or any(words in text.replace(",", "") for words in digits), "in whole ns, ms or s"
         assert digest_of(kind, question, result).value == result.value
         assert by_hand or max(map(len, text.splitlines())) <= 80
+
+
+@EACH
+def test_the_short_answer_has_its_rows_in_one_order_and_at_most_18_lines(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was chosen, its value, what it means, baselines, reasons, proof, notes, caveats, next step; no line is wider than the screen."""
+    ends = ("baselines", "why", "proof", "note", "caveat", "next")
+    for result in results(kind):
+        question = read_again(result.question, kind)
+        for columns, most in ((60, 26), (80, 18), (120, 18)):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            text = text_of(kind, question, result, verbose=False)
+            lines = text.splitlines()
+            assert len(lines) <= most, text
+            assert max(map(len, lines)) <= columns, text
+            assert lines[0].startswith(f"{result.question['name']}   ")
+        labels = [row[0] for row in sheet_of(kind, question, result).brief()]
+        known = [label for label in labels if label in ends]
+        assert known == sorted(known, key=ends.index), labels
+        assert labels[-1] == "next"
+        assert "proof" in labels
+        assert labels.index(known[0]) == len(labels) - len(known), "what was chosen and what it means comes first"
+        assert "usual sheet" not in text
 
 
 @EACH

@@ -460,5 +460,5 @@ class MultiScaleQuestion:
     def part_name(self, index: int) -> str:
         """Label that distinguishes a part from the others."""
         devices, batch, network = self.places[index]
-        labels = [f"{devices:,} devices"] if self.by_devices else []
+        labels = [f"{devices:,} device{'s' * (devices != 1)}"] if self.by_devices else []
         return ", ".join([*labels, *([f"batch {batch:,}"] if batch else []), *([network] if network else [])])

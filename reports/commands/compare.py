@@ -88,7 +88,7 @@ def validate(options: Namespace) -> Ending:
     count, runs = len(asked.points), len(asked.rows)
     turns = {sum(row.question == 0 for row in asked.rows)} if len({one.kind for one in asked.points}) == 1 else set()
     each = f"{(each := turns.pop()):,} run{'s' * (each != 1)} of each" if turns else f"{runs:,} runs, of several kinds (`crossopt sweep`)"
-    sys.stdout.write(f"{options.file}: a sound study: {count:,} question{'s' * (count != 1)}, {each}\n")
+    sys.stdout.write(f"{options.file}: valid: {count:,} question{'s' * (count != 1)}, {each}\n")
     return Ending("FEASIBLE", proved=True)
 
 

@@ -45,7 +45,7 @@ def _validate(options: Namespace, kind: str) -> Ending:
 
     module, question = import_module(KINDS[kind].question), question_of(options, {})
     about = [f"  {line}\n" for line in getattr(module, "about_of", _nothing)(question)]
-    sys.stdout.write(f"{options.file}: a sound question: {module.size_of(question)}\n{''.join(about)}")
+    sys.stdout.write(f"{options.file}: valid: {module.size_of(question)}\n{''.join(about)}")
     return Ending("FEASIBLE", proved=True)
 
 

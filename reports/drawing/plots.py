@@ -1,5 +1,6 @@
 """Plots: figures as marks and lines on axes. All stand on pages and have their colours, but for `scatter`, which is a file of its own."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
@@ -120,6 +121,8 @@ def parity(titles: Titles, pairs: Sequence[Point], one: tuple[float, float, str]
 _AXIS, _UNDER, _HIGH = 64.0, 24.0, 230.0
 """Where the frame of lines begins, from the left and from the top, and how high it is."""
 _RING: Final = 9.0
+_SCALED: Final = re.compile(r"[-+]?\.?\d")
+"""How the name of a place begins that is a quantity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ class Line:
 
 def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tuple[str, str], ends: Point) -> str:
     """A line for each, with a shape and a name of its own, and rings round places that stand out, on an axis between two ends where equal
-    steps are equal factors; `axes` are across and upward."""
+    steps are equal factors; `axes` are across and upward. Places that are no quantities, such as devices, have marks without a line."""
     named = [shortened(one.label, titles.width / 3.0) for one in series]
     room = titles.width - _AXIS - (widest(named) + 26.0)
     step, low, high = room / len(names), log10(ends[0] * 0.94), log10(ends[1] * 1.06)
@@ -146,7 +149,7 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     for place, one in enumerate(series):
         ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(one.values)]
         tips = ["" if value is None else f"{one.label}, {name}: {value:.4g}" for name, value in zip(names, one.values, strict=True)]
-        body += _drawn(place, ways, one.rings, tips)
+        body += _drawn(place, ways, one.rings, tips, joined=all(map(_SCALED.match, names)))
     found = [[value for value in one.values if value is not None] for one in series]
     ended = [(place, frame.y(values[-1])) for place, values in enumerate(found) if values]
     for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
@@ -155,9 +158,9 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     return picture(titles, frame.height, body)
 
 
-def _drawn(place: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str]) -> Iterator[str]:
-    """The line where it is whole, and its marks."""
-    for before, after in pairwise(ways):
+def _drawn(place: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str], *, joined: bool) -> Iterator[str]:
+    """The line where it is whole and joins quantities, and its marks."""
+    for before, after in pairwise(ways) if joined else ():
         if before is not None and after is not None:
             yield line([before, after], f"step {hue(place)}-line{' dashed' if place % 2 else ''}")
     for way, ring, tip in zip(ways, rings, tips, strict=True):

@@ -639,5 +639,5 @@ def above_text(instance: Instance, utilisation: float) -> str:
     if device not in _CLASSES or instance.workload.precision not in _WIDE:
         return ""
     share, words = published(instance.cluster.devices, _CLASSES[device])
-    told = f"{utilisation:.1%} of the peak is more than the {share:.1%} that was published at most for as many"
-    return f"{told} {_CLASSES[device]} ({words})" if utilisation > share else ""
+    best = f"the best published for as many {_CLASSES[device]}, {share:.1%} ({words})"
+    return f"MFU {utilisation:.1%} exceeds {best}" if utilisation > share else ""

@@ -204,8 +204,8 @@ def fullness_text(instance: Instance, used: float, available: float, seconds: fl
     routed = isinstance(instance.workload, Transformer) and instance.workload.experts > 1
     routes = ", or its routers send more to a device than `workload.capacity_factor` says" if routed else ""
     return (
-        f"memory is {used / available:.1%} full, with {counted} counted for the framework, its buffers and fragmentation: where yours "
-        f"takes more{routes}, the plan does not fit (`cluster.reserved_memory: {more}` keeps so much out of every plan)"
+        f"memory is {used / available:.1%} full, with {counted} reserved for the framework: if yours needs more{routes}, "
+        f"the plan does not fit (`cluster.reserved_memory: {more}` reserves so much in every plan)"
         f"{_cost_of(instance, reserve, seconds)}"
     )
 

@@ -52,6 +52,8 @@ _TILES: Final = 5
 """Figures in a line at the most; more are shared out evenly over several."""
 _AMOUNT: Final = re.compile(r"([\d.,e+-]+) ([A-Za-z/]+)")
 """A cell that is a number with its unit and nothing else, which no line breaks."""
+_FIGURE: Final = re.compile(r"\S{1,12}( \S{1,9})?")
+"""One figure with its unit."""
 _HEADING: Final = re.compile('<section id="([^"]*)">\n<h2>(.*?)</h2>')
 _SEVERAL: Final = 3
 """Sections from which on a page has a list of its contents."""
@@ -190,9 +192,16 @@ def figure(draw: Callable[[float], str], caption: str = "", zooms: bool = False)
 
 def tiles(facts: Sequence[tuple[str, str]]) -> str:
     """The figures that a reader looks for first."""
-    inside = "".join(f'<div class="tile"><b>{text_html(value)}</b><span>{text_html(label)}</span></div>' for label, value in facts)
+    inside = "".join(
+        f'<div class="tile"><b{_sized(value)}>{text_html(value)}</b><span>{text_html(label)}</span></div>' for label, value in facts
+    )
     lines = -(-len(facts) // _TILES)
     return f'<div class="tiles of{-(-len(facts) // max(lines, 1))}">{inside}</div>'
+
+
+def _sized(value: str) -> str:
+    """Headline type is for one figure with its unit; ranges, shares of a whole and words are set smaller."""
+    return "" if _FIGURE.fullmatch(value) else ' class="long"'
 
 
 def lead_over(baseline: str, value: float, other: float) -> tuple[str, str]:

@@ -61,6 +61,7 @@ main{padding-top:14px}.first .proof{font-size:13px}}
 @media(min-width:860px){.of3{grid-template-columns:repeat(3,1fr)}.of4{grid-template-columns:repeat(4,1fr)}}
 .tile{background:var(--panel);border-radius:8px;padding:10px 14px}
 .tile b{display:block;font-size:21px;line-height:1.25;font-variant-numeric:tabular-nums}
+.tile b.long,.first .tile b.long{font-size:15px;font-weight:600}
 .tile span{color:var(--soft);font-size:14px}
 figure{margin:14px 0}
 figcaption{font-size:14px;margin-top:4px}

@@ -47,6 +47,11 @@ _GAP: Final = 2
 _MARGIN: Final = 2
 _FRAME, _MARKED, _SHORT = 4, 8, 6
 """Of the frame of a limit's bar, of what stands behind it, and of the shortest one."""
+_SHORT_ANSWER: Final = 18
+"""Lines of a short answer."""
+_DOUBTS: Final = ("note", "caveat")
+"""Its rows that may be left to the long answer, all but the first caveat."""
+_MORE: Final = "--verbose"
 _TIE: Final = "\N{NO-BREAK SPACE}"
 
 
@@ -59,9 +64,19 @@ def terminal(sheet: Sheet) -> str:
 
 
 def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
-    """An answer in a few rows, with tables below them."""
-    wide = max((len(name) for name, _ in rows), default=0) + _GAP
-    return text_of(headline, [line for name, words in rows for line in _hung(f"  {name:<{wide}}", words)], sections, "")
+    """An answer in a few rows, with tables below them; the last caveats are left to --verbose where it would be long otherwise."""
+    wide = max((len(name) for name, _ in rows if len(name) <= _NAME), default=0)
+    drawn = [(name, _hung(f"  {name:<{wide}}{' ' * _GAP}", words)) for name, words in rows]
+    most = _SHORT_ANSWER - 1 - len(wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False))
+    left, first = 0, next((row for label in reversed(_DOUBTS) for row in drawn if row[0] == label), None)
+    spare = [row for row in drawn if row[0] in _DOUBTS and row is not first] if rows and rows[-1][1].startswith(_MORE) else []
+    while sum(len(lines) for _, lines in drawn) > most and spare:
+        drawn.remove(spare.pop())
+        left += 1
+    if left:
+        words = rows[-1][1].replace(_MORE, f"{_MORE} ({left} more caveat{'s' * (left != 1)})", 1)
+        drawn[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", words))
+    return text_of(headline, [line for _, lines in drawn for line in lines], sections, "")
 
 
 def _room() -> int:

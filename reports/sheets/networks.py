@@ -14,7 +14,20 @@ from crossopt.instances.network.synthesis import SynthesisQuestion
 from crossopt.instances.network.synthesis import size_of as synthesis_size_of
 from crossopt.reports.drawing.axes import Segment, Track
 from crossopt.reports.sheets.amounts import digits, several, short
-from crossopt.reports.sheets.sheet import Column, Part, Section, Sheet, Table, Timeline, answer_sheet, baselines_in, counts, names, times
+from crossopt.reports.sheets.sheet import (
+    Column,
+    Pairs,
+    Part,
+    Section,
+    Sheet,
+    Table,
+    Timeline,
+    answer_sheet,
+    baselines_in,
+    counts,
+    names,
+    times,
+)
 from crossopt.solvers.answer import Result
 from crossopt.solvers.network.collective.family import Chunks, Schedule
 from crossopt.solvers.network.family import Bandwidths
@@ -25,17 +38,20 @@ from crossopt.solvers.network.synthesis.family import Sends, Used
 
 _MESSAGES = 64
 """NPUs along a dimension of which every message is counted."""
+_SAID = 3
+"""Orders of the short answer."""
 _KINDS = ("reduce_scatter", "all_gather", "all_to_all", "all_reduce")
 
 
 def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedule]) -> Sheet:
     """What is shown."""
     details, answer, sections, summary = result.details, result.answer, tuple[Section, ...](), ""
-    figures = tuple[tuple[str, str], ...]()
+    figures, meaning = tuple[tuple[str, str], ...](), tuple[tuple[str, str], ...]()
     if details is not None and answer is not None and result.value is not None:
         summary = _collective_text(answer)
         sections = (_schedule(question, details, int(result.value)), _orders(question, answer), _phases(question, answer))
-        figures = (("first come first served", short(details.fifo, "ns")),)
+        figures = (("time under FCFS", short(details.fifo, "ns")),)
+        meaning = (("busiest", _busiest(question, details, int(result.value))),)
     sections = (*sections, _simulated(question, result.bound))
     words = [_collective_text(baseline.answer) for baseline in result.baselines]
     phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
@@ -46,7 +62,9 @@ def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedu
         f"{question.name} quickest?",
         asks="time",
         summary=summary,
+        answer_rows=(("schedule", f"{summary}: {_orders_text(question, answer)}"),) if answer is not None and summary else (),
         figures=figures,
+        meaning_rows=meaning,
         given=_collective_given(question),
         sections=(*sections, baselines_in("schedule", result, result.baselines, words)),
         among=f" of equal chunks{phases}, one chunk at a time on a dimension",
@@ -66,6 +84,19 @@ def _collective_given(question: CollectiveQuestion) -> tuple[tuple[str, str], ..
 
 def _collective_text(answer: Chunks | None) -> str:
     return "" if answer is None else f"{several(len(answer.orders), 'chunk')} in {several(len(set(answer.orders)), 'order')}"
+
+
+def _busiest(question: CollectiveQuestion, details: Schedule, value: int) -> str:
+    """The dimension that works the longest."""
+    place = max(range(len(details.busy)), key=lambda one: details.busy[one])
+    return f"dimension {question.file.dimensions[place].name}, {details.busy[place] / value:.1%} of the time"
+
+
+def _orders_text(question: CollectiveQuestion, answer: Chunks) -> str:
+    """The orders that most chunks take."""
+    taken = Counter(answer.orders).most_common()
+    said = [" > ".join(question.file.dimensions[place].name for place in order) for order, _ in taken[:_SAID]]
+    return f"{'; '.join(said)}{f' and {len(taken) - _SAID} more' if len(taken) > _SAID else ''}"
 
 
 def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Section:
@@ -190,7 +221,9 @@ def network_sheet(question: NetworkQuestion, result: Result[Bandwidths, NetworkA
         _sentence(question),
         asks="time" if file.objective == "time" else "time times cost",
         summary=summary,
+        answer_rows=_bandwidth_rows(question, rates),
         figures=tuple(figures),
+        meaning_rows=() if details is None else (("step times", _times_text(question, details)),),
         given=_given(question),
         sections=(*sections, baselines_in("network", result, result.baselines, words)),
         notes=("collectives keep every dimension busy, without latency, and hide behind nothing", *_parts(file)),
@@ -230,6 +263,18 @@ def _parts(file: NetworkFile) -> Iterator[str]:
 
 def _text(answer: Bandwidths | None) -> str:
     return "" if answer is None else ", ".join(f"{rate / 1e9:.5g}" for rate in answer.bandwidths) + " GB/s"
+
+
+def _bandwidth_rows(question: NetworkQuestion, rates: Sequence[float]) -> Pairs:
+    """The bandwidth of every dimension, for the short answer."""
+    said = [f"{one.name} {rate / 1e9:.4g} GB/s" for one, rate in zip(question.file.dimensions, rates, strict=False)]
+    return (("bandwidths", " · ".join(said)),) if said else ()
+
+
+def _times_text(question: NetworkQuestion, details: NetworkAnswer) -> str:
+    """How long every workload takes."""
+    said = [f"{one.name} {format_quantity(time, 'time')}" for one, time in zip(question.file.workloads, details.times, strict=True)]
+    return " · ".join(said)
 
 
 def _gigabytes(head: str, rates: Sequence[float]) -> Column:
@@ -317,8 +362,10 @@ _MOST_TRACKS = 32
 def synthesis_sheet(question: SynthesisQuestion, result: Result[Sends, Used]) -> Sheet:
     """What is shown."""
     sections, summary, figures = tuple[Section, ...](), "", tuple[tuple[str, str], ...]()
+    meaning: Pairs = ()
     if result.answer is not None and result.details is not None and result.value is not None:
         steps = int(result.value)
+        meaning = (("busiest link", _busiest_link(question, result.details, steps)),)
         summary = several(len(result.answer.sends), "send")
         sections = (_links(question, result.answer, result.details, steps), _sends(question, result.answer, steps))
         if question.file.step is not None:
@@ -331,10 +378,18 @@ def synthesis_sheet(question: SynthesisQuestion, result: Result[Sends, Used]) ->
         asks="steps",
         summary=summary,
         figures=figures,
+        meaning_rows=meaning,
         given=_synthesis_given(question),
         sections=(*sections, baselines_in("schedule", result, result.baselines, words)),
         judged="send by send",
     )
+
+
+def _busiest_link(question: SynthesisQuestion, used: Used, steps: int) -> str:
+    """The link that carries chunks the longest."""
+    busiest = max(range(len(question.links)), key=lambda place: used.busy[place])
+    sender, receiver = _ends(question, busiest)
+    return f"{sender} > {receiver}, {used.busy[busiest] / steps:.0%} of the steps"
 
 
 def _synthesis_given(question: SynthesisQuestion) -> tuple[tuple[str, str], ...]:

@@ -15,6 +15,7 @@ from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import (
     Column,
+    Pairs,
     Part,
     Picture,
     Search,
@@ -259,7 +260,9 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         asks="time of a sample" if latency else "busiest device",
         summary=summary,
         chosen=chosen,
+        answer_rows=(("placement", f"{summary}{f'. {chosen}' if chosen else ''}"),) if summary else (),
         figures=(("samples a second", f"{1e3 / value:.5g}"),) if value and not latency else (),
+        meaning_rows=() if details is None else _memory_row(question, details),
         given=_given(question),
         sections=(
             *sections,
@@ -271,8 +274,16 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
     )
 
 
+def _memory_row(question: PlacementQuestion, details: PlacementLoads) -> Pairs:
+    """The fullest memory, for the short answer."""
+    fullest = max(details.loads[: question.accelerators], key=lambda load: load.memory, default=None)
+    if fullest is None or not fullest.memory:
+        return ()
+    return (("memory", f"{memory([fullest.memory], question.memory).texts[0]} on {fullest.device}, the fullest accelerator"),)
+
+
 def beside(question: PlacementQuestion, baselines: Sequence[Baseline[Placement]]) -> tuple[Baseline[Placement], ...]:
-    """Rivals with the value also of those whose placement breaks a rule, which is no answer but a figure to look at."""
+    """Baselines with the value also of those whose placement breaks a rule, which is no answer but a figure to look at."""
     latency = question.problem == "latency"
     return tuple(one if latency or one.answer is None or one.value is not None else judged(question, one) for one in baselines)
 

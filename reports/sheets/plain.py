@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from crossopt.instances.kinds import KINDS
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, baselines_in, names
+from crossopt.reports.sheets.sheet import Column, Pairs, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.family import family_of
 
@@ -14,22 +14,35 @@ def sheet(question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - o
     """What is shown."""
     del question
     parts: tuple[Section, ...] = ()
+    rows: Pairs = ()
     if result.answer is not None:
+        rows = _singles(result.answer)
         parts = (*_section("The answer", result.answer), *_section("What the judge says", result.details))
     what = family_of(result.kind).what
     return answer_sheet(
         result,
         what,
         f"A question about {KINDS[result.kind].about}.",
+        answer_rows=rows,
+        meaning_rows=() if result.details is None else _singles(result.details),
         sections=(*parts, baselines_in("answer", result, result.baselines)),
         notes=result.notes,
     )
 
 
+def _plain(record: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any answer
+    """The fields of a record by their names in words."""
+    return [(field.name.replace("_", " "), getattr(record, field.name)) for field in fields(record)] if is_dataclass(record) else []
+
+
+def _singles(record: Any) -> Pairs:  # noqa: ANN401 - any answer
+    """The plain fields of a record, as text."""
+    return tuple((name, _text(value)) for name, value in _plain(record) if not _are_records(value))
+
+
 def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - any answer
     """A record as a table of its plain fields, and one table for each field of several records."""
-    plain = [(field.name.replace("_", " "), getattr(record, field.name)) for field in fields(record)] if is_dataclass(record) else []
-    singles = [(name, _text(value)) for name, value in plain if not _are_records(value)]
+    plain, singles = _plain(record), _singles(record)
     if singles:
         words = (names("", (name for name, _ in singles)), names("", (text for _, text in singles)))
         yield Section(title, (Table(tuple(replace(one, exact_head=head) for one, head in zip(words, ("field", "value"), strict=True))),))

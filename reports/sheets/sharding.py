@@ -1,5 +1,6 @@
 """The sheet of strategies of operators: memory against the limit, what is split how, plans beside them, what the reductions left."""
 
+from collections import Counter
 from dataclasses import astuple, fields
 
 from crossopt.instances.files.units import format_quantity
@@ -13,6 +14,8 @@ from crossopt.solvers.sharding.judge import EXACT_PROOFS, IN_FLOATS, Answer, Mea
 _KNOWN = "It was read anew for this page. The counts of the reductions, the seconds and the notes are the result's own."
 _PLANS = 12
 """Of Megatron-LM, the best ones; spreadsheets have all."""
+_SAID = 6
+"""Ways to split of the short answer."""
 
 
 def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
@@ -27,7 +30,10 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
         "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?",
         asks="cost",
         summary=f"{asked['nodes']:,} nodes with {asked['strategies']:,} strategies",
-        figures=(("memory at its peak", _bytes(said.peak)),) if said else (),
+        answer_rows=(("strategies", _ways(said) or f"{asked['nodes']:,} nodes, one of {asked['strategies']:,} strategies for each"),)
+        if said
+        else (),
+        figures=(("memory at its peak", _peak_text(said, asked["limit"])),) if said else (),
         given=(
             *(() if question.network is None else question.network.given),
             ("nodes", f"{asked['nodes']:,}"),
@@ -45,6 +51,18 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
         judged="on every node and edge",
         known=(f"The question is the file {asked['source']}, the SHA-256 of its text {asked['digest']}. {_KNOWN}",),
     )
+
+
+def _ways(said: Meaning) -> str:
+    """How many operators are split in each way, most first; empty where strategies have no meaning."""
+    ways = Counter[str]()
+    for one in said.choices:
+        ways[one.way] += one.count
+    return " · ".join(f"{count:,} x {way}" for way, count in ways.most_common(_SAID))
+
+
+def _peak_text(said: Meaning, limit: int | None) -> str:
+    return f"{_bytes(said.peak)}{f' of {_bytes(limit)} ({said.peak / limit:.0%})' if limit else ''}"
 
 
 def _prover(result: Answer) -> str:

@@ -8,7 +8,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.axes import Track
 from crossopt.reports.drawing.svg import Titles
-from crossopt.reports.sheets.amounts import digits, digits_below, seconds_of, share_of, short, short_below, with_unit
+from crossopt.reports.sheets.amounts import above, digits, digits_below, seconds_of, several, share_of, short, short_below, with_unit
 from crossopt.solvers.answer import Baseline, Number, Result
 
 ALL = 10**9
@@ -216,6 +216,8 @@ class Sheet:
     """Short form of the certificate."""
     verdict: str
     """The certificate in a sentence."""
+    short_headline: str = ""
+    """The headline of the short answer, which names what was chosen below it."""
     proved: bool = False
     closing: str = ""
     """Label of the certificate; empty if it is not shown last."""
@@ -236,7 +238,7 @@ class Sheet:
     summary: str = ""
     """Short form of the answer."""
     brief: Callable[[], Pairs] = no_rows
-    """The answer in about twelve rows, made where they are printed: what, how good, how known, what to doubt."""
+    """The short answer in about twelve rows, made where they are printed: what, how good, what it means, how known, caveats, next step."""
     chosen: str = ""
     """The answer in one or two sentences, for the first screen of a page."""
     sketch: Picture | None = None
@@ -291,20 +293,26 @@ def answer_sheet(
     known: tuple[str, ...] = (),
     verdict: str = "",
     about: tuple[str, ...] = (),
-    brief: Callable[[], Pairs] = no_rows,
+    answer_rows: Pairs = (),
+    meaning_rows: Pairs = (),
+    next_step: str = "",
+    brief: Callable[[], Pairs] | None = None,
 ) -> Sheet:
     """The sheet of an answer to a question.
 
     `what` is what an answer is, `looked_at` how large the question was, `among` which answers a bound is of, `prover` who proved it where
-    that takes more than a name, `judged` how the judge goes about it.
+    that takes more than a name, `judged` how the judge goes about it. The short answer shows `answer_rows`, then the value and `figures`,
+    then `meaning_rows`, unless `brief` makes all of its rows.
     """
     unit, by = str(result.question["unit"]) if unit is None else unit, prover or result.proved_by
     verdict = verdict or _verdict(result, f"{what}{among}", by, judged, unit)
     anew = f"The answer was evaluated again for this page{f', {judged}' if judged else ''}."
-    return replace(
+    of_answer = answer_rows or (((what, summary),) if summary else ())
+    made = replace(
         _of_result(result, what, asks, unit),
         sentence=sentence,
         headline=_headline(result, what, looked_at or summary, by),
+        short_headline=_short_headline(result, what),
         verdict=verdict,
         figures=figures,
         beside=tuple((one.name, one.value) for one in result.baselines if one.value is not None) if beside is None else beside,
@@ -316,8 +324,75 @@ def answer_sheet(
         details=details,
         known=(verdict, *([anew] if result.answer is not None else []), *known),
         about=about,
-        brief=brief,
     )
+    rest = (("proof", proof_text(result, f"{what}{among}", by)), *_few(notes), ("next", next_text(result, next_step)))
+    return replace(made, brief=brief or (lambda: (*brief_rows(made, result, of_answer, meaning_rows), *rest)))
+
+
+def brief_rows(sheet: Sheet, result: Result[Any, Any], answer: Pairs, meaning: Pairs) -> Pairs:
+    """The short answer up to its proof: what was chosen, its value, what that means, and baselines; or why there is none."""
+    values = sheet.shortly[:1] if result.value is not None else ()
+    rows = (
+        *(answer if values else ()),
+        *values,
+        *(_in_a_row(sheet.figures) if values else ()),
+        *meaning,
+        ("baselines", baselines_text(sheet.beside, result.value)),
+        *(("why", reason) for reason in result.reasons),
+    )
+    return tuple(row for row in rows if row[1])
+
+
+def _in_a_row(figures: Pairs) -> Pairs:
+    """Key figures, on one line where there are several."""
+    return figures if len(figures) < _SEVERAL else (("figures", " · ".join(f"{name} {words}" for name, words in figures)),)
+
+
+def _few(notes: Sequence[str]) -> Pairs:
+    """The first notes, and how many others there are."""
+    left = len(notes) - _NOTES
+    said = [*notes[:_NOTES], *([f"{several(left, 'more note')} (--verbose)"] if left > 0 else [])]
+    return tuple(("note", note) for note in said)
+
+
+_SEVERAL, _NOTES, _BESIDE = 3, 2, 3
+"""Of the short answer: figures from which they share a line, notes, and baselines."""
+
+
+def baselines_text(beside: Sequence[tuple[str, Number]], best: Number | None) -> str:
+    """How far baselines are above the answer, the best first."""
+    found = sorted(beside, key=lambda pair: pair[1]) if best is not None else []
+    equal, worse = [name for name, value in found if value == best], [pair for pair in found if pair[1] != best]
+    said = [f"as good: {', '.join(equal)}"] if equal else []
+    said += [f"{name} {above(value, best).strip(' ,')}" for name, value in worse[: max(_BESIDE - len(said), 1)]]
+    left = len(worse) - max(_BESIDE - bool(equal), 1)
+    return "; ".join([*said, *([f"{left} more"] if left > 0 else [])])
+
+
+def proof_text(result: Result[Any, Any], what: str, by: str = "") -> str:
+    """What is known of the bound, in a line; `what` is the noun for an answer."""
+    time = seconds_of(result.seconds)
+    known = f"{_known(result, time)}{f' by {by}' if by else ''}"
+    if result.value is None:
+        return f"no {what} keeps the limits, {known}" if result.settled else f"no {what} was found ({result.stopped} after {time})"
+    if result.bound is None:
+        return f"none: a better {what} may exist ({result.stopped} after {time})"
+    unit = str(result.question["unit"])
+    bound = short_below(result.bound, result.value, unit)
+    if not result.settled:
+        return f"none in {time}: no {what} is below {bound}, a gap of {share_of(result.gap)}"
+    if result.optimal:
+        return f"no {what} is below {short(result.value, unit)}{'' if result.bound == result.value else ' (to rounding)'}, {known}"
+    return f"no {what} is below {bound}, {share_of(result.gap)} below this one, {known}"
+
+
+def next_text(result: Result[Any, Any], step: str = "") -> str:
+    """What to do with an answer, by how the search ended; `step` is what the problem type offers beside that."""
+    if result.value is None and not result.settled:
+        return "give it more time (--time-limit), or try another --engine"
+    kept = "" if result.value is None else "--out FILE for `check` and `report`"
+    more = "" if result.settled else "a longer --time-limit may close the gap"
+    return "; ".join(part for part in ("--verbose for all tables", more, step, kept) if part)
 
 
 def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> Sheet:
@@ -367,6 +442,20 @@ def _headline(result: Result[Any, Any], what: str, summary: str, by: str) -> str
     known = f"{label_of(result, what)}," if result.unverified else f"proved{near}"
     ended = f"{known} in {time} by {result.engine}" if result.settled else f"not proved: {why} after {time}"
     return f"{summary}, {ended}" if summary else ended
+
+
+def _short_headline(result: Result[Any, Any], what: str) -> str:
+    """How the search ended."""
+    time = seconds_of(result.seconds)
+    if result.value is None:
+        return (
+            f"no {what} keeps the limits, {_known(result, time)}" if result.settled else f"no {what} found ({result.stopped} after {time})"
+        )
+    return f"{label_of(result, what)} in {time}" if result.settled else f"not proved ({result.stopped} after {time})"
+
+
+def _known(result: Result[Any, Any], time: str) -> str:
+    return f"{'solver-reported' if result.unverified else 'proved'} in {time}"
 
 
 def _verdict(result: Result[Any, Any], what: str, prover: str, judged: str, unit: str) -> str:
@@ -454,7 +543,7 @@ def baselines_in(what: str, result: Result[Any, Any], baselines: Sequence[Baseli
     rows = [Bar(one.name, one.value, word, one.note) for one, word in zip(baselines, words or [""] * len(baselines), strict=True)]
     own = [Bar(f"this {what}", result.value)] if result.value is not None else []
     bars = Bars((*own, *rows), str(result.question["unit"]), result.value, result.bound)
-    return Section("Rivals", (bars,) if rows else ())
+    return Section("Baselines", (bars,) if rows else ())
 
 
 def given_in(rows: Sequence[tuple[str, str]]) -> Table:

@@ -13,7 +13,19 @@ from crossopt.instances.stages.pipedream import PipelineQuestion
 from crossopt.instances.stages.piper import PiperQuestion
 from crossopt.reports.drawing.axes import Segment, Track
 from crossopt.reports.sheets.amounts import several, time_of
-from crossopt.reports.sheets.sheet import Section, Sheet, Table, Timeline, answer_sheet, baselines_in, memory, names, times, with_sections
+from crossopt.reports.sheets.sheet import (
+    Pairs,
+    Section,
+    Sheet,
+    Table,
+    Timeline,
+    answer_sheet,
+    baselines_in,
+    memory,
+    names,
+    times,
+    with_sections,
+)
 from crossopt.solvers.answer import Result
 from crossopt.solvers.stages.chain.judge import ChainLoads, ChainPlan
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, StageLoad
@@ -67,7 +79,7 @@ def with_stages(
 def _stages(stages: Sequence[Stage], pace: Pace, capacity: float) -> Section:
     slowest, drawn = max(stage.total for stage in stages), stages[:_DRAWN]
     tracks = tuple(Track(stage.label, tuple(_segments(stage, pace)), f"{stage.total * 1e3:.5g} ms") for stage in drawn)
-    first = f"The slowest of {len(stages):,} stages takes {time_of(slowest)} for {pace.of}."
+    first = f"The slowest of {several(len(stages), 'stage')} takes {time_of(slowest)} for {pace.of}."
     beside = f" {pace.beside.capitalize()} run beside the work, in the lower lane." if pace.beside else ""
     left_out = f" The first {_DRAWN} stages are shown." if len(stages) > _DRAWN else ""
     work = [times(name, [stage.work[place] for stage in stages]) for place, name in enumerate(pace.work)]
@@ -85,6 +97,16 @@ def _stages(stages: Sequence[Stage], pace: Pace, capacity: float) -> Section:
         "The stages",
         (Timeline(pace.kinds, tracks, slowest * 1e3, f"ms for {pace.of}", "the pace", f"{first}{beside}{left_out}"), table),
     )
+
+
+def stage_rows(stages: Sequence[Stage], pace: Pace, capacity: float) -> Pairs:
+    """The slowest stage and the fullest memory, for the short answer."""
+    if not stages:
+        return ()
+    slowest = max(stages, key=lambda stage: stage.total)
+    fullest = max(stages, key=lambda stage: stage.memory or 0.0)
+    full = f"{memory([fullest.memory], capacity).texts[0]} on a device of {fullest.label}" if fullest.memory else ""
+    return ("slowest stage", f"{slowest.label}, {time_of(slowest.total)} for {pace.of}: {slowest.runs}"), ("memory", full)
 
 
 def _segments(stage: Stage, pace: Pace) -> Iterator[Segment]:
@@ -132,6 +154,7 @@ def chain_sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) 
             ("devices", f"{file.devices:,}, with {each} each"),
             ("schedule", "the pipeline runs empty after a batch" if file.schedule == "flush" else "it never runs empty (two versions)"),
         ),
+        meaning_rows=stage_rows(stages, _CHAIN_PACE, file.memory),
         notes=(_BRANCHES,) if file.profile else (),
         judged="layer by layer",
     )
@@ -176,11 +199,17 @@ def pipedream_sheet(question: PipelineQuestion, result: Result[PipedreamPlan, Pi
         asks="slowest stage",
         summary=_text(result.answer),
         given=_pipedream_given(question),
-        notes=(f"of no cost, inputs and unused outputs, {several(len(left_out), 'node')}: {_shortly(left_out)}",) if left_out else (),
+        meaning_rows=stage_rows(stages, _PACE, question.memory)[1:],
+        notes=(_left_out(left_out),) if left_out else (),
         among=f" {_OF_OTHERS}" if question.compatible else "",
         judged="node by node on the profile of the file",
     )
     return with_stages(whole, result, stages, _PACE, question.memory, [_text(baseline.answer) for baseline in result.baselines])
+
+
+def _left_out(nodes: tuple[str, ...]) -> str:
+    """Which nodes cost nothing."""
+    return f"left out, as they cost nothing (inputs, unused outputs): {several(len(nodes), 'node')}, {_shortly(nodes)}"
 
 
 def _pipedream_given(question: PipelineQuestion) -> tuple[tuple[str, str], ...]:
@@ -234,6 +263,7 @@ def piper_sheet(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) 
         asks="time of a sample",
         summary=_piper_text(result.answer),
         given=_given(question),
+        meaning_rows=stage_rows(stages, _PIPER_PACE, float(question.memory)),
         notes=result.notes,
         judged="layer by layer on the graph of the file",
     )

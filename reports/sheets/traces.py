@@ -27,6 +27,8 @@ from crossopt.solvers.traces.whatif.search import nearest
 _MOST = 40
 _LONGEST = 240
 """Characters of a kernel's name: those of C++ templates go on for lines."""
+_SHORT = 40
+"""The same in the short answer."""
 
 
 def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
@@ -40,6 +42,9 @@ def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -
         figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
         figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
+    taken = (
+        [f"{kernel.name[:_SHORT]} x {runs:,}" for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs] if answer else []
+    )
     words = [_text(baseline.answer) for baseline in result.baselines]
     share = f"{float(100 * question.file.share):.6g}%"
     return answer_sheet(
@@ -48,6 +53,7 @@ def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -
         f"Which few kernels, each repeated how often, stand for {share} of the trace of {question.name}?",
         asks="size",
         summary=summary,
+        answer_rows=(("benchmark", f"{summary}: {listed(taken)}"),) if summary else (),
         figures=figures,
         given=tuple(_benchmark_given(question)),
         sections=(*sections, baselines_in("benchmark", result, result.baselines, words)),
@@ -189,7 +195,9 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
         _sentence(question),
         asks=question.file.objective,
         summary=summary,
+        answer_rows=(("changes", summary),) if summary else (),
         figures=tuple(figures),
+        meaning_rows=(("next best", nearest_text(question, model, made).removeprefix("Nearest: ")), ("order", question.trace.order)),
         given=tuple(_given(question)),
         sections=(*sections, baselines_in("choice", result, result.baselines, words)),
         notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_text(question)),

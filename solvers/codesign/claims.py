@@ -61,12 +61,12 @@ def too_many(parts: Sequence[Instance]) -> int:
 
 def enumerated(space: Space, conflicts: tuple[Conflict, ...]) -> Enumerated:
     """The proof of who priced every design."""
-    return Enumerated(f"exhaustive enumeration of {space.designs:,} designs", space, conflicts)
+    return Enumerated(f"exhaustive enumeration of {space.designs:,} design{'s' * (space.designs != 1)}", space, conflicts)
 
 
 def enumerated_together(space: JointSpace) -> EnumeratedTogether:
     """The same for several workloads."""
-    return EnumeratedTogether(f"exhaustive enumeration of {space.designs:,} designs", space)
+    return EnumeratedTogether(f"exhaustive enumeration of {space.designs:,} design{'s' * (space.designs != 1)}", space)
 
 
 def by_boxes(tree: Tree) -> Boxes:

@@ -232,12 +232,12 @@ def test_what_one_multiprocessor_more_changes_is_told_with_the_waves_that_make_i
 def test_more_of_the_peak_than_was_published_is_told_with_whose_that_was() -> None:
     few, many = (ask(TINY_FREE, f"cluster={{devices: {count}}}", "workload.global_batch=1024") for count in (256, 512))
     assert above_text(few, 0.65) == ""
-    said = "60.0% of the peak is more than the 56.3% that was published at most for as many A100 (GPT 1T, Korthikanti et al. 2022, Table 5)"
+    said = "MFU 60.0% exceeds the best published for as many A100, 56.3% (GPT 1T, Korthikanti et al. 2022, Table 5)"
     assert above_text(many, 0.6) == said
     three = ask(TINY_FREE, "technology={base: accelerator-4nm, logic: 3nm}", "cluster={devices: 512}", "workload.global_batch=1024")
     assert above_text(three, 0.555) == ""
-    assert "55.5% that was published at most for as many H100 (Llama 3.1 405B, " in above_text(three, 0.617)
-    assert "47.6% that was published at most for as many GB200 (Grok-1, " in above_text(ask(TINY_FREE, *BLACKWELL), 0.5)
+    assert "the best published for as many H100, 55.5% (Llama 3.1 405B, " in above_text(three, 0.617)
+    assert "the best published for as many GB200, 47.6% (Grok-1, " in above_text(ask(TINY_FREE, *BLACKWELL), 0.5)
     narrow = ask(TINY_FREE, *BLACKWELL, "workload={model: gpt3-125m, global_batch: 64, precision: fp8}")
     assert above_text(narrow, 0.9) == ""  # nothing is known of 8 bits
 

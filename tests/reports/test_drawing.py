@@ -422,12 +422,20 @@ def test_nothing_measured_is_still_a_picture() -> None:
 
 def test_a_line_breaks_where_there_is_no_figure_and_rings_what_stands_out() -> None:
     series = [Line("a", (4.0, 2.0, None, 1.0), (False, True, False, False)), Line("b", (None,) * 4, (False,) * 4)]
-    picture = lines(TITLES, ("w", "x", "y", "z"), series, ("node", "s"), (1.0, 4.0))
+    picture = lines(TITLES, ("14nm", "10nm", "7nm", "5nm"), series, ("node", "s"), (1.0, 4.0))
     assert picture.count('class="step k0-line"') == 1
     assert picture.count('class="mark"') == 1
     assert ">b<" not in picture
     heights = [float(y) for y in re.findall(r'<circle class="k0 cut" cx="[\d.]+" cy="([\d.]+)" r="4.5"', picture)]
     assert abs((heights[1] - heights[0]) - (heights[2] - heights[1])) < 0.2
+
+
+def test_no_line_joins_devices_which_nothing_lies_between() -> None:
+    series = [Line("a", (4.0, 2.0, 1.0), (False, False, False))]
+    for names, joints in ((("a100-80g", "h100-sxm", "b200"), 0), (("250 mm^2", "400 mm^2", "800 mm^2"), 2)):
+        picture = lines(TITLES, names, series, ("hardware", "s"), (1.0, 4.0))
+        assert picture.count('class="step k0-line"') == joints
+        assert len(re.findall('<circle class="k0 cut"', picture)) == 4, "three marks, and one beside the name"
 
 
 def test_pairs_of_equal_figures_lie_on_the_line_and_the_name_of_one_inside_the_picture() -> None:

@@ -49,5 +49,5 @@ def test_of_some_layers_computed_again_hardware_flops_are_their_share() -> None:
 
 def test_an_answer_about_several_workloads_says_once_what_priced_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "two.yaml").write_text(TWO, encoding="utf-8")
-    assert main(["solve", str(tmp_path / "two.yaml")]) == 0
+    assert main(["solve", str(tmp_path / "two.yaml"), "--verbose"]) == 0
     assert capsys.readouterr().out.count(" a100-80g (Megatron of 2021 and 2022, FSDP1); fitted to") == 1

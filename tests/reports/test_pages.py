@@ -34,6 +34,13 @@ def test_amounts_alone_in_their_cells_are_not_broken_before_their_units() -> Non
     ] == [True] * 4
 
 
+def test_headline_type_is_for_one_figure_with_its_unit_and_not_for_a_range() -> None:
+    for value in ("6.504 s", "161,222", "65.1%", "1,234 GB/s"):
+        assert f"<b>{value}</b>" in tiles([("x", value)])
+    for value in ("5.503 s to 7.942 s", "98 MiB of 75.1 GiB (0%)", "5 of 11 in the trace", "likely 90 to 120 days"):
+        assert f'<b class="long">{value}</b>' in tiles([("x", value)])
+
+
 def test_figures_are_shared_out_evenly_over_their_lines() -> None:
     for count, most in ((1, 1), (5, 5), (6, 3), (7, 4), (8, 4), (9, 5), (10, 5)):
         assert f'class="tiles of{most}"' in tiles([("1", "x")] * count)

@@ -24,7 +24,7 @@ def test_what_it_costs_to_leave_more_memory_free_is_told_of_few_designs() -> Non
         (small, None),
         (replace(small, objective="cost_per_token"), found.value),
     ):
-        assert fullness_text(asked, 0.99 * capacity, capacity, seconds).endswith("keeps so much out of every plan)")
+        assert fullness_text(asked, 0.99 * capacity, capacity, seconds).endswith("reserves so much in every plan)")
 
 
 def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None:
@@ -40,8 +40,8 @@ def test_of_many_settings_the_best_that_leaves_more_free_is_proved_too() -> None
 def test_a_plan_that_fills_the_memory_is_told_what_is_reserved() -> None:
     """Where the question says itself what is reserved, that is its word."""
     asked, capacity = ask(LLAMA_ON_H100), 80.0 * 2**30
-    assert fullness_text(asked, 0.99 * capacity, capacity).endswith("(`cluster.reserved_memory: 8 GiB` keeps so much out of every plan)")
-    assert fullness_text(asked, 0.99 * capacity, capacity).startswith("memory is 99.0% full, with 4 GiB counted for the framework")
+    assert fullness_text(asked, 0.99 * capacity, capacity).endswith("(`cluster.reserved_memory: 8 GiB` reserves so much in every plan)")
+    assert fullness_text(asked, 0.99 * capacity, capacity).startswith("memory is 99.0% full, with 4 GiB reserved for the framework")
     assert fullness_text(asked, 0.95 * capacity, capacity) == fullness_text(asked, 1.01 * capacity, capacity) == ""
     assert fullness_text(ask(LLAMA_ON_H100, "cluster.reserved_memory=4 GiB"), 0.99 * capacity, capacity) == ""
     small = read_instance(INSTANCES / "tiny.yaml")

@@ -349,7 +349,8 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         given=asked.terms,
         open_choices=open_choices(asked),
         sections=(*sections, combinations_section(left_out(question))),
-        brief=lambda: () if context is None else brief_of(context),
+        brief=None if context is None else lambda: brief_of(context),
+        next_step="`crossopt explain` names the limits and choices that clash",
         details=lambda: () if context is None else details_of(context),
         notes=tuple(f"{note}." for note in result.notes),
         prover=prover_text(result),
@@ -756,9 +757,11 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
 
 # --- the answer in a dozen rows --------------------------------------------------------------------------------------------------------
 
+NEXT = "--verbose; `crossopt explain`; --out FILE for `check` and `export`"
 _DOUBTS = 2
 """Caveats that are shown; `--verbose` shows all that apply."""
-_PARTS = 2
+_ASIDE = re.compile(r" \([^()]{45,}\)")
+"""A plan in brackets, which the short answer leaves to the long one."""
 
 
 def brief_of(context: Context) -> Pairs:
@@ -767,11 +770,11 @@ def brief_of(context: Context) -> Pairs:
     likely = likely_text(question, evaluation).partition(", by ")[0]
     free = isinstance(question.hardware, FreeHardware)
     rows = (
-        *((chip_rows(context)[0],) if free else ()),
+        ("hardware", short_chip(context) if free else ""),
         ("plan", context.design.plan_label),
         *_objective(context),
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
-        ("speed", _speed(context)),
+        ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
@@ -779,11 +782,18 @@ def brief_of(context: Context) -> Pairs:
         ("limits", _full(context) if free else ""),
         ("baselines", "" if context.result is None else _baselines(context.result)),
         ("proof", "" if context.result is None else proof_of(context.result)),
-        *(("note", f"{note}.") for note in (context.result.notes if context.result is not None else ())),
-        *(("caveat", f"{note.label}: {first_clause(note)}") for note in _doubts(context)),
-        ("more", "--verbose shows where the time goes, limits, near designs and all caveats; `crossopt explain` says what binds"),
+        *(("note", _ASIDE.sub("", note)) for note in (context.result.notes[:_DOUBTS] if context.result is not None else ())),
+        *caveat_rows([("", context)]),
+        ("next", NEXT),
     )
     return tuple(row for row in rows if row[1])
+
+
+def short_chip(context: Context) -> str:
+    """The chip without the powers of its parts."""
+    return " · ".join(
+        (*(one for one in hardware_text(context.design) if " given " not in one), *clock_text(context.question, context.design))
+    )
 
 
 def _objective(context: Context) -> Pairs:
@@ -794,7 +804,7 @@ def _objective(context: Context) -> Pairs:
     return ((asked.replace("_", " "), digits(result.value, str(result.question["unit"]))),)
 
 
-def _speed(context: Context) -> str:
+def speed_text(context: Context) -> str:
     """Tokens a second, MFU and, where something is computed again, HFU."""
     found = dict(rates(context.evaluation, context.question, context.design.plan))
     shares = [f"{name} {found[name]}" for name in ("MFU", "HFU") if name in found]
@@ -825,9 +835,9 @@ def _memory(context: Context) -> str:
     limit = next((limit_of(limit) for limit in context.evaluation.limits if limit.name == "memory"), None)
     if limit is None or not isfinite(limit.available):
         return ""
-    largest = sorted(context.evaluation.memory.items(), key=lambda part: -part[1])[:_PARTS]
-    parts = ", ".join(f"{name} {shown(size, 'bytes')}" for name, size in largest if size > 0.0)
-    return f"{shown(limit.used, 'bytes')} of {shown(limit.available, 'bytes')} ({limit.share:.0%}): {parts}"
+    name, size = max(context.evaluation.memory.items(), key=lambda part: part[1])
+    largest = f"; largest: {name}, {shown(size, 'bytes')}" if size > 0.0 else ""
+    return f"{shown(limit.used, 'bytes')} of {shown(limit.available, 'bytes')} ({limit.share:.0%}){largest}"
 
 
 def _full(context: Context) -> str:
@@ -846,15 +856,15 @@ def _baselines(result: DesignResult) -> str:
     return "; ".join(f"{name} {distance or 'is as good'}" for name, distance in far)
 
 
-def proof_of(result: DesignResult) -> str:
-    """What is known of the bound, in a line."""
+def proof_of(result: DesignResult, unit: str = "") -> str:
+    """What is known of the bound, in a line; of a value in another unit than the question's where one is given."""
     time = seconds_of(result.seconds)
     if result.bound is None:
         return f"none: a better design may exist (after {time})"
-    bound = digits_below(result.bound, result.value, str(result.question["unit"]))
+    bound = digits_below(result.bound, result.value, unit or str(result.question["unit"]))
     if not result.settled:
         return f"none in {time}: no design is below {bound}, a gap of {result.gap or 0.0:.2%}"
-    among = f"none of {count_of(designs)} designs" if (designs := _designs_proved(result)) else "no design"
+    among = f"none of {_designs(designs)}" if (designs := _designs_proved(result)) > 1 else "no design"
     near = "" if result.optimal else f", {result.gap or 0.0:.2%} below this one"
     return f"{among} is below {bound}{near}, {'as the solver reports' if result.unverified else 'proved'} in {time}"
 
@@ -865,17 +875,23 @@ def _designs_proved(result: DesignResult) -> int:
     return int(getattr(space, "designs", 0))
 
 
-def _doubts(context: Context) -> list[Note]:
-    """The caveats that matter most, of those that apply; always that no measured run fitted the constants."""
-    found: list[Note] = []
-    for caveat in BRIEF:
-        note = caveat(context) if len(found) < _DOUBTS else None
-        found += [note] if note is not None else []
-    last = None if context.question.calibrated else priced_by(context)
-    return [*found, last] if last is not None and last not in found else found
+def caveat_rows(contexts: Sequence[tuple[str, Context]]) -> Pairs:
+    """The caveats that matter most, of those that apply to the designs of these workloads; what all of them share is said once.
+
+    First and always that no measured run fitted the constants."""
+    unfitted = [name for name, context in contexts if not context.question.calibrated]
+    found: dict[Note, list[str]] = {}
+    for caveat in (*([priced_by] if unfitted else []), *BRIEF):
+        for name, context in contexts if len(found) < _DOUBTS + bool(unfitted) else ():
+            if (note := caveat(context)) is not None and name not in found.setdefault(note, []):
+                found[note].append(name)
+    most = dict(list(found.items())[: _DOUBTS + bool(unfitted)])
+    of = {note: "" if len(names) == len(contexts) else f", {', '.join(names)}" for note, names in most.items()}
+    labels = {note: "" if of[note] == "" and note.text.startswith(note.label) else f"{note.label}{of[note]}: " for note in of}
+    return tuple(("caveat", f"{label}{first_clause(note)}") for note, label in labels.items())
 
 
 def first_clause(note: Note) -> str:
-    """A caveat up to its first semicolon, of constants with their origin; the whole of it is on the long sheet."""
+    """A caveat up to its first semicolon, of constants with their origin, without what is in brackets; the long sheet has all of it."""
     clauses = note.text.split("; ")
-    return "; ".join(clauses[: 1 + (note.label == PRICED_BY)])
+    return _ASIDE.sub("", "; ".join(clauses[: 1 + (note.label == PRICED_BY)]))

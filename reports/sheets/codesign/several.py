@@ -9,14 +9,17 @@ from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
 from crossopt.reports.facts.chip import design_text
 from crossopt.reports.facts.question import Asked, asked_of, asked_of_counts
-from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, time_of, with_unit
+from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, seconds_of, short, time_of, with_unit
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
 from crossopt.reports.sheets.codesign.design import (
     CHECKED,
+    NEXT,
     about,
     answer_sections,
     assumptions,
     baselines_beside,
+    brief_of,
+    caveat_rows,
     chip_rows,
     design_sheet,
     details_of,
@@ -24,11 +27,15 @@ from crossopt.reports.sheets.codesign.design import (
     limit_of,
     open_choices,
     plan_details,
+    proof_of,
     rates,
+    short_chip,
     sketch_of,
+    speed_text,
     time_section,
 )
 from crossopt.reports.sheets.sheet import (
+    FULL,
     Bar,
     Bars,
     Bound,
@@ -55,6 +62,8 @@ from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 
 # The sheet of several workloads on one chip: the chip once, then plan, value and limits of each workload.
 
+_SAID = 3
+"""Numbers, batches or networks without a design that the short answer explains."""
 OF_PLANS = ("memory", "step time")
 """Limits that each workload has of its own."""
 
@@ -83,9 +92,47 @@ def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:
         open_choices=open_choices(Asked("", (), _open(asked))),
         sections=(*(_answered(contexts, shares, result) if contexts else _without(result)), Section("Each workload alone", (alone,))),
         details=lambda: _details(contexts, result, f"{combine} of {objective}"),
+        brief=(lambda: _several_rows(contexts, result, f"{combine} of {objective}")) if contexts else None,
+        meaning_rows=_unserved_rows(result),
+        next_step="`crossopt explain FILE --workload NAME` names what clashes for one of them",
         notes=tuple(f"{note}." for note in result.notes),
         judged=f"for each workload, {CHECKED}",
     )
+
+
+def _several_rows(contexts: Sequence[tuple[str, Context]], result: DesignResult, asks: str) -> Pairs:
+    """The short answer: the chip, plan and speed of each workload, limits, proof, and what to doubt."""
+    first = contexts[0][1]
+    unit = REGRET if result.question["combine"] == "worst_regret" else str(result.question["unit"])
+    limits, *_ = _limits(contexts)
+    full = [limit.label for limit in limits.rows if limit.share >= FULL] if isinstance(limits, Limits) else []
+    rows = (
+        ("hardware", short_chip(first)),
+        *((f"plan of {name}", context.design.plan_label) for name, context in contexts),
+        ("value", "" if result.value is None else f"{short(result.value, unit)}, {asks}"),
+        *((f"step of {name}", f"{time_of(context.evaluation.step_time)} · {speed_text(context)}") for name, context in contexts),
+        ("full limits", ", ".join(full)),
+        ("proof", proof_of(result, unit)),
+        *(("note", note) for note in result.notes),
+        *caveat_rows(contexts),
+        ("next", NEXT),
+    )
+    return tuple(row for row in rows if row[1])
+
+
+def _unserved_rows(result: DesignResult) -> Pairs:
+    """How many chips serve each workload, where none serves all, for the short answer."""
+    space = result.proof.space if isinstance(result.proof, EnumeratedTogether) and result.value is None else None
+    if space is None:
+        return ()
+    return tuple(
+        ("why", f"workload {number}: {count_of(some)} of {_chips(space.hardware_points)} serve it")
+        for number, some in enumerate(space.served, 1)
+    )
+
+
+def _chips(number: int) -> str:
+    return f"{count_of(number)} chip{'s' * (number != 1)}"
 
 
 def _size(result: DesignResult) -> str:
@@ -155,7 +202,7 @@ def _without(result: DesignResult) -> tuple[Section, ...]:
     if not isinstance(result.proof, EnumeratedTogether):
         return (Section("What clashes", (hint,)),)
     space = result.proof.space
-    built = f"{count_of(space.hardware_points)} chips, {count_of(space.unbuilt)} of which cannot be built."
+    built = f"{_chips(space.hardware_points)}, {count_of(space.unbuilt)} of which cannot be built."
     rows = Table(
         (
             names("workload", (str(number) for number in range(1, len(space.served) + 1))),
@@ -223,11 +270,32 @@ def counts_sheet(counted: MultiScaleQuestion, result: DesignResult) -> Sheet:
         open_choices=open_choices(asked),
         sections=(_parts_section(counted, result), *(replace(one, title=f"{one.title} with {name}") for one in shown)),
         details=lambda: () if context is None else details_of(context),
+        brief=None if context is None else lambda: _counts_rows(counted, result, name, context),
+        meaning_rows=_without_rows(counted, result),
+        next_step=f"`crossopt explain FILE {narrowing(counted)}` names what clashes",
         notes=tuple(f"{note}." for note in (*result.notes, *beside_batches(counted))),
         verdict=_verdict(counted, result),
         about=about(asked),
     )
     return replace(found, engine="" if best is None else best.engine, prover="" if best is None else best.proved_by)
+
+
+def _counts_rows(counted: MultiScaleQuestion, result: DesignResult, name: str, context: Context) -> Pairs:
+    """The short answer: which number, batch or network, and the rows of its design, with the proof that is about all of them."""
+    *rows, following = brief_of(context)
+    verdict = f"{_verdict(counted, result).rstrip('.')}, in {seconds_of(result.seconds)}"
+    proof = ("proof", f"{verdict[:1].lower()}{verdict[1:]}")
+    notes = tuple(("note", note) for note in (*result.notes, *beside_batches(counted)))
+    place = next(place for place, row in enumerate(rows) if row[0] == "proof")
+    what = "enough" if counted.objective == FEWEST else "best"
+    answer = f"{name} {_are(counted)} {what if result.settled else 'the best known'}, of {several_text(counted)}"
+    return (("answer", answer), *rows[:place], proof, *notes, *rows[place + 1 :], following)
+
+
+def _without_rows(counted: MultiScaleQuestion, result: DesignResult) -> Pairs:
+    """Why none of them has a design, for the short answer."""
+    missing = zip(range(len(result.parts)), result.parts, counted.parts, strict=False) if result.answer is None else ()
+    return tuple(("why", f"{counted.part_name(place)}: {no_design_text(one, part)}") for place, one, part in missing)[:_SAID]
 
 
 def best_place(counted: MultiScaleQuestion, result: DesignResult) -> int:
@@ -354,16 +422,21 @@ def _verdict(counted: MultiScaleQuestion, result: DesignResult) -> str:
 
 
 def _why_not_fewer(counted: MultiScaleQuestion, result: DesignResult) -> str:
-    labels = [counted.part_name(place).removesuffix(" devices") for place in range(len(counted.parts))]
+    by_number = not (counted.batches or counted.networks)
+    places = range(len(counted.parts))
+    labels = [f"{counted.places[place].devices:,}" if by_number else counted.part_name(place) for place in places]
     triples = zip(labels, result.parts, counted.parts, strict=False)
     without = [(name, _known(one, part)) for name, one, part in triples if one.value is None]
     refuted, planless, unknown = (
         ", ".join(count for count, kind in without if kind == asked) for asked in ("refuted", "planless", "unknown")
     )
-    what = "" if counted.batches or counted.networks else " devices"
-    words = [f"no design with {refuted}{what} keeps every limit"] if refuted else []
-    words += [f"{planless}{what} have no plan at all"] if planless else []
-    words += [f"whether {unknown}{what} would do is not known"] if unknown else []
+
+    def named(numbers: str) -> str:
+        return f"{numbers} device{'s' * (numbers != '1')}" if by_number else numbers
+
+    words = [f"no design with {named(refuted)} keeps every limit"] if refuted else []
+    words += [f"no plan exists for {named(planless)}"] if planless else []
+    words += [f"whether {named(unknown)} would do is not known"] if unknown else []
     return "; ".join(words) or "the question allows no fewer devices"
 
 

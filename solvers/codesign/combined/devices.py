@@ -15,7 +15,7 @@ from time import monotonic
 
 from crossopt.instances.codesign.instance import MultiScaleQuestion
 from crossopt.instances.codesign.open_questions import FEWEST
-from crossopt.solvers.answer import Limits, SearchOutcome, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import DesignResult, Designs
 from crossopt.solvers.family import certify, family_of, simplest_of, solve
 from crossopt.solvers.proofs import Parts
@@ -27,13 +27,25 @@ def solve_counts(counted: MultiScaleQuestion, engine: str, limits: Limits, watch
     """The best of the answers for all numbers of devices, which share the time; for the fewest devices only up to the first design."""
     deadline, family = monotonic() + limits.seconds, family_of("codesign")
     answers: list[DesignResult] = []
-    for part in counted.parts:
+    for place, part in enumerate(counted.parts):
         left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-        answers.append(solve(family, part, engine, left, watch, simplest=simplest_of(family, part)))
+        answers.append(solve(family, part, engine, left, _of_part(counted, place, watch), simplest=simplest_of(family, part)))
         found = counted.objective == FEWEST and answers[-1].value is not None
         if found or answers[-1].stopped == "interrupted":
             break
     return together(counted, engine, answers)
+
+
+def _of_part(counted: MultiScaleQuestion, place: int, watch: Watch) -> Watch:
+    """Progress of one part, by its name; where the fewest devices are asked for, a design there has their number as its value."""
+    name, count = counted.part_name(place), float(counted.counts[place])
+
+    def tell(progress: Progress) -> None:
+        named = replace(progress, label=f"{name}: {progress.label}")
+        found = count if progress.best is not None else None
+        watch(replace(named, best=found, bound=None) if counted.objective == FEWEST else named)
+
+    return tell
 
 
 def alone(counted: MultiScaleQuestion, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:

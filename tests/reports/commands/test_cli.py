@@ -46,7 +46,7 @@ def ended(*arguments: str) -> object:
 def test_solve_prints_the_answer_and_exits_with_zero(capsys: Captured) -> None:
     assert main(["solve", TINY]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("tiny   24 designs, 24 keep every limit, proved in ")
+    assert out.startswith("tiny   proved optimal in ")
     assert "proof      none of 24 designs is below" in out
     assert err == ""
 
@@ -225,7 +225,7 @@ def test_too_little_memory_is_told_in_a_sentence(error: Exception, capsys: Captu
 def test_validate_counts_and_solves_nothing(capsys: Captured) -> None:
     assert main(["validate", TINY]) == 0
     first, *about = capsys.readouterr().out.splitlines()
-    assert first == f"{TINY}: a sound question: 1 hardware point x 24 combinations of plan choices"
+    assert first == f"{TINY}: valid: 1 hardware point x 24 combinations of plan choices"
     assert about == [
         "  gpt3-125m · 125.2M weights · 12 layers x 768 · sequence 2,048 · batch 64",
         "  967.7 MFLOP a token · 6 for each of 123.5M weights that multiply it · 226.5 for attention, masked half counted",

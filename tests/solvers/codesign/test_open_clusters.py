@@ -22,7 +22,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.shown import page_of, text_of
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.combined.devices import NOT_THE_FASTEST
+from crossopt.solvers.codesign.combined.devices import NOT_THE_FASTEST, solve_counts
 from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.editing import passes, refused, remembering
 from tests.solvers.codesign.questions import TINY_FREE, ask
@@ -96,6 +96,17 @@ def test_the_fewest_devices_are_the_first_that_keep_the_time_with_its_least_step
     assert (none.status, none.value, none.bound, none.proved) == ("INFEASIBLE", None, None, True)
     assert checked(none).refused == ()
     assert "`crossopt explain FILE --set cluster.devices=16 --set objective=step_time` names what clashes" in told(none)
+
+
+def test_progress_shows_the_number_of_devices_where_the_fewest_are_asked_for_and_seconds_elsewhere() -> None:
+    """A step of 3.8 s is no 3.8 devices."""
+    for objective, values in (("devices", {2.0, 4.0, 8.0, 16.0}), ("step_time", None)):
+        seen = list[Progress]()
+        solve_counts(counted(FIXED, f"objective={objective}", "budget.step_time=1 s"), "exhaustive", Limits(), seen.append)
+        best = {one.best for one in seen if one.best is not None}
+        assert best
+        assert (best <= values) if values else max(best) < 1.0
+        assert all(one.label.startswith("2 devices: ") for one in seen[:1])
 
 
 PLANLESS = FIXED.replace("[2, 4, 8, 16]", "[2, 4, 202]")
@@ -247,7 +258,8 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "2 devices: 1 hardware point x 12 combinations of plan choices; 4 devices: " in capsys.readouterr().out
     assert main(["solve", str(path), "--set", "objective=cost_per_token", "--out", str(out), "--strict"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("fleet   4 numbers of devices, 2 devices are best, proved in ")
+    assert text.startswith("fleet   proved optimal in ")
+    assert "2 devices are best, of 4 numbers of devices\n" in text
     assert "USD/token" in text
     assert main(["check", str(out)]) == 0
     assert "16 devices: the proof was repeated" in capsys.readouterr().out
@@ -527,7 +539,7 @@ def test_choices_that_leave_no_network_are_told(settings: tuple[str, ...], told:
 def test_an_answer_tells_every_network_and_the_best_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, saved = tmp_path / "question.yaml", tmp_path / "found.json"
     path.write_text(NETWORKS_FIXED, encoding="utf-8")
-    assert main(["solve", str(path), "--out", str(saved)]) == 0
+    assert main(["solve", str(path), "--verbose", "--out", str(saved)]) == 0
     text = capsys.readouterr().out
     best = (
         counted(NETWORKS_FIXED).part_name(counted(NETWORKS_FIXED).places.index(networks_solved().answer.place))

@@ -514,7 +514,7 @@ def in_astras_files(folder: Path, network: str = ASTRA_NETWORK, system: str = AS
 
 def test_astra_sims_own_files_give_its_own_nanoseconds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The simulator's regression value, 117,780 ns, and a phase of 4 chunks: 10 + 14 x (1,110 + 10) + 7 x 3 x 655 = 29,445."""
-    assert main(["solve", str(in_astras_files(tmp_path)), "--out", str(tmp_path / "found.json")]) == 0
+    assert main(["solve", str(in_astras_files(tmp_path)), "--verbose", "--out", str(tmp_path / "found.json")]) == 0
     said = capsys.readouterr().out
     assert "117,780" in said
     (tmp_path / "net.yml").unlink()

@@ -212,7 +212,7 @@ def test_the_command_answers_and_refuses_in_words(
 ) -> None:
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
     try:
-        ended = main(["solve", str(path), "--problem", "latency", *words])
+        ended = main(["solve", str(path), "--problem", "latency", "--verbose", *words])
     except SystemExit as stop:
         ended = int(stop.code or 0)
     captured = capsys.readouterr()

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -87,7 +88,7 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
 
 
 def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, target = solved(tmp_path, feasible(tmp_path))
+    code, target = solved(tmp_path, feasible(tmp_path), "--verbose")
     said = capsys.readouterr().out
     assert code == 0
     assert "proved in" in said
@@ -121,7 +122,7 @@ def test_memory_that_nothing_keeps_is_told_with_time_and_nodes(tmp_path: Path, c
     path = tmp_path / "three.yaml"
     path.write_text(WRITTEN.replace("limit: 8 B", "limit: 2 B"))
     code, target = solved(tmp_path, path)
-    said = capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
     assert code == 20
     assert "at time 1 the nodes that are alive take 3 bytes at least, the limit is 2" in said
     assert "what each takes at least: 1 (2), 0 (1)" in said
@@ -133,11 +134,11 @@ def test_a_question_in_yaml_and_a_limit_of_its_own(tmp_path: Path, capsys: pytes
     path = tmp_path / "three.yaml"
     path.write_text(WRITTEN)
     assert main(["solve", str(path)]) == 0  # 1 + 3 + 7, edges 3 + 1: memory 6 + 2; or 4 + 2 + 7, edges 1 + 0: 1 + 5
-    assert "cost                14\n" in capsys.readouterr().out
+    assert re.search(r"cost +14\n", capsys.readouterr().out)
     assert main(["solve", str(path), "--set", "limit=11 B"]) == 0
-    assert "cost                10\n" in capsys.readouterr().out
+    assert re.search(r"cost +10\n", capsys.readouterr().out)
     assert main(["solve", str(path), "--memory", "3B"]) == 0
-    assert "cost                15\n" in capsys.readouterr().out
+    assert re.search(r"cost +15\n", capsys.readouterr().out)
     assert main(["validate", str(path)]) == 0
     assert "3 nodes with 5 strategies, 2 edges with 6 pairs" in capsys.readouterr().out
 
@@ -210,8 +211,8 @@ def test_no_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     target = tmp_path / "result.json"
     assert main(["solve", str(feasible(tmp_path)), "--time-limit", "0s", "--out", str(target)]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "not proved: time limit" in out
-    assert "no proof: this is a choice without a bound: a better one may exist." in out
+    assert "not proved (time limit after " in out
+    assert "proof none: a better choice may exist (time limit after " in out
     assert main(["check", str(target)]) == 0
 
 

@@ -96,7 +96,7 @@ def test_the_command_answers_and_refuses_in_words(
     words: list[str], code: int, said: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        ended = main(["solve", str(path), *words])
+        ended = main(["solve", str(path), "--verbose", *words])
     except SystemExit as stop:
         ended = int(stop.code or 0)
     captured = capsys.readouterr()

@@ -155,7 +155,7 @@ def test_the_command_answers_and_refuses_in_words(
 ) -> None:
     path = written(tmp_path, document())
     try:
-        ended = main(["solve", str(path), *words])
+        ended = main(["solve", str(path), "--verbose", *words])
     except SystemExit as stop:
         ended = int(stop.code or 0)
     captured = capsys.readouterr()

@@ -134,7 +134,7 @@ def test_a_word_that_there_is_none_is_no_proof_wherever_it_is_told(
     said, path = clashing(), tmp_path / "asked.yaml"
     (tmp_path / "trace.json").write_text(json.dumps(said["trace"]), encoding="utf-8")
     path.write_text(json.dumps({**said, "trace": "trace.json"}), encoding="utf-8")
-    assert main(["solve", str(path)]) == 10
+    assert main(["solve", str(path), "--verbose"]) == 10
     out, err = capsys.readouterr()
     assert "no benchmark keeps the limits, as highs says after" in out
     assert "no proof: that no benchmark keeps the limits is said, by highs." in out
