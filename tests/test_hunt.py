@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -11,13 +12,16 @@ from random import Random
 
 import pytest
 
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_again
 from crossopt.solvers.family import Proved
 from tests.hunt import __main__ as hunt
 from tests.hunt import files, fronts, held, liars
 from tests.hunt.__main__ import PARTS, hunted
 from tests.hunt.corpus import VALIDATE, Original
 from tests.hunt.coverage import ALL, COLUMNS, options_of, table_of
-from tests.hunt.drawn import DRAWS
+from tests.hunt.drawn import CHIPS, DRAWS, PLAIN
+from tests.hunt.extras import EXTRAS
 from tests.hunt.mutants import mutant
 from tests.samples import CHAIN, PROFILE
 from tests.solvers.codesign.questions import ask
@@ -51,6 +55,19 @@ choices: {tensor: [1, 2], pipeline: 1, zero: [1, 3], overlap: data}
     columns = {column: Counter(dict.fromkeys(own, 50)) for column in COLUMNS}
     marked = {line.split("  ")[0] for line in table_of(columns).splitlines() if line.endswith("few")}
     assert marked == {*ALL} - own
+
+
+def test_each_rare_setting_of_joint_designs_is_taken_by_a_plain_question() -> None:
+    plain = [{"text": text.format(chip=chip), "source": "question.yaml", "settings": []} for text in PLAIN for chip in CHIPS[:3]]
+
+    def taken(extra: str) -> bool:
+        for document in plain:
+            with suppress(InstanceError):
+                return read_again({**document, "settings": extra.split(" ; ")}, "codesign") is not None
+        return False
+
+    left = [extra for extra in EXTRAS["codesign"] if not extra.startswith("combine=")]  # of several workloads alone
+    assert [extra for extra in left if not taken(extra)] == []
 
 
 def test_a_check_that_believes_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

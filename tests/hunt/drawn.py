@@ -10,6 +10,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+import numpy as np
 import yaml
 
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
@@ -17,12 +18,13 @@ from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read, read_again
+from crossopt.instances.sharding.problem import Problem
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
-from tests.instances.sharding.files import written
-from tests.instances.sharding.tiny import least
+from tests.instances.sharding.files import document, written
+from tests.instances.sharding.tiny import least, tiny
 from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
@@ -73,6 +75,10 @@ class Draw:
     nearness: float = 0.0
     often: int = 1
     """Questions in one round: many where one takes some milliseconds."""
+    few: int = FEW
+    """Designs that are left of a joint design."""
+    extras: int = 6
+    """Settings that are tried over a question at most."""
 
     def __call__(self, seed: int, compared: Counter[str] | None = None, tried_extras: Counter[str] | None = None) -> Drawn:
         """The question of a seed, and its least value."""
@@ -85,10 +91,11 @@ class Draw:
         if compared is None or tried_extras is None:
             question = self.ask(seed)
         else:
-            several = [self.ask(seed + place * APART) for place in range(CANDIDATES if self.kind == "codesign" else 1)]
+            candidates = CANDIDATES if self.kind == "codesign" and self.few == FEW else 1
+            several = [self.ask(seed + place * APART) for place in range(candidates)]
             rarity = [sum(1.0 / (1 + compared[option]) for option in options_of(question, self.kind)) for question in several]
-            question = with_extras(several[rarity.index(max(rarity))], self.kind, Random(seed), tried_extras)
-        return fewer(question, seed) if self.kind == "codesign" else question
+            question = with_extras(several[rarity.index(max(rarity))], self.kind, Random(seed), tried_extras, self.extras)
+        return fewer(question, seed, self.few) if self.kind == "codesign" else question
 
 
 APART = 10**7
@@ -98,6 +105,34 @@ APART = 10**7
 def loosened(question: T, seed: int) -> T:
     """The question, of three two with limits that most designs keep: where nothing does, little can be wrong."""
     return asked_in({**question.document, "settings": [*question.document["settings"], *LOOSE]}) if seed % 3 else question
+
+
+PLAIN = (
+    """\
+kind: codesign
+workload: {{transformer: {{layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512}}, global_batch: 16}}
+cluster: {{devices: 8, devices_per_node: 2}}
+{chip}
+choices: {{tensor: [1, 2], microbatch: [1, 2]}}
+""",
+    """\
+kind: codesign
+workload: {{transformer: {{layers: 4, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, experts: 4, experts_per_token: 2}},
+  global_batch: 16}}
+cluster: {{devices: 8, devices_per_node: 2}}
+{chip}
+choices: {{expert: [1, 2], pipeline: [1, 2]}}
+""",
+)
+"""Questions on which rare settings are laid, as many as they take."""
+CHIPS = ("hardware: a100-80g", "hardware: h100-sxm", "technology: accelerator-7nm", "technology: accelerator-7nm")
+
+
+def plain_design(seed: int) -> Any:  # noqa: ANN401
+    """A small question of few settings, about a dense network or one of experts."""
+    random = Random(f"plain {seed}")
+    text = random.choice(PLAIN).format(chip=random.choice(CHIPS))
+    return read_again({"text": text, "source": "question.yaml", "settings": []}, "codesign")
 
 
 def several_designs(seed: int) -> Portfolio:
@@ -139,7 +174,8 @@ def _options(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The choices with several options."""
     choices = dict(yaml.safe_load(document["text"])["choices"])
     for name, _, options in (setting.partition("=") for setting in document["settings"]):
-        choices |= {name: yaml.safe_load(options)} if name in {"offload", "recompute"} else {}
+        own = name.removeprefix("choices.")
+        choices |= {own: yaml.safe_load(options)} if own != name or name in {"offload", "recompute"} else {}
     several = {name: [1, 2] if options == "divisors" else options for name, options in choices.items()}
     return {name: options for name, options in several.items() if isinstance(options, list) and len(options) > 1}
 
@@ -149,9 +185,47 @@ def _designs(question: Any) -> int:  # noqa: ANN401 - of one workload or several
 
 
 def strategies(seed: int) -> Any:  # noqa: ANN401
-    """A strategy for each node."""
+    """A strategy for each node; every other question has its nodes and edges in its own file."""
     with TemporaryDirectory() as folder:
-        return read(written(Path(folder), seed), ())
+        path = Path(folder) / "question.yaml"
+        if seed % 2:
+            path.write_text(yaml.safe_dump(_in_words(tiny(seed)), sort_keys=False), encoding="utf-8")
+        return read(path if seed % 2 else written(Path(folder), seed), ())
+
+
+def _in_words(problem: Problem) -> dict[str, Any]:
+    """A problem as a question says it."""
+    data: Any = document(problem)["problem"]
+    nodes, edges = data["nodes"], data["edges"]
+    rows = zip(nodes["costs"], nodes["usages"], nodes["intervals"], strict=True)
+    return {
+        "kind": "sharding",
+        "nodes": {f"n{place}": {"costs": costs, "usages": usages, "alive": alive} for place, (costs, usages, alive) in enumerate(rows)},
+        "edges": [
+            {
+                "between": [f"n{one}", f"n{other}"],
+                "costs": [row.tolist() for row in np.reshape(costs, (len(nodes["costs"][one]), len(nodes["costs"][other])))],
+            }
+            for (one, other), costs in zip(edges["nodes"], edges["costs"], strict=True)
+        ],
+        **({} if problem.limit is None else {"limit": f"{problem.limit} B"}),
+    }
+
+
+def placement_in_words(seed: int) -> Any:  # noqa: ANN401
+    """A question about a placement with its graph in its own file."""
+    drawn = asked_at_random(100_000 + seed)
+    graph, nodes = drawn.graph, dict[str, dict[str, Any]]()
+    for row, name in enumerate(graph.names):
+        after = [graph.names[int(one)] for one, other in zip(graph.source, graph.target, strict=True) if other == row]
+        time = {} if np.isinf(graph.accelerator_time[row]) else {"time": f"{float(graph.accelerator_time[row])!r} ms"}
+        nodes[name] = {**time, "cpu_time": f"{float(graph.cpu_time[row])!r} ms", "size": f"{float(graph.size[row])!r} B"}
+        nodes[name] |= {"transfer": f"{float(graph.transfer[row])!r} ms", "after": after, "colour": f"c{graph.colour[row]}"}
+        nodes[name] |= {"backward": bool(graph.backward[row])}
+    asks: dict[str, Any] = {"kind": "placement", "graph": {"nodes": nodes}, "devices": drawn.accelerators, "cpus": drawn.cpus}
+    asks |= {"contiguous": drawn.contiguity, "transfers": drawn.communication, "problem": drawn.problem}
+    asks |= {} if np.isinf(drawn.memory) else {"memory": f"{drawn.memory!r} B"}
+    return read_again({"text": yaml.safe_dump(asks, sort_keys=False), "source": "question.yaml", "settings": []}, "placement")
 
 
 def least_profile(question: Any) -> float:  # noqa: ANN401
@@ -177,7 +251,9 @@ DRAWS = {
     "several designs": Draw("codesign", several_designs, least_design, ("exhaustive", "boxes", "auto")),
     "any design": Draw("codesign", any_settings, least_design, ("exhaustive", "boxes", "auto", "milp", "cpsat")),
     "other design": Draw("codesign", lambda seed: any_question(seed, few=True), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
+    "rare options": Draw("codesign", plain_design, least_design, ("exhaustive", "boxes"), often=4, few=12, extras=24),
     "placement": Draw("placement", lambda seed: asked_at_random(1_000 + seed), brute_force),
+    "placement in words": Draw("placement", placement_in_words, brute_force, often=2),
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),

@@ -11,7 +11,7 @@ from crossopt.instances.question import read_again
 
 _LATENT = (
     "layers: 6, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, head_size: 64, "
-    "kv_rank: 64, rope_size: 32, value_size: 64"
+    "kv_rank: 64, rope_size: 32, value_size: 64, biases: []"
 )
 _SECOND_LINK = "latency: 2 us, setup: 3 us, ring_latency: 9 us"
 _BOUGHT = "{device: 30000 USD, node: 9000 USD, lifetime: 4 year, electricity: 0.1 USD/kWh, pue: 1.2}"
@@ -39,7 +39,6 @@ _CHOICES = (
     "choices.recompute=[none, full] ; choices.recompute_layers=[0, 1]",
     "choices.first_stage_layers=[0, 1] ; choices.pipeline=[2]",
     "choices.last_stage_layers=[0, 1] ; choices.pipeline=[2]",
-    "choices.split=[rows-columns, inner]",
 )
 _NETWORKS = (
     f"[{{size: 2, links: node, share: 0.5}}, {{size: 4, links: cluster, {_SECOND_LINK}}}]",
@@ -66,6 +65,8 @@ _TRANSFORMERS = (
     *("shared_experts=1", "expert_groups=2", "dense_layers=1", "window=128", "qk_norm=true", "norms=4", "parallel_blocks=true"),
     *("sinks=true", "attention_cap=true", "logit_cap=true", "prediction_layers=1"),
 )
+_SPLITS = ("", "split: [rows-columns, inner], ", "split: inner, rows: [1, 2], ")
+_LSTM = "{layers: 2, hidden: 512, vocabulary: 1000, sequence: 8, gates: 4"
 _WORKLOADS = (
     *(f"workload.transformer.{setting}" for setting in _TRANSFORMERS),
     "workload.transformer.expert_groups=2 ; workload.transformer.groups_per_token=1",
@@ -79,8 +80,8 @@ _WORKLOADS = (
     *("workload.sequence=256", "workload.attention=unfused", "workload.attention=flash", "workload.dropout=true", "workload.lora_rank=8"),
     *("workload.capacity_factor=1.2", "workload.expert_dispatch=nodes", "workload.expert_dispatch=copies", "workload.gradient_bytes=2"),
     *("workload.gradient_traffic=2", "workload.optimizer_bytes=8", "workload.logit_bytes=4", "workload.logit_peak_bytes=8"),
-    "workload={gemm: {rows: 2048, depth: 1024, columns: 4096}}",
-    "workload={lstm: {layers: 2, hidden: 512, vocabulary: 1000, sequence: 8, gates: 4}, global_batch: 64}",
+    *(f"workload={{gemm: {{rows: 2048, depth: 1024, columns: 4096}}}} ; choices={{{split}data: [1, 2, 4, 8]}}" for split in _SPLITS),
+    *(f"workload={{lstm: {_LSTM}}}, global_batch: 64}} ; choices={{{split}data: [1, 2, 4, 8]}}" for split in _SPLITS),
 )
 _OTHERS = (
     *("budget.step_time=60 ms", "budget.die_area=1000 mm^2", "budget.package_area=3000 mm^2", "budget.power=900 W"),
@@ -109,16 +110,24 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "network": (
         *("part_groups=whole", "part_groups=links", "together=[{dimensions: [d0], at_most: 60 GB/s}]", "workloads.0.collectives.0.count=3"),
-        "dimensions.0.prices={link: 1, switch: 2, nic: 3}",
+        "dimensions.0.tier=null ; dimensions.0.prices={link: 1, switch: 2, nic: 3}",
+        "dimensions.0.options=null ; dimensions.0.bandwidth=50 GB/s",
+        "objective=time",
+        "objective=time_cost ; budget.total=null ; budget.cost=null ; budget.at_least=20 GB/s",
         "dimensions.0.options={from: 10 GB/s, to: 90 GB/s, step: 40 GB/s}",
     ),
     "collective": (
         *("chunks=[1]", "chunks={from: 1, to: 2, step: 1}", "active_chunks=1", "deadline=900 us"),
         "endpoint={delay: 10 ns, memory: 100 GB/s}",
     ),
-    "synthesis": ("deadline=9", "step=2 us", "chunks=1", "name=other"),
+    "synthesis": (
+        *("deadline=9", "step=2 us", "chunks=1", "name=other"),
+        "links=null ; root=null ; layout={shape: torus, size: [2, 2]}",
+    ),
     "what-if": (
-        *("changes.0.kinds=[kernel, copy, collective]", "changes.0.kinds=[host, gap, wait]", "changes.0.longest_gap=9 ns"),
+        *("changes.0.kinds=[kernel, copy, collective]", "changes.0.kinds=[host, gap, wait]", "budgets.days=3"),
+        *(f"changes.0={{name: c0, transform: cuda-graph, pattern: '*', longest_gap: {gap} ns, days: 1}}" for gap in (3, 9)),
+        "changes.0={name: c0, transform: unwait, pattern: '*', days: 1}",
         *("budgets.memory=2 GiB", "budgets.money=3 USD", "objective=days ; target=90 ns", "objective=money ; target=90 ns"),
     ),
     "benchmark": (
@@ -134,13 +143,13 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 """Settings by kinds of questions; those that only make sense together stand in one row."""
 
 
-def with_extras(question: Any, kind: str, random: Random, tried: Counter[str]) -> Any:  # noqa: ANN401 - of any kind
-    """The question with up to three settings more, which its reader takes."""
+def with_extras(question: Any, kind: str, random: Random, tried: Counter[str], most: int) -> Any:  # noqa: ANN401 - of any kind
+    """The question with up to so many settings more, which its reader takes."""
     if not getattr(question, "document", None) or "text" not in question.document:
         return question
     workload = "workloads.0." if isinstance(question, Portfolio) else "workload."
-    extras = sorted(EXTRAS.get(kind, ()), key=lambda extra: (tried[extra], random.random()))[:6]
-    for extra in extras[: random.choice((0, 2, 4, 6))]:
+    extras = sorted(EXTRAS.get(kind, ()), key=lambda extra: (tried[extra], random.random()))[:most]
+    for extra in extras[: random.choice((0, most // 3, 2 * most // 3, most))]:
         settings = [re.sub(r"^workload\.", workload, setting) for setting in extra.split(" ; ")]
         tried[extra] += 1
         try:
