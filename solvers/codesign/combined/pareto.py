@@ -14,6 +14,7 @@ import numpy as np
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
+from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.objective import DIMENSIONS, OBJECTIVES, figure_in
 
@@ -90,6 +91,11 @@ def front(instance: Instance, first: str, second: str, points: int, solve: Solve
     for name in (first, second):
         if name not in FIGURES or first == second:
             raise ValueError(f"a front needs two different figures of {', '.join(FIGURES)}, not {first} and {second}")
+    if instance.others:
+        raise RefusedError(
+            "a front is not drawn over several sets of constants (`sets`): its points ask for other figures than the worst step time "
+            "(add `--set sets=null` for a front by the first set, or leave --pareto out for the best design by the worst set)"
+        )
     for name in (first, second):
         ask_with(instance, name, {})  # an InstanceError where this cannot be asked, before there is anything to hand on
     way = _Way(instance, (first, second), solve)

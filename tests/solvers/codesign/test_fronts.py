@@ -121,6 +121,15 @@ def test_a_front_that_cannot_be_asked_for_leaves_no_file_and_says_only_why(tmp_p
     assert not (tmp_path / "front.json").exists()
 
 
+def test_a_front_over_several_sets_of_constants_is_refused_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["solve", "tiny", "--set=sets=[{efficiency: {matrix: 0.5}}]", "--set=objective=worst_step_time"]
+    asked += ["--pareto", "worst_step_time,power"]
+    with pytest.raises(SystemExit, match="2"):
+        main(asked)
+    assert "a front is not drawn over several sets of constants (`sets`)" in capsys.readouterr().err
+    assert main([*asked, "--set", "sets=null"]) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["exhaustive", "boxes"])
 @pytest.mark.parametrize(
