@@ -309,9 +309,9 @@ Limited = tuple[tuple[str, Array, float], ...]
 def times_and_values(instance: Instance, hardware: Hardware, plans: AnyPlans) -> tuple[Array, Array, Limited]:
     """Step time and objective of every plan (rows) on every device (columns), and the objectives that are limited."""
     taken = spent(instance.workload, hardware, instance.cluster, plans)
-    names = (instance.objective, *(name for name, _ in instance.ceilings))
-    found, *limited = (_figures(replace(instance, objective=name), taken, hardware, plans) for name in names)
-    return taken.step_time, found, tuple((name, some, most) for (name, most), some in zip(instance.ceilings, limited, strict=True))
+    names = {instance.objective: None, **dict(instance.ceilings)}
+    found = {name: _figures(replace(instance, objective=name), taken, hardware, plans) for name in names}
+    return taken.step_time, found[instance.objective], tuple((name, found[name], most) for name, most in instance.ceilings)
 
 
 def _figures(instance: Instance, taken: Spent, hardware: Hardware, plans: AnyPlans) -> Array:

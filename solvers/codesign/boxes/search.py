@@ -58,7 +58,7 @@ _CHIPS = 4
 def refuse_broken_bounds(instance: Instance) -> None:
     """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
     drawn = _drawn(instance)
-    for name in (instance.objective, *(name for name, _ in instance.ceilings)):
+    for name in {instance.objective: None, **dict(instance.ceilings)}:
         _refuse_broken_bounds_of(replace(instance, objective=name), drawn)
 
 
@@ -231,18 +231,25 @@ class Survivors:
 
 
 def survivors(
-    instance: Instance, deadline: float, within: float | None = None, known: Candidate | None = None, *, near: bool = False
+    instance: Instance,
+    deadline: float,
+    within: float | None = None,
+    known: Candidate | None = None,
+    *,
+    near: bool = False,
+    hurried: bool = False,
 ) -> Survivors:
     """Price the groups on the best chip there could be, find a design to start from, and keep the plans that may be better.
 
     With `within` those stay as well that may be up to this share above it. A design that is known already is started from where none better
-    is found; alone, where that is `near` the best. A RefusedError where bounds prove nothing on this question.
+    is found; alone, where that is `near` the best. Who is `hurried` goes without a design rather than beyond the deadline. A RefusedError
+    where bounds prove nothing on this question.
     """
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance)
     survey = survey_of(instance, corners(instance, space, root.box), deadline)
-    start, every = _start(instance, space, members(instance, survey.pool), known, deadline, near=near), survey.every()
+    start, every = _start(instance, space, members(instance, survey.pool), known, deadline, near=near, hurried=hurried), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -278,11 +285,13 @@ def _search_below(start: Incumbent, within: float | None) -> float:
     return start.value if within is None else float(np.nextafter(start.value * (1.0 + within), np.inf))
 
 
-def search(instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None, *, near: bool = False) -> Found:
+def search(
+    instance: Instance, watch: Watch, spend: Spend, known: Candidate | None = None, *, near: bool = False, hurried: bool = False
+) -> Found:
     """The least design, or the best one found in time with a bound on all others; `known` is one that was there before, `near` the best
-    where it is that of a question that differs by little."""
+    where it is that of a question that differs by little. Who is `hurried` goes without a design rather than beyond the deadline."""
     began = monotonic()
-    left = survivors(instance, spend.deadline, None, known, near=near)
+    left = survivors(instance, spend.deadline, None, known, near=near, hurried=hurried)
     first = ((monotonic() - began, _finite(left.start.value), _finite(left.least) if left.surveyed else None),)
     if not left.complete:
         bound = min(left.least, left.start.value) if left.surveyed else None
@@ -399,13 +408,15 @@ def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
     return survey
 
 
-def _start(instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, deadline: float, *, near: bool) -> Incumbent:
+def _start(
+    instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, deadline: float, *, near: bool, hurried: bool
+) -> Incumbent:
     """The design to start from: down into the best boxes, then steps that lower the value, until the deadline unless there is no other
-    design; or the known one where that is better, or near the best."""
+    design and no hurry; or the known one where that is better, or near the best."""
     before = incumbent_of(instance, space, known)
     if near and before.value < float("inf"):
         return before
-    until = deadline if before.value < float("inf") else float("inf")
+    until = deadline if hurried or before.value < float("inf") else float("inf")
     found = found_from(instance, space, root_node(instance).box, pool, deadline=until) if len(pool) else None
     return before if found is None or before.value < found.value else found
 

@@ -122,7 +122,7 @@ def _every(instance: Instance, name: str, values: tuple[object, ...]) -> tuple[o
 def _feasible(instance: Instance, watch: Watch, spend: Spend) -> bool:
     if monotonic() > spend.deadline:
         raise UndecidedError
-    found: Found = search(instance, watch, spend)
+    found: Found = search(instance, watch, spend, hurried=True)
     if found.value is None and found.stopped != "complete":
         raise UndecidedError
     return found.value is not None

@@ -457,3 +457,10 @@ def test_a_clash_that_is_not_decided_in_time_names_no_limit(monkeypatch: pytest.
     monkeypatch.setattr("crossopt.solvers.codesign.explain.conflict.monotonic", lambda: float("inf"))
     assert main(["explain", TINY, "--set", "workload.model=gpt3-175b", "--time-limit", "9 s"]) == 20
     assert "no design keeps every limit; which limits clash was not decided in time" in " ".join(capsys.readouterr().out.split())
+
+
+def test_who_is_hurried_goes_without_a_design_rather_than_beyond_the_deadline() -> None:
+    question = ask(TINY_FREE)
+    assert search(question, unwatched, Spend(0.0)).value is not None
+    found = search(question, unwatched, Spend(0.0), hurried=True)
+    assert (found.value, found.stopped) == (None, "time limit")
