@@ -166,14 +166,14 @@ async def _given(request: Request, **kinds: type | tuple[type, ...]) -> Given:
     return data
 
 
-def _answering(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """The same with what is refused said in a sentence."""
+def _answering(answer: Callable[[Request], Awaitable[Response]], refused: int = 200) -> Callable[[Request], Awaitable[Response]]:
+    """The same with what is refused said in a sentence, with this status; what is no request has its own."""
 
     async def run(request: Request) -> Response:
         try:
             return await answer(request)
         except (InstanceError, ModelError, RefusedError, VerificationError) as error:
-            return JSONResponse({"refused": str(error)}, 422)
+            return JSONResponse({"refused": str(error)}, refused)
         except (ValueError, RecursionError) as error:
             return JSONResponse({"refused": str(error) or "this is nested too deeply"}, 400)
 
@@ -254,8 +254,10 @@ class Served:
         return JSONResponse({"text": text})
 
     async def levers(self, request: Request) -> Response:
-        found = await self.opened(await _given(request, text=str, origin=str))
-        return JSONResponse(await run_in_threadpool(asked.levers_told, found))
+        given = await _given(request, text=str, origin=str)
+        found, result = await self.opened(given), given.get("result")
+        design = self.desk.design(result, found) if type(result) is int else None
+        return JSONResponse(await run_in_threadpool(asked.levers_told, found, design))
 
     async def price(self, request: Request) -> Response:
         given, began = await _given(request, text=str, origin=str, picks=dict), monotonic()
@@ -321,7 +323,7 @@ def application(served: Served) -> Guard:
     routes = [
         Route("/", served.first),
         *(Route(path, served.file) for path in (*_page_files(), "/favicon.ico")),
-        *(Route(path, _answering(answer)) for path, answer in gets.items()),
+        *(Route(path, _answering(answer, 404)) for path, answer in gets.items()),
         *(Route(f"/api/{name}", _answering(getattr(served, name)), methods=["POST"]) for name in posts),
     ]
     return Guard(Starlette(routes=routes), served.access)

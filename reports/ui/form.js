@@ -12,6 +12,7 @@ export const make = (tag, given = {}, ...inside) => {
 };
 export const pathText = path => path.reduce((text, step) => typeof step === "number" ? `${text}[${step}]` : text ? `${text}.${step}` : step, "");
 
+const broken = key => key.split("_").flatMap((word, place) => place ? ["_", make("wbr"), word] : [word]);
 const SCALARS = ["string", "integer", "number", "boolean"];
 const FEW = 8;
 let fresh = 0;
@@ -127,7 +128,7 @@ export const form = (schema, tree, faults, edit) => {
     if (key === "kind" && path.length === 1) return make("div", {className: "field", "data-path": "kind"}, make("span", {className: "key"}, "kind"), make("span", {}, String(value)));
     if (shape === "line" || !fits) {
       const lines = options.filter(one => shapeOf(one) === "line");
-      return make("div", {className: "field", "data-path": pathText(path)}, make("span", {className: "key", title: about}, key), line(value, lines, path, pathText(path)), other, away, help);
+      return make("div", {className: "field", "data-path": pathText(path)}, make("span", {className: "key", title: about}, ...broken(key)), line(value, lines, path, pathText(path)), other, away, help);
     }
     const inside = shape === "record" ? record(value, fits, path) : shape === "map" ? map(value, fits, path) : list(value, fits, path);
     return make("fieldset", {className: range ? "range" : "", "data-path": pathText(path)}, make("legend", {}, key, other, away), help, ...inside);

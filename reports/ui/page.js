@@ -85,6 +85,7 @@ at("save").onclick = () => {
 };
 
 // --- one design behind sliders ---
+const squared = words => words.replace(/m\^2/g, "m²");
 const picks = {};
 let pricing = false, again = false;
 
@@ -107,21 +108,23 @@ const price = async () => {
 };
 const lever = one => {
   picks[one.name] = one.at;
-  const few = one.options.length < 4 || one.options.some(words => !/\d/.test(words)), shown = make("output", {}, one.options[one.at]);
-  const moved = event => { picks[one.name] = Number(event.target.value); shown.textContent = one.options[picks[one.name]]; price(); };
+  const few = one.options.length < 4 || one.options.some(words => !/\d/.test(words)), shown = make("output", {}, squared(one.options[one.at]));
+  const moved = event => { picks[one.name] = Number(event.target.value); shown.textContent = squared(one.options[picks[one.name]]); price(); };
   const id = `lever-${one.name}`;
   return make("label", {className: "lever"}, make("span", {}, one.label), ...(few
     ? [make("select", {id, onchange: moved}, ...one.options.map((words, place) => make("option", {value: place, selected: place === one.at}, words)))]
     : [make("input", {id, type: "range", min: 0, max: one.options.length - 1, step: 1, value: one.at, oninput: moved}), shown]));
 };
-const levers = async mine => {
-  const found = await ask("/api/levers", given());
+const levers = async (mine, result = null) => {
+  const found = await ask("/api/levers", given({result}));
   if (mine !== turn) return;
+  if (result && found.refused) { say(found.refused); return; }
   for (const name of Object.keys(picks)) delete picks[name];
   at("unpriced").textContent = found.refused || "Moved as you like; replicas (data) are what the other degrees leave. Every figure is the full model's.";
   at("levers").replaceChildren(...(found.refused ? [] : found.levers.map(lever)));
   at("price").replaceChildren();
   if (!found.refused) await price();
+  if (result) at("design").scrollIntoView({behavior: "smooth"});
 };
 
 // --- a search, as it goes on ---
@@ -134,7 +137,7 @@ const svg = (tag, given, words) => {
 };
 const digits = value => value === null || value === undefined ? "-" : Number(value.toPrecision(5)).toLocaleString("en", {maximumSignificantDigits: 5});
 const chart = (rows, until, unit) => {
-  const wide = Math.min(860, at("progress").clientWidth || 860), high = 220, left = 70, right = 12, top = 14, bottom = 26;
+  const wide = Math.min(860, at("progress").clientWidth || 860), high = 220, left = 70, right = 12, top = 20, bottom = 40;
   const lines = ["best", "bound"].map(name => rows.filter(row => row[name] !== null && row[name] !== undefined).map(row => [row.seconds, row[name]]));
   const values = lines.flat().map(([, value]) => value);
   if (!values.length) { at("chart").replaceChildren(); return; }
@@ -152,20 +155,22 @@ const chart = (rows, until, unit) => {
     if (!points.length) return;
     const steps = points.map(([seconds, value], one) => `${one ? `H${x(seconds)}V` : `M${x(seconds)} `}${y(value)}`).join("");
     node.append(svg("path", {class: `step k${place}-line`, d: `${steps}H${x(until)}`}));
-    node.append(svg("text", {class: `k${place} b`, x: wide - right - 4, y: y(points.at(-1)[1]) + (place ? -6 : 14), "text-anchor": "end"}, place ? "lower bound" : "best"));
+    node.append(svg("text", {class: `k${place} b`, x: wide - right - 4, y: y(points.at(-1)[1]) + (place ? 14 : -6), "text-anchor": "end"}, place ? "lower bound" : "best"));
   });
   at("chart").replaceChildren(node);
 };
 const watch = job => new Promise(done => {
   const source = new EventSource(`/api/jobs/${job}`), rows = [];
-  let about = {}, began = performance.now(), words = "", timer = 0;
-  const seconds = () => (performance.now() - began) / 1000;
+  let about = {}, began = performance.now(), words = "", timer = 0, took = 0;
+  const seconds = () => took || (performance.now() - began) / 1000;
   const draw = () => {
     if (about.what !== "solve") return;
     const last = rows.at(-1) || {}, unit = about.unit ? ` ${about.unit}` : "";
     const gap = last.best && last.bound !== null ? `   gap ${(100 * Math.max(0, last.best - last.bound) / last.best).toFixed(2)}%` : "";
     const best = last.best === null || last.best === undefined ? "no answer yet" : `best ${digits(last.best)}${unit}`;
     at("now").textContent = words || `${seconds().toFixed(1)} s   ${last.words || "reading the question"}   ${best}${last.bound === null || last.bound === undefined ? "" : `   lower bound ${digits(last.bound)}${unit}`}${gap}`;
+    at("share").hidden = took > 0 || !/^\d+%/.test(last.words || "");
+    at("share").value = parseInt(last.words) || 0;
     chart(rows, Math.max(seconds(), last.seconds || 0), about.unit);
   };
   source.addEventListener("begin", event => {
@@ -189,6 +194,8 @@ const watch = job => new Promise(done => {
     if (about.what === "solve") {
       at("stop").hidden = true;
       at("go").disabled = !question.sound;
+      took = found.seconds;
+      if (found.result) rows.push({...rows.at(-1), seconds: took, best: found.best, bound: found.bound});
       words = found.result ? `${found.result.verdict} after ${found.seconds.toFixed(1)} s` : found.said || `ended with code ${found.code}`;
       draw();
     }
@@ -223,14 +230,14 @@ const list = () => {
     const [mood, words] = one.check ? MOODS[one.check.mood] : ["", ""];
     const mark = make("input", {type: "checkbox", checked: marked.has(one.number), "aria-label": `mark ${one.name}`, onchange: event => {
       marked[event.target.checked ? "add" : "delete"](one.number);
-      list();
+      at("compare").disabled = marked.size < 2;
     }});
     return make("tr", {className: shown.includes(one.number) ? "shown" : ""}, make("td", {}, mark),
-      make("th", {scope: "row"}, `${one.number}. ${one.name}`),
-      ...[one.value, one.bound, one.gap].map(text => make("td", {className: "n"}, text)),
-      make("td", {}, one.verdict, one.check ? make("div", {}, make("span", {className: `badge ${mood}`}, words), make("ul", {className: "lines"}, ...one.check.lines.map(line => make("li", {}, line)))) : null),
+      make("th", {scope: "row"}, `${one.number}. ${one.name}`, make("div", {className: "design"}, squared(one.design))),
+      ...["value", "bound", "gap"].map(name => make("td", {className: "n", "data-label": name}, one[name])),
+      make("td", {className: "verdict"}, one.verdict, one.check ? make("div", {}, make("span", {className: `badge ${mood}`}, words), make("ul", {className: "lines"}, ...one.check.lines.map(line => make("li", {}, line)))) : null),
       make("td", {}, button("Show", () => show([one.number])), one.checking ? make("span", {className: "soft"}, "checking …") : button("Check", () => check(one.number)),
-        make("a", {href: `/results/${one.number}.json`, download: ""}, "JSON"), button("Remove", () => remove(one.number))));
+        make("a", {href: `/results/${one.number}.json`, download: "", className: "button"}, "JSON"), question.kind === "codesign" ? button("To sliders", () => levers(turn, one.number)) : null, button("Remove", () => remove(one.number))));
   }));
 };
 const put = row => { results.set(row.number, row); list(); if (shown.includes(row.number)) show(shown, false); };

@@ -6,7 +6,7 @@ The page holds the text. Every request brings it along, so that a reload loses n
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ import yaml
 from crossopt.crossflow.fields import Unit
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.section import ChoicesSection
+from crossopt.instances.codesign.space import hardware_choice
 from crossopt.instances.errors import Fault, InstanceError, ModelError, RefusedError
 from crossopt.instances.files.document import Node, Scalar, read_text
 from crossopt.instances.files.schema import mark_of, options_of, slots_of
@@ -32,7 +33,6 @@ from crossopt.reports.sheets.amounts import time_of
 from crossopt.reports.sheets.codesign.caveats import Context
 from crossopt.reports.sheets.codesign.design import estimates, evaluation_sheet, fullness, limit_of, rates, time_section
 from crossopt.reports.sheets.sheet import Limits, Section
-from crossopt.solvers.codesign.answer import Candidate
 from crossopt.solvers.codesign.judge import Single, evaluate_single
 
 Plain = str | None | list[Any] | dict[str, Any]
@@ -190,16 +190,12 @@ def _lever(name: str, label: str, values: Sequence[Any], shown: Sequence[str]) -
     return Lever(name, label, tuple(shown), tuple(f"{name}={one}" for one in shown), tuple(values))
 
 
-def levers_told(found: Opened) -> dict[str, Any]:
-    """The levers, and where each of them stands in a first design: that of a rule, or else the first option of each."""
+def levers_told(found: Opened, design: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The levers, and where each of them stands: in a design, that of a rule if none is given, or else at its first option."""
     if not isinstance(found.question, Instance):
         return {"levers": [], "refused": _NO_LEVERS}
-    chosen, at = _first_design(found.question), dict[str, int]()
-    if chosen is not None:
-        from crossopt.instances.codesign.space import hardware_choice  # noqa: PLC0415 - few questions need it
-
-        values: dict[str, Any] = {**hardware_choice(found.question, chosen.point)}
-        at = {lever.name: _option(lever, values.get(lever.name, getattr(chosen.plan, lever.name, None))) for lever in found.levers}
+    values = _first_design(found.question) if design is None else design
+    at = {lever.name: _option(lever, values[lever.name]) for lever in found.levers if lever.name in values}
     told = [{"name": lever.name, "label": lever.label, "options": lever.options, "at": at.get(lever.name, 0)} for lever in found.levers]
     return {"levers": told}
 
@@ -212,10 +208,12 @@ def _option(lever: Lever, value: object) -> int:
     return lever.values.index(value) if value in lever.values else len(lever.values) - 1
 
 
-def _first_design(question: Instance) -> Candidate | None:
+def _first_design(question: Instance) -> dict[str, Any]:
+    """What a rule chooses; nothing where it finds no design."""
     from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415 - only pages with levers need rules
 
-    return simplest_design(question, monotonic() + _FIRST_DESIGN)
+    chosen = simplest_design(question, monotonic() + _FIRST_DESIGN)
+    return {} if chosen is None else {**hardware_choice(question, chosen.point), **asdict(chosen.plan)}
 
 
 def priced(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:

@@ -1,7 +1,7 @@
 """What the page has asked for and what came of it: searches and checks in processes of their own, and results with their pages.
 
 A search is the command `crossopt solve`, so that time limits, Ctrl-C and crashes keep the best answer as they do in a terminal. Its log is
-read as it grows. A check is the command `crossopt check`. Children end with the server, however that ends.
+read as it grows. A check is that of `crossopt check`. Children end with the server, however that ends.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from crossopt.reports.commands.report import MOST, drawn_in, page_of_drawn
 from crossopt.reports.render.together import Drawn, as_proved, as_said
 from crossopt.reports.ui.question import Opened
 from crossopt.solvers.family import family_of, unit_of
-from crossopt.solvers.processes import Process
+from crossopt.solvers.processes import Process, ending_of
 
 _TICK: Final = 0.1
 """Seconds between two looks at a log."""
@@ -48,6 +48,8 @@ class Job:
     folder: Path
     process: Process | None = None
     began: float = field(default_factory=monotonic)
+    took: float = 0.0
+    """Seconds until it ended; 0 before."""
     about: int = 0
     """The result that a check is of."""
 
@@ -144,19 +146,21 @@ class Desk:
         path = _written(found, self.folder / f"{number}-question", f"{file_name(name)}.yaml")
         words = ["solve", str(path), f"--engine={engine}", f"--time-limit={seconds!r}s", "--verbose"]
         words += [f"--out={self.folder / f'{number}.out.json'}", f"--log={self.folder / f'{number}.log'}"]
-        return self._start(Job(number, "solve", name, unit_of(family, found.question), self.folder), words)
+        label = name if engine == next(iter(family.engines)) else f"{name}, {engine}"
+        return self._start(Job(number, "solve", label, unit_of(family, found.question), self.folder), "run_command", words)
 
     def check(self, number: int) -> Job:
         """Start a check of a result."""
         saved = self.results.get(number)
         if saved is None:
             raise RefusedError("there is no such result")
-        return self._start(Job(self._next(), "check", saved.name, "", self.folder, about=saved.number), ["check", str(saved.path)])
+        job = Job(self._next(), "check", saved.name, "", self.folder, about=saved.number)
+        return self._start(job, "run_check", str(saved.path), str(job.out))
 
-    def _start(self, job: Job, words: Sequence[str]) -> Job:
+    def _start(self, job: Job, function: str, *arguments: object) -> Job:
         if sum(other.code is None for other in self.jobs.values()) >= _AT_ONCE:
             raise RefusedError(f"{_AT_ONCE} processes are at work (stop one, or wait for it)")
-        job.process = Process(f"{__name__}:run_command", [list(words), str(job.printed)], folder=self.folder)
+        job.process = Process(f"{__name__}:{function}", [*arguments, str(job.printed)], folder=self.folder)
         self.jobs[job.number] = job
         return job
 
@@ -192,19 +196,21 @@ class Desk:
     def ended(self, job: Job, code: int) -> dict[str, Any]:
         """What came of a job, the same whoever asks and how often."""
         job.end()
-        told: dict[str, Any] = {"code": code, "seconds": monotonic() - job.began, "said": job.said().strip()}
+        job.took = job.took or monotonic() - job.began
+        told: dict[str, Any] = {"code": code, "seconds": job.took, "said": job.said().strip()}
         if job.what == "check":
             saved = self.results.get(job.about)
             if saved is not None:
-                self.results[job.about] = saved = replace(saved, verdict=_verdict(code, told["said"]))
-            return told | {"result": saved and saved.row}
+                verdict = _verdict(job) or Verdict("refused", (told["said"] or f"the check ended {ending_of(code)}",))
+                self.results[job.about] = saved = replace(saved, verdict=verdict)
+            return told | {"result": saved.row if saved is not None else None}
         if job.number not in self.results and job.out.is_file():
             try:
                 self.results[job.number] = Saved(job.number, job.name, job.out, drawn_in(job.out), own=True)
             except (InstanceError, VerificationError) as error:
                 told["said"] = f"{told['said']}\n{error}".strip()
         found = self.results.get(job.number)
-        return told | {"result": found and found.row}
+        return told if found is None else told | {"result": found.row, "best": found.drawn.digest.value, "bound": found.drawn.digest.bound}
 
     def open_text(self, name: str, text: str) -> Saved | None:
         """The result in a text, by the reader of saved results; None for what may be a question, and an error for anything else."""
@@ -225,6 +231,17 @@ class Desk:
         kind_of(path)
         saved = self.results[number] = Saved(number, name, path, drawn_in(path), own=False)
         return saved
+
+    def design(self, number: int, found: Opened) -> Mapping[str, Any]:
+        """What an answer to this question chooses, by the names of the levers."""
+        saved = self.results.get(number)
+        data = {} if saved is None else json.loads(saved.path.read_text(encoding="utf-8"))
+        asked = data.get("question", {})
+        if asked.get("text") != found.text or asked.get("settings"):
+            raise RefusedError("this is no answer to the question above (open its question first)")
+        designs = (data.get("answer") or {}).get("designs") or [{}]
+        chosen = designs[0]
+        return {**chosen.get("hardware", {}), **chosen.get("plan", {})}
 
     def page(self, numbers: Sequence[int]) -> str:
         """One result, or several beside each other."""
@@ -265,20 +282,39 @@ def _news(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-def _verdict(code: int, said: str) -> Verdict:
-    lines = tuple(line.strip() for line in said.splitlines() if line.strip())
-    if code:
-        return Verdict("refused", lines)
-    return Verdict("unverified" if "solver-reported and was not proved again" in " ".join(lines) else "accepted", lines)
+def _verdict(job: Job) -> Verdict | None:
+    """What a check found; None where it came to no end."""
+    if not job.out.is_file():
+        return None
+    found = json.loads(job.out.read_text(encoding="utf-8"))
+    mood: Literal["unverified", "accepted"] = "unverified" if found["unverified"] else "accepted"
+    return Verdict("refused", tuple(found["refused"])) if found["refused"] else Verdict(mood, tuple(found["checked"]))
+
+
+def run_check(path: str, out: str, printed: str) -> None:
+    """In a child: a check of a result, into a file."""
+    _print_into(printed)
+    from crossopt.reports.commands.families import check  # noqa: PLC0415 - it begins here
+
+    try:
+        report = check(Path(path))
+        found = {"checked": report.checked, "refused": report.refused, "unverified": bool(report.unverified)}
+    except (InstanceError, VerificationError) as error:
+        found = {"checked": (), "refused": (str(error),), "unverified": False}
+    write_whole(Path(out), json.dumps(found))
 
 
 def run_command(words: Sequence[str], printed: str) -> None:
-    """In a child: a command of the command line, whose question comes on standard input; what it prints goes into a file."""
-    stream = os.open(printed, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    os.dup2(stream, 1)
-    os.dup2(stream, 2)
-    os.environ["COLUMNS"] = "120"
+    """In a child: a command of the command line; what it prints goes into a file."""
+    _print_into(printed)
     sys.argv = ["crossopt", *words]
     from crossopt.reports.cli import main  # noqa: PLC0415 - it begins here
 
     raise SystemExit(main())
+
+
+def _print_into(printed: str) -> None:
+    stream = os.open(printed, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    os.dup2(stream, 1)
+    os.dup2(stream, 2)
+    os.environ["COLUMNS"] = "120"

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.question import read_given
+from crossopt.reports.commands.report import page_of
 from crossopt.reports.ui.app import LARGEST_BODY, LARGEST_FILE, Access, Served, application
 from crossopt.reports.ui.runs import Desk
 from crossopt.solvers.codesign.judge import evaluate_single
@@ -316,7 +317,7 @@ def test_a_saved_result_is_opened_and_shown_as_what_its_file_says(page: TestClie
     row = page.post("/api/open?name=quickstart.json", content=(GALLERY / "quickstart.json").read_bytes()).json()["result"]
     assert (row["name"], row["check"]) == ("quickstart.json", None)
     shown = page.get(f"/results/{row['number']}.html")
-    assert "as the file says" in shown.text
+    assert shown.text == page_of(GALLERY / "quickstart.json")
     assert shown.headers["content-security-policy"] == "frame-ancestors 'self'"
     assert page.get(f"/results/{row['number']}.json").json() == json.loads((GALLERY / "quickstart.json").read_text(encoding="utf-8"))
 
@@ -325,7 +326,7 @@ def test_two_results_are_drawn_on_one_page(page: TestClient) -> None:
     names = ("quickstart", "all-reduce-torus")
     rows = [page.post(f"/api/open?name={name}.json", content=(GALLERY / f"{name}.json").read_bytes()).json()["result"] for name in names]
     text = page.get(f"/results/{'-'.join(str(row['number']) for row in rows)}.html").text
-    assert "Beside each other" in text and all(name in text for name in names)
+    assert text == page_of(*(GALLERY / f"{name}.json" for name in names))
 
 
 def test_a_question_that_is_dropped_goes_into_the_form(page: TestClient) -> None:
@@ -348,7 +349,6 @@ def test_a_question_that_is_dropped_goes_into_the_form(page: TestClient) -> None
 )
 def test_a_file_that_is_neither_is_refused_with_what_it_is(name: str, data: bytes, words: str, page: TestClient, served: Served) -> None:
     answer = page.post("/api/open", params={"name": name}, content=data)
-    assert answer.status_code in {400, 422}
     assert words in answer.json()["refused"]
     assert served.desk.results == {}
 
@@ -361,7 +361,7 @@ def test_the_name_of_a_file_leads_nowhere(name: str, page: TestClient, served: S
 
 
 def test_results_that_are_not_there_are_refused(page: TestClient) -> None:
-    assert page.get("/results/7.html").status_code == 422
+    assert page.get("/results/7.html").status_code == 404
     assert page.get("/results/7.json").status_code == 404
     assert page.get("/api/jobs/7").status_code == 404
     assert "no such result" in post(page, "/api/check", result=7)["refused"]
