@@ -128,6 +128,7 @@ def _number(text: str) -> int:
 
 # What `export` takes.
 
+JOBS = ("slurm", "pytorchjob", "jobset")
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
 
@@ -146,13 +147,15 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark "
         "runs, or of a trace with its changes",
     )
+    job = "of a training stack: a job that runs it, as a script for sbatch or a resource of Kubernetes, with torchrun, steps and data"
+    parser.add_argument("--job", choices=JOBS, help=job)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=f"of a model: {settings}")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="PATH",
         help="of a model: the file, or a folder for it (default: this folder); of Chakra: a new folder or a .tar; of a certificate: the "
-        "file, packed where it ends in .gz, and of a trace (default: print it)",
+        "file, packed where it ends in .gz, and of a trace or a job (default: print it)",
     )
     parser.add_argument(
         "--within",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
     """The design of a result with its question; a ValueError in words where there is none that could be launched."""
-    out = None if options.stack == CHAKRA else options.out
+    out = None if options.stack == CHAKRA or options.job is not None else options.out
     given = {"--set": options.settings, "--out": out, "--within": options.within, "--time-limit": options.time_limit}
     for name, value in given.items():
         if value not in (None, []):

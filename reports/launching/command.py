@@ -22,7 +22,7 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
-from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, TRACE, VIPR
+from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, STACKS, TRACE, VIPR
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
@@ -194,7 +194,7 @@ def export(options: Namespace) -> int:
 def _export_plan(options: Namespace) -> None:
     """A plan as settings of a stack, or as a Chakra trace of each device."""
     from crossopt.reports.commands.export import plan_of  # noqa: PLC0415
-    from crossopt.reports.launching.launch import export_named, launch_text  # noqa: PLC0415
+    from crossopt.reports.launching.launch import export_named, launch_text, launched  # noqa: PLC0415
 
     try:
         instance, chosen = plan_of(options)
@@ -205,12 +205,26 @@ def _export_plan(options: Namespace) -> None:
 
         export_chakra(options, instance, chosen)
         return
-    sys.stdout.write(launch_text(options.stack or export_named(instance.stack), instance, chosen))
+    stack = options.stack or export_named(instance.stack)
+    if options.job is None:
+        sys.stdout.write(launch_text(stack, instance, chosen))
+        return
+    from crossopt.reports.launching.jobs import job_text  # noqa: PLC0415
+
+    check_target(options.out)
+    refuse_overwriting_data(options.out, options.file, "--out")
+    text = job_text(options.job, stack, instance, launched(stack, instance, chosen))
+    if options.out is None or str(options.out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(options.out, text)
 
 
 def _refuse(options: Namespace) -> None:
     """Say so where a result is of a family whose answers are not written in this form."""
     form = options.stack or "megatron"
+    if options.job is not None and form not in STACKS:
+        usage(f"--job: a job runs a training stack, and --as {form} is none (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]})")
     saved = options.file.suffix.lower() == ".json"
     kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
     if options.stack == VIPR and not saved:

@@ -110,8 +110,26 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
-    """What is launched and what it costs, the settings, then what each of them does; a RefusedError where it does not fit."""
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What is launched for a design, with what is to be said of it."""
+
+    plan: Plan
+    text: str
+    """The settings, ready to paste."""
+    options: tuple[tuple[str, str], ...]
+    heads: tuple[str, ...]
+    notes: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    """Variables that the stack needs, with their values."""
+
+    def comments(self, *more: str) -> list[str]:
+        """What is launched and what it costs, as comments."""
+        return [line for words in (*self.heads, *more) for line in _commented(words)]
+
+
+def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
+    """The nearest plan that a stack launches for a design, priced beside it; a RefusedError where it does not fit."""
     plan, model = chosen.plan, instance.workload
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
@@ -121,14 +139,21 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
     heads += [f"NOT AS PRICED: {words}" for words in found.remarks if UNSAID in words]
     if found.instead:
-        launched = _evaluation_of(instance, chosen, found.plan)
-        heads += [*found.instead, f"launched: {_figures(launched)}", f"as planned: {_figures(priced)}"]
-        _refuse_what_does_not_fit(name, found, launched)
-    lines = [line for words in heads for line in _commented(words)]
+        nearest_plan = _evaluation_of(instance, chosen, found.plan)
+        heads += [*found.instead, f"launched: {_figures(nearest_plan)}", f"as planned: {_figures(priced)}"]
+        _refuse_what_does_not_fit(name, found, nearest_plan)
+    notes = tuple(f"note: {words}" for words in found.remarks if UNSAID not in words)
+    environment = EXPORTS[name].environment(model, found.plan, instance.machine)
+    return Launched(found.plan, found.text, found.options, tuple(heads), notes, environment)
+
+
+def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
+    """What is launched and what it costs, the settings, then what each of them does; a RefusedError where it does not fit."""
+    found = launched(name, instance, chosen)
     width = max((len(setting) for setting, _ in found.options if len(setting) <= _WIDE), default=0)
-    lines += ["", found.text, "", *(line for setting, words in found.options for line in _beside(f"# {setting:<{width}}", words))]
-    notes = (f"note: {words}" for words in found.remarks if UNSAID not in words)
-    return "\n".join([*lines, *(line for note in notes for line in _commented(note))]) + "\n"
+    lines = [*found.comments(), "", found.text, ""]
+    lines += [line for setting, words in found.options for line in _beside(f"# {setting:<{width}}", words)]
+    return "\n".join([*lines, *(line for note in found.notes for line in _commented(note))]) + "\n"
 
 
 def _beside(setting: str, words: str) -> list[str]:

@@ -19,6 +19,7 @@ from crossopt.crossflow.recomputation import (
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
+from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.reports.launching.options import (
     UNSAID,
     Export,
@@ -48,7 +49,8 @@ OPTIONS = options_of(
     --moe-layer-freq --q-lora-rank --kv-lora-rank --qk-head-dim --qk-pos-emb-head-dim
     --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
     --num-distributed-optimizer-instances --cross-entropy-fusion-impl
-    --glu-linear-offset --activation-func-clamp-value""",
+    --glu-linear-offset --activation-func-clamp-value
+    --train-iters --lr --data-path --split --tokenizer-type --tokenizer-model --save --load --save-interval""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
@@ -346,6 +348,14 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model) | bent))
 
 
+def environment(model: Transformer, plan: Plan, machine: Machine) -> tuple[tuple[str, str], ...]:
+    """The connections of a device, as the remarks say them; since Blackwell Megatron asks for none."""
+    del model
+    wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
+    count = "1" if wide and not machine.four_bits else "32" if hidden and not wide else ""
+    return (("CUDA_DEVICE_MAX_CONNECTIONS", count),) if count else ()
+
+
 def _capped(model: Transformer) -> dict[str, str]:
     """What is to be done about Gemma 2 (NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/models/gemma/gemma2_provider.py, 2394d359da5e)."""
     if not model.attention_cap:
@@ -556,4 +566,6 @@ def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tu
     raise ValueError(f"{chunks} is no even layout but for its ends")
 
 
-EXPORT = Export("megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks, SINCE_BLACKWELL)
+EXPORT = Export(
+    "megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks, SINCE_BLACKWELL, environment
+)

@@ -54,6 +54,12 @@ Settings = Mapping[str, str | None]
 """Settings as they were read back: by name, with their values."""
 
 
+def no_environment(model: Transformer, plan: Plan, machine: Machine) -> tuple[tuple[str, str], ...]:
+    """A stack that needs no variables."""
+    del model, plan, machine
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """How plans are written for a stack, and read back."""
@@ -71,6 +77,8 @@ class Export:
     """What is to be done beside the settings."""
     in_four_bits: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     """Settings that have another value, and other words, on devices that multiply in 4 bits."""
+    environment: Callable[[Transformer, Plan, Machine], tuple[tuple[str, str], ...]] = no_environment
+    """Variables of the environment that the stack needs, with their values."""
 
     def on(self, machine: Machine, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
         """The settings as they are for these devices."""

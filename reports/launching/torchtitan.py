@@ -28,7 +28,8 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_first_stage_less_layers --parallelism.pipeline_parallel_last_stage_less_layers
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
     --parallelism.expert_tensor_parallel_degree
-    --activation_checkpoint.mode --activation_checkpoint.selective_ac_option --quantize.linear.float8.recipe_name""",
+    --activation_checkpoint.mode --activation_checkpoint.selective_ac_option --quantize.linear.float8.recipe_name
+    --training.steps --training.dataset --training.dataset_path --optimizer.lr --model.hf_assets_path --job.dump_folder""",
     "--compile.enable --parallelism.enable_async_tensor_parallel",
 )
 _FLAVORS = {
