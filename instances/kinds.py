@@ -123,6 +123,11 @@ KINDS = {
         commands="crossopt.reports.commands.sharding",
         options={"memory": "limit"},
     ),
+    "layers": Kind(
+        "strategies of layers within budgets",
+        "crossopt.instances.layers.question",
+        family="crossopt.solvers.layers.family",
+    ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }
 """Problem types by the value of `kind`; a file without it is a joint-design question."""

@@ -350,6 +350,16 @@ class Integers:
     form: Literal["integers"] = "integers"
 
 
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Prices of budgets, at which a dynamic program along a graph finds no answer below the bound (formulation.layers.frontier)."""
+
+    by: str
+    prices: tuple[float, ...]
+    """Of the figures with budgets, in units of the objective for a unit of each."""
+    form: Literal["priced"] = "priced"
+
+
 Proof = (
     UnverifiedBound
     | RecomputableBound
@@ -369,5 +379,6 @@ Proof = (
     | Weighed
     | Chosen
     | Integers
+    | Priced
 )
 """Any proof of a bound."""

@@ -148,6 +148,21 @@ deviation: 10 %
 coverage: 70 %
 totals: [time, runs]
 """
+LAYERS = """\
+kind: layers
+objective: quality
+budgets: {size: 30 kB, time: 10 ms}
+layers:
+  first: {strategies: {fp16: {size: 20 kB, time: 3 ms}, int8: {quality: 0.25, size: 10 kB, time: 1 ms}}}
+  second: {strategies: {fp16: {size: 16 kB, time: 4 ms}, int8: {quality: 0.5, size: 8 kB, time: 2 ms}}}
+  third: {strategies: {fp16: {size: 12 kB, time: 5 ms}, int8: {quality: 0.125, size: 6 kB, time: 3 ms}}}
+links: [{between: [first, second], differ: {time: 0.5 ms}}, {between: [second, third], pairs: {fp16: {int8: {quality: 0.1}}}}]
+"""
+TIED = (
+    LAYERS.replace("links:", "tied: [[first, third]]\nlinks:")
+    .replace("objective: quality", "objective: time")
+    .replace("size: 30 kB, time: 10 ms", "size: 34 kB, quality: 0.8")
+)
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -171,6 +186,7 @@ SAMPLES = {
     ),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
+    "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
     "knapsack": Sample((SACK,), ("room=2",)),
     "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5),
 }

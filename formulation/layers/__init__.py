@@ -1,0 +1,1 @@
+"""Choices for layers under budgets: ties merged, an order of small fronts, and the dynamic program that proves bounds."""

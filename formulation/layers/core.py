@@ -1,0 +1,166 @@
+"""What is left to choose of a problem of layers: one variable for tied layers, and an order in which few variables wait for neighbours.
+
+The front of an order at some point are the variables before it that have neighbours behind it. A dynamic program holds one table entry, or
+one Pareto set, for each combination of strategies of the front: chains have fronts of one variable, residual networks of two.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log, prod
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Whole
+from crossopt.instances.layers.problem import Problem
+
+MOST_KEYS = 1 << 16
+"""Combinations of strategies of a front."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Core:
+    """Variables with the figures that count: the objective first, then those with budgets."""
+
+    members: tuple[tuple[int, ...], ...]
+    """Layers of each variable."""
+    strategies: tuple[tuple[str, ...], ...]
+    uses: tuple[Whole, ...]
+    """[strategies, figures]"""
+    pairs: dict[tuple[int, int], Whole]
+    """[strategies of the first, of the second, figures], the smaller variable first."""
+    limits: tuple[int, ...]
+    """Of the figures behind the objective."""
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+
+def core_of(problem: Problem) -> Core:
+    """Tied layers as one variable with the strategies that all have, parallel links added up, links within a variable on it."""
+    counted = [0, *(place for place, limit in enumerate(problem.limits) if limit is not None)]
+    members = _members(problem)
+    owner = {layer: number for number, layers in enumerate(members) for layer in layers}
+    names = [
+        tuple(name for name in problem.strategies[layers[0]] if all(name in problem.strategies[one] for one in layers))
+        for layers in members
+    ]
+    places = [
+        [[problem.strategies[layer].index(name) for name in own] for layer in layers] for own, layers in zip(names, members, strict=True)
+    ]
+    row_of = {layer: rows for layers, own in zip(members, places, strict=True) for layer, rows in zip(layers, own, strict=True)}
+    uses = [sum((problem.uses[layer][row_of[layer]][:, counted] for layer in layers), np.zeros((1, 1), np.int64)) for layers in members]
+    pairs = dict[tuple[int, int], Whole]()
+    for link in problem.links:
+        one, other = owner[link.first], owner[link.second]
+        table = link.uses[np.ix_(row_of[link.first], row_of[link.second], counted)]
+        if one == other:
+            uses[one] = uses[one] + table[range(len(table)), range(len(table))]
+            continue
+        if one > other:
+            one, other, table = other, one, table.transpose(1, 0, 2)
+        pairs[one, other] = pairs[one, other] + table if (one, other) in pairs else table
+    pairs = {key: table for key, table in pairs.items() if table.any()}
+    limits = tuple(limit for limit in problem.limits if limit is not None)
+    return Core(members, tuple(names), tuple(uses), pairs, limits)
+
+
+def _members(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    """Layers of each variable, by their first layers; ties that share a layer are one."""
+    group = list(range(len(problem)))
+
+    def root(layer: int) -> int:
+        while group[layer] != layer:
+            layer = group[layer]
+        return layer
+
+    for tied in problem.ties:
+        for layer in tied[1:]:
+            one, other = root(tied[0]), root(layer)
+            group[max(one, other)] = min(one, other)
+    found = dict[int, list[int]]()
+    for layer in range(len(problem)):
+        found.setdefault(root(layer), []).append(layer)
+    return tuple(tuple(layers) for layers in found.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A variable joins the front, and those whose neighbours are all there leave it."""
+
+    variable: int
+    pairs: tuple[tuple[int, Whole], ...]
+    """Places in the front before it with the figures of pairs, [there, here, figures]."""
+    sizes: tuple[int, ...]
+    """Strategies of the variables of the front before it."""
+    stay: tuple[int, ...]
+    """Places that stay, the variable itself last of all."""
+
+
+class WideError(ValueError):
+    """Fronts are too wide for a table."""
+
+
+def steps_of(core: Core) -> tuple[Step, ...]:
+    """The better of two orders: that of the layers, and one that keeps fronts small greedily; a WideError where both are too wide."""
+    after: list[set[int]] = [set() for _ in range(len(core))]
+    for one, other in core.pairs:
+        after[one].add(other)
+        after[other].add(one)
+    sizes = [len(names) for names in core.strategies]
+    orders = (list(range(len(core))), _greedy_order(after, sizes))
+    order = min(orders, key=lambda one: _widest(one, after, sizes))
+    if _widest(order, after, sizes) > MOST_KEYS:
+        raise WideError(f"neighbours wait for each other in more than {MOST_KEYS:,} combinations")
+    return tuple(_steps(core, order, after))
+
+
+def _fronts(order: Sequence[int], after: Sequence[set[int]]) -> Iterator[list[int]]:
+    """The front behind each variable of an order."""
+    front, done = list[int](), set[int]()
+    for variable in order:
+        done.add(variable)
+        front = [one for one in (*front, variable) if not after[one] <= done]
+        yield front
+
+
+def _widest(order: Sequence[int], after: Sequence[set[int]], sizes: Sequence[int]) -> int:
+    return max((prod(sizes[one] for one in front) for front in _fronts(order, after)), default=1)
+
+
+def _greedy_order(after: Sequence[set[int]], sizes: Sequence[int]) -> list[int]:
+    """Next to the front comes the variable that leaves it smallest; where it is empty, the one with the fewest neighbours."""
+    left, front, order = set(range(len(after))), set[int](), list[int]()
+    while left:
+        near = {one for waiting in front for one in after[waiting]} & left
+        if not near:
+            near = {min(left, key=lambda one: (len(after[one]), one))}
+
+        best = min(near, key=lambda one: (_behind(one, front, left, after, sizes), one))
+        left.remove(best)
+        order.append(best)
+        front = {one for one in (*front, best) if after[one] & left}
+    return order
+
+
+def _behind(one: int, front: set[int], left: set[int], after: Sequence[set[int]], sizes: Sequence[int]) -> float:
+    """The logarithm of the front's combinations once this variable has joined it."""
+    waiting = (other for other in (*front, one) if any(near in left and near != one for near in after[other]))
+    return sum(log(sizes[other]) for other in waiting)
+
+
+def _steps(core: Core, order: Sequence[int], after: Sequence[set[int]]) -> Iterator[Step]:
+    front = list[int]()
+    for variable, behind in zip(order, _fronts(order, after), strict=True):
+        pairs = list[tuple[int, Whole]]()
+        for place, one in enumerate(front):
+            key = (min(one, variable), max(one, variable))
+            if key in core.pairs:
+                pairs.append((place, core.pairs[key] if one < variable else core.pairs[key].transpose(1, 0, 2)))
+        everyone = [*front, variable]
+        yield Step(
+            variable,
+            tuple(pairs),
+            tuple(len(core.strategies[one]) for one in front),
+            tuple(everyone.index(one) for one in behind),
+        )
+        front = behind

@@ -1,0 +1,1 @@
+"""One strategy for each layer of a network under budgets: the question, and the problem in whole numbers."""

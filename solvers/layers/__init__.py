@@ -1,0 +1,1 @@
+"""Choices for layers under budgets: engines, judge, baselines and proofs."""

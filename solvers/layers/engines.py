@@ -1,0 +1,236 @@
+"""Engines for strategies of layers: the dynamic program at prices, a look at everything, and rules to compare with."""
+
+from collections.abc import Callable
+from math import inf
+from time import monotonic
+
+import numpy as np
+
+from crossopt.formulation.layers.core import Core, WideError, core_of, steps_of
+from crossopt.formulation.layers.frontier import (
+    Dual,
+    ManyStatesError,
+    best_prices,
+    is_within,
+    least_totals,
+    pareto_pass,
+    proved_units,
+    totals_of,
+    without_objective,
+)
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.layers.problem import Problem
+from crossopt.instances.layers.question import LayersQuestion
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.layers.judge import (
+    BY_ALL,
+    BY_FRONTIER,
+    MOST_CHOICES,
+    SMALLEST,
+    LayerChoices,
+    best_of_all,
+    every_choice,
+)
+from crossopt.solvers.proofs import Priced, RecomputableBound
+
+_BEAMS = (64, 1_024, 8_192)
+"""States of a front in passes that look for good choices."""
+
+
+class _TimeUpError(Exception):
+    """The time is over."""
+
+
+class _Run:
+    """What is known so far."""
+
+    def __init__(self, question: LayersQuestion, limits: Limits, watch: Watch) -> None:
+        self.question, self.limits, self.watch, self.began = question, limits, watch, monotonic()
+        self.core = core_of(question.problem)
+        self.choice: tuple[int, ...] | None = None
+        self.cost: int | None = None
+        self.bound: int | None = None
+        self.prices: tuple[float, ...] = (0.0,) * len(self.core.limits)
+        self.trace = list[tuple[float, float | None, float | None]]()
+
+    def tick(self) -> None:
+        if monotonic() - self.began >= self.limits.seconds:
+            raise _TimeUpError
+
+    def offer(self, choice: tuple[int, ...] | None) -> None:
+        """Keep a choice if it is within the budgets and better."""
+        if choice is None:
+            return
+        totals = totals_of(self.core, choice)
+        if is_within(self.core, totals) and (self.cost is None or totals[0] < self.cost):
+            self.choice, self.cost = choice, totals[0]
+            self.show()
+
+    def prove(self, bound: int, prices: tuple[float, ...] | None = None) -> None:
+        """Note a bound that the prices prove."""
+        if self.bound is None or bound > self.bound:
+            self.bound, self.prices = bound, self.prices if prices is None else prices
+            self.show()
+
+    def show(self) -> None:
+        problem = self.question.problem
+        best, bound = (None if one is None else problem.amount(0, one) for one in (self.cost, self.bound))
+        self.trace.append((monotonic() - self.began, best, bound))
+        self.watch(Progress("dynamic program", best, bound, answer=self.answer))
+
+    def answer(self) -> LayerChoices | None:
+        return None if self.choice is None else expanded(self.core, self.question.problem, self.choice)
+
+
+def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> LayerChoices:
+    """Strategies of all layers of a choice for variables."""
+    names = [""] * len(problem)
+    for members, own, one in zip(core.members, core.strategies, choice, strict=True):
+        for layer in members:
+            names[layer] = own[one]
+    return LayerChoices(tuple(names))
+
+
+def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
+    """Prices of the budgets by their dual, good choices by narrow passes, and the pass that proves the best one."""
+    run, stopped, notes = _Run(question, limits, watch), "complete", tuple[str, ...]()
+    try:
+        reasons = _searched(run)
+    except WideError as error:
+        raise RefusedError(f"{error} (tie layers, or ask for fewer strategies)") from error
+    except _TimeUpError:
+        reasons, stopped = (), "time limit"
+    except ManyStatesError as error:
+        reasons, notes = (), (f"the last pass was given up, as {error}",)
+    problem = question.problem
+    if reasons:
+        return SearchOutcome(None, inf, Priced(BY_FRONTIER, run.prices), "frontier", reasons=reasons)
+    bound = None if run.bound is None else problem.amount(0, min(run.bound, run.bound if run.cost is None else run.cost))
+    return SearchOutcome(
+        answer=run.answer(),
+        bound=bound if run.choice is not None else None,
+        proof=None if bound is None or run.choice is None else Priced(BY_FRONTIER, run.prices),
+        engine="frontier",
+        stopped=stopped,
+        notes=notes,
+        baselines=baselines(question),
+        trace=tuple(run.trace),
+        value=None if run.cost is None else problem.amount(0, run.cost),
+    )
+
+
+def _searched(run: _Run) -> tuple[str, ...]:
+    """Search until the best choice is proved; or reasons why there is none."""
+    core, problem = run.core, run.question.problem
+    steps = steps_of(core)
+    least = least_totals(core, steps)
+    if not is_within(core, least):
+        return _too_little(problem, least)
+    prices, dual, met = best_prices(core, steps, run.tick)
+    for one in met:
+        run.offer(one.choice)
+    run.prove(proved_units(dual, core, prices), tuple(prices))
+    for beam in _BEAMS:
+        aim = inf if run.cost is None else float(run.cost)
+        found = pareto_pass(core, steps, prices, aim, run.tick, beam)
+        run.offer(found.choice)
+        if found.dropped == inf:
+            break
+    if run.cost is None and not _any_within(run, dual, prices):
+        return ("the budgets are out of reach together, each of them alone is not",)
+    return _closed(run, prices)
+
+
+def _any_within(run: _Run, dual: Dual, prices: list[float]) -> bool:
+    """Whether anything is within all budgets, by a pass without objective; prices are then those of its proof."""
+    del dual, prices
+    core = without_objective(run.core)
+    steps = steps_of(core)
+    own, _, met = best_prices(core, steps, run.tick, objective=False)
+    for one in met:
+        run.offer(one.choice)
+    if run.cost is not None:
+        return True
+    found = pareto_pass(core, steps, own, SMALLEST, run.tick, objective=False)
+    run.offer(found.choice)
+    if found.choice is None:
+        run.prices = tuple(own)
+    return found.choice is not None
+
+
+def _closed(run: _Run, prices: list[float]) -> tuple[str, ...]:
+    """The pass that leaves nothing out below the incumbent, or below what the asked gap leaves of it."""
+    core = run.core
+    steps = steps_of(core)
+    cost = run.cost if run.cost is not None else 0
+    aim = cost if not run.limits.gap else int(cost * (1.0 - run.limits.gap)) + 1
+    if run.bound is None or run.bound < aim:
+        found = pareto_pass(core, steps, prices, float(aim), run.tick)
+        run.offer(found.choice)
+        proved = aim if found.cost is None else found.cost
+        run.bound = None if run.bound is not None and run.bound > proved else run.bound
+        run.prove(proved, tuple(prices))
+    return ()
+
+
+def _too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:
+    """Budgets below the least that any choice has."""
+    limited = [place for place, limit in enumerate(problem.limits) if limit is not None]
+    found = []
+    for place, units in zip(limited, least[1:], strict=True):
+        limit = problem.limits[place]
+        if limit is not None and units > limit:
+            amounts = problem.amount(place, units), problem.amount(place, limit)
+            found.append(f"{problem.figures[place]} is {amounts[0]:.9g} at the least, above its budget {amounts[1]:.9g}")
+    return tuple(found)
+
+
+def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
+    """Every choice, where these are few."""
+    del limits, watch
+    count = every_choice(question.problem)
+    if count > MOST_CHOICES:
+        raise RefusedError(f"{count:,} choices are too many to look at each (take the engine frontier)")
+    value, answer = best_of_all(question)
+    reasons = () if answer else ("no choice is within all budgets",)
+    return SearchOutcome(answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, baselines=baselines(question))
+
+
+# Rules to compare with.
+
+
+def baselines(question: LayersQuestion) -> tuple[Baseline[LayerChoices], ...]:
+    """One strategy for all layers, each that all have; the ratio rule; and first and last layers apart."""
+    problem = question.problem
+    common = [name for name in problem.strategies[0] if all(name in own for own in problem.strategies)]
+    found = [Baseline(f"all {name}", None, LayerChoices((name,) * len(problem))) for name in common]
+    rules: tuple[tuple[str, Callable[[LayersQuestion], LayerChoices | None]], ...] = (("ratio greedy", ratio_greedy),)
+    for name, rule in rules:
+        answer = rule(question)
+        if answer is not None:
+            found.append(Baseline(name, None, answer))
+    return tuple(found)
+
+
+def ratio_greedy(question: LayersQuestion) -> LayerChoices | None:
+    """From the cheapest strategy of each layer, the change that saves most of what is beyond the budgets for each unit of the objective,
+    until all hold. Conversions are not foreseen, and no layer comes back to a strategy that it left; None where no change is left."""
+    core = core_of(question.problem)
+    choice = [int(uses[:, 0].argmin()) for uses in core.uses]
+    counts = [len(uses) for uses in core.uses]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    owner, uses, limits = np.repeat(np.arange(len(core)), counts), np.concatenate(core.uses), np.array(core.limits)
+    left = np.ones(len(owner), bool)
+    totals = np.array(totals_of(core, choice))
+    while (totals[1:] > limits).any():
+        now = uses[starts[:-1] + np.array(choice)][owner]
+        beyond = np.maximum(totals[1:] - limits, 0)
+        saved = (np.minimum(now[:, 1:] - uses[:, 1:], beyond) / np.maximum(limits, 1))[:, beyond > 0].sum(axis=1)
+        left[starts[:-1] + np.array(choice)] = False
+        ratio = np.where(left & (saved > 0.0), np.maximum(uses[:, 0] - now[:, 0], 0) / np.where(saved > 0.0, saved, 1.0), inf)
+        best = int(ratio.argmin())
+        if ratio[best] == inf:
+            return None
+        choice[owner[best]] = best - int(starts[owner[best]])
+        totals = np.array(totals_of(core, choice)) if core.pairs else totals + uses[best] - now[best]
+    return expanded(core, question.problem, tuple(choice))

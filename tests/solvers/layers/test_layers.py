@@ -1,0 +1,177 @@
+"""Strategies of layers: published answers, equality with a look at every choice, monotony in budgets, and proofs that are refused."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+from math import inf
+from random import Random
+
+import pytest
+
+from crossopt.formulation.layers.core import core_of, steps_of
+from crossopt.formulation.layers.frontier import best_prices, dual_of, is_within, pareto_pass, totals_of
+from crossopt.instances.layers.problem import Written, problem_of
+from crossopt.instances.layers.question import LayersQuestion
+from crossopt.solvers.answer import Limits, Result, unwatched
+from crossopt.solvers.family import solve
+from crossopt.solvers.layers.family import FAMILY
+from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, judge, prove
+from crossopt.solvers.proofs import Priced
+from tests.extent import FULL
+from tests.solvers.layers.drawn import drawn
+from tests.solvers.layers.hawq import document, question
+
+Answered = Result[LayerChoices, LayerTotals]
+
+
+def solved(asked: LayersQuestion, engine: str = "auto", gap: float = 0.0) -> Answered:
+    return solve(FAMILY, asked, engine, Limits(gap=gap), unwatched)
+
+
+def nothing() -> None:
+    """No limit of time."""
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("network", ["resnet18", "resnet50"])
+@pytest.mark.parametrize("constraint", ["modelsize", "bops", "latency"])
+@pytest.mark.parametrize("level", ["0.75", "0.5", "0.25"])
+def test_published_bits_are_optimal_but_for_one_answer(network: str, constraint: str, level: str) -> None:
+    """ResNet-50 within a quarter of the size has 0.0719 above all 8 bits, where 0.0801 are published."""
+    asked = question(network, constraint, level)
+    found = solved(asked)
+    assert (found.status, found.proved) == ("OPTIMAL", True)
+    assert not prove(asked, found, unwatched).refused
+    assert found.answer is not None
+    bits = "".join(name[-1] for name in found.answer.strategies)
+    key = (network, constraint, float(level))
+    published = {(one["network"], one["constraint"], float(one["level"])): one for one in document()["answers"]}.get(key)
+    if published is None:
+        return  # proved all the same
+    assert found.value == pytest.approx(float(published["optimal_objective"]), rel=1e-12)
+    assert (bits == published["published_bits"]) is published["optimal_is_published"]
+    if key == ("resnet50", "modelsize", 0.25):
+        uniform = judge(asked, LayerChoices(("int8",) * len(bits))).value
+        theirs = judge(asked, LayerChoices(tuple(f"int{one}" for one in published["published_bits"])))
+        assert theirs.accepted
+        assert (round(found.value - uniform, 4), round(theirs.value - uniform, 4)) == (0.0719, 0.0801)
+
+
+@pytest.mark.parametrize("start", range(10))
+def test_drawn_questions_have_the_best_of_all_choices(start: int) -> None:
+    infeasible = 0
+    for seed in range(start, 500 if FULL else 160, 10):
+        asked = drawn(seed)
+        value, _ = best_of_all(asked)
+        found = solved(asked)
+        assert found.value == (None if value == inf else value), asked.name
+        assert found.status == ("INFEASIBLE" if value == inf else "OPTIMAL"), asked.name
+        proved = prove(asked, found, unwatched)
+        assert (proved.refused, proved.unverified) == ((), False), asked.name
+        infeasible += value == inf
+    assert infeasible
+
+
+def test_a_gap_is_proved_by_a_bound_within_it() -> None:
+    for seed in range(40):
+        found, best = solved(drawn(seed), gap=0.2), solved(drawn(seed))
+        if best.value is None:
+            continue
+        assert found.value is not None and found.bound is not None
+        assert found.bound <= best.value <= found.value
+        assert found.bound >= 0.8 * found.value
+        assert not prove(drawn(seed), found, unwatched).refused
+
+
+def with_limits(asked: LayersQuestion, limits: tuple[int | None, ...]) -> LayersQuestion:
+    return replace(asked, problem=replace(asked.problem, limits=limits))
+
+
+def test_more_of_a_budget_costs_no_more() -> None:
+    for seed in range(60):
+        asked = drawn(seed)
+        limits = asked.problem.limits
+        more = with_limits(asked, tuple(None if one is None else one + one // 3 + 1 for one in limits))
+        values = [inf if one.value is None else one.value for one in (solved(asked), solved(more))]
+        assert values[1] <= values[0], asked.name
+
+
+def test_ties_cost_no_less_than_their_layers_apart() -> None:
+    for seed in range(60):
+        asked = drawn(seed)
+        apart = replace(asked, problem=replace(asked.problem, ties=()))
+        values = [inf if one.value is None else one.value for one in (solved(apart), solved(asked))]
+        assert values[0] <= values[1], asked.name
+
+
+def test_bounds_of_any_prices_are_below_every_choice_within_the_budgets() -> None:
+    random = Random(3)
+    for seed in range(80):
+        core = core_of(drawn(seed).problem)
+        steps = steps_of(core)
+        best = [totals_of(core, choice) for choice in product(*(range(len(names)) for names in core.strategies))]
+        costs = [totals[0] for totals in best if is_within(core, totals)]
+        for _ in range(5):
+            prices = [random.choice((0.0, 0.1, 1.0, 7.5)) for _ in core.limits]
+            assert dual_of(core, steps, prices).bound <= min(costs, default=inf)
+            aim = random.choice((inf, min(costs, default=0) + 1, min(costs, default=5)))
+            found = pareto_pass(core, steps, prices, float(aim), nothing)
+            below = [cost for cost in costs if cost < aim]
+            assert found.cost == (min(below) if below else None), seed
+
+
+def test_prices_of_one_budget_are_the_best_there_are() -> None:
+    """No price on a fine grid has a higher bound."""
+    for seed in range(60):
+        core = core_of(drawn(seed).problem)
+        if len(core.limits) != 1:
+            continue
+        steps = steps_of(core)
+        if not any(is_within(core, totals_of(core, c)) for c in product(*(range(len(names)) for names in core.strategies))):
+            continue
+        _, best, _ = best_prices(core, steps, nothing)
+        grid = max(dual_of(core, steps, [price / 16.0]).bound for price in range(200))
+        assert best.bound >= grid - 1e-6 * max(abs(grid), 1.0), seed
+
+
+def test_claims_that_are_no_proof_are_refused() -> None:
+    asked = drawn(12)
+    found = solved(asked)
+    assert found.value is not None and isinstance(found.proof, Priced)
+    higher = replace(found, bound=found.value * 1.01)
+    assert "a choice costs" in prove(asked, higher, unwatched).refused[0]
+    none = replace(found, value=None, bound=None, answer=None, details=None)
+    assert "something is within all budgets" in prove(asked, none, unwatched).refused[0]
+    for prices in ((-1.0,) * len(found.proof.prices), (float("nan"),) * len(found.proof.prices), (*found.proof.prices, 1.0)):
+        assert prove(asked, replace(found, proof=Priced(found.proof.by, prices)), unwatched).refused
+    assert len(found.proof.prices) > 0
+
+
+def test_a_long_chain_with_conversions_is_proved() -> None:
+    """300 layers of 6 strategies with figures of many digits, whose names differ at a price."""
+    random = Random(7)
+    names = [f"n{number}" for number in range(300)]
+    layers = {
+        name: {f"s{one}": {"time": random.uniform(1, 2) * 0.7**one, "quality": random.random() * 0.3 * one} for one in range(6)}
+        for name in names
+    }
+    pairs = {(f"s{one}", f"s{other}"): {"time": 0.05} for one in range(6) for other in range(6) if one != other}
+    links = [(one, other, pairs) for one, other in pairwise(names)]
+    budget = {"quality": 60.0}
+    asked = LayersQuestion("long", problem_of(Written(layers, links, "time", budget)), budget, {})
+    found = solved(asked, gap=1e-4)
+    assert found.proved
+    assert not prove(asked, found, unwatched).refused
+
+
+def test_figures_that_are_decimals_are_exact_and_others_have_sixteen_digits() -> None:
+    layers = {"a": {"x": {"time": 0.1, "size": 3.0}, "y": {"time": 0.3, "size": 1.0}}, "b": {"x": {"time": 0.2, "size": 1.0 / 3.0}}}
+    problem = problem_of(Written(layers, [], "time", {"size": 3.4}))
+    assert problem.places[0] == 1
+    assert [table[:, 0].tolist() for table in problem.uses] == [[1, 3], [2]]
+    assert problem.amount(0, 3) == 0.3
+    place = problem.places[1]
+    assert problem.uses[1][0, 1] == -(-(10**place) // 3)  # upwards
+    assert problem.limits[1] == 34 * 10 ** (place - 1)
+    assert problem.units_from(0.3) == 3
+    assert problem.units_from(0.25) == 3
+    assert problem.units_from(inf) is None
