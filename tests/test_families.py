@@ -88,11 +88,11 @@ def results(kind: str) -> tuple[Result[Any, Any], ...]:
 
 @cache
 def answers(kind: str, path: Path, seconds: float | None = None) -> tuple[Result[Any, Any], ...]:
-    """What every engine says that answers such a question; the first one must. Nobody changes an answer."""
+    """What every engine says that answers such a question; the first one must, and comes to its end. Nobody changes an answer."""
     family, found, limits = family_of(kind), [], Limits(SAMPLES[kind].seconds if seconds is None else seconds)
     for engine in family.engines:
         with suppress(*([] if engine == "auto" else [RefusedError])):
-            found.append(solve(family, read(kind, path), engine, limits, silent))
+            found.append(solve(family, read(kind, path), engine, Limits() if engine == "auto" and seconds is None else limits, silent))
     return tuple(found)
 
 
@@ -155,7 +155,7 @@ def test_proofs_that_are_trees_about_integer_models_become_certificates(kind: st
 def test_every_single_edit_is_refused(kind: str, all_values: bool) -> None:
     """Or it says the same: what a result does not show again from its question, it must not hold."""
     for number, sample in enumerate(questions(kind)):
-        result = by_auto(kind, sample)
+        result = answers(kind, sample)[0]
         whole, question = json.loads(to_text(result)), read_again(result.question, kind, folder())
         places = [path for path in edits(whole) if not _says_nothing(path, whole)]
         few = [inside(path) != path or len(path) > 4 or number > 0 for path in places]
@@ -175,14 +175,6 @@ def test_a_proof_is_called_what_it_is_with_its_figures(kind: str) -> None:
         question = read_again(result.question, kind, folder())
         forged = [replace(result, proof=replace(result.proof, by=words)) for words in (*more, *others)]
         assert [one.proof.by for one in forged if check_answer(family, one, question).accepted] == [], by
-
-
-@cache
-def by_auto(kind: str, path: Path) -> Result[Any, Any]:
-    """What the engine that is asked first says without a limit on its time."""
-    if SAMPLES[kind].seconds == float("inf"):
-        return answers(kind, path)[0]
-    return solve(family_of(kind), read(kind, path), "auto", Limits(), silent)
 
 
 def _passes(kind: str, whole: Any, path: tuple[str | int, ...], new: object, question: Any) -> bool:  # noqa: ANN401
