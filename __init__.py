@@ -12,11 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.instances.errors import InstanceError
-    from crossopt.reports.api import Answer, accuracy, check, compare, evaluate, explain, plan, read, report, solve
+    from crossopt.reports.api import accuracy, check, compare, evaluate, explain, plan, read, report, solve
+    from crossopt.reports.results import Answer, Evaluation, Plot
 
 __version__ = "0.1.0"
-_WHERE = {"InstanceError": "instances.errors"}
-__all__ = ["Answer", "InstanceError", "accuracy", "check", "compare", "evaluate", "explain", "plan", "read", "report", "solve"]
+_WHERE = {"InstanceError": "instances.errors", "Answer": "reports.results", "Evaluation": "reports.results", "Plot": "reports.results"}
+__all__ = [
+    "Answer",
+    "Evaluation",
+    "InstanceError",
+    "Plot",
+    "accuracy",
+    "check",
+    "compare",
+    "evaluate",
+    "explain",
+    "plan",
+    "read",
+    "report",
+    "solve",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a name is fetched when it is used, so that help need not wait for numpy

@@ -1,12 +1,12 @@
 """How a transformer is spread over devices: degrees of parallelism, settings, the rules of a plan, and what one rank has of a layer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
-from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -313,6 +313,17 @@ CANONICAL_SETTINGS: dict[str, Callable[[Transformer, Plans], Whole]] = {
     **{name: _staged(name) for name in END_STAGES},
 }
 """Settings without meaning in some plans, and their canonical value there."""
+
+
+def canonical(model: Transformer, plan: Plan) -> Plan:
+    """The plan with the canonical value of each setting that has no meaning in it."""
+    plans, changes = table([plan]), dict[str, Any]()
+    for name, value in CANONICAL_SETTINGS.items():
+        number = int(value(model, plans)[0])
+        if number != getattr(plans, name)[0]:
+            plans = replace(plans, **{name: np.array([number])})
+            changes[name] = option(name, number)
+    return replace(plan, **changes) if changes else plan
 
 
 # The part of a plan that determines a layer's time, and a rank's share of the layer: tokens, heads, experts.

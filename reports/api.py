@@ -7,10 +7,6 @@ does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from html import escape
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -23,87 +19,14 @@ from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_given
-from crossopt.solvers.answer import Limits, Number, Result, Status, plain_result, to_text, unwatched
+from crossopt.reports.results import Answer, Evaluation
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import Report
+from crossopt.solvers.codesign.answer import ChosenDesign
 
 QuestionSource = str | Path | Mapping[str, Any]
+Design = Mapping[str, Any] | ChosenDesign | Answer | Evaluation
 Settings = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer with its proof. For joint designs: `answer.answer.design.plan.tensor`, `answer.details.evaluation.step_time`."""
-
-    result: Result[Any, Any]
-    """The complete typed result."""
-    text: str
-    """The text that the terminal shows."""
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """The result as plain data, as `crossopt solve --out` writes it."""
-        return plain_result(self.result)
-
-    @property
-    def status(self) -> Status:
-        """OPTIMAL, FEASIBLE, INFEASIBLE or UNKNOWN."""
-        return self.result.status
-
-    @property
-    def value(self) -> Number | None:
-        """The objective value by the full model; None without an answer."""
-        return self.result.value
-
-    @property
-    def bound(self) -> Number | None:
-        """The lower bound."""
-        return self.result.bound
-
-    @property
-    def gap(self) -> float | None:
-        """(value - bound) / value."""
-        return self.result.gap
-
-    @property
-    def proved(self) -> bool:
-        """Whether the lower bound is within the requested gap."""
-        return self.result.proved
-
-    @property
-    def answer(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
-        """The typed answer: Designs, or the dataclass of another problem type; None without an answer."""
-        return self.result.answer
-
-    @property
-    def details(self) -> Any:  # noqa: ANN401 - the dataclass of its kind
-        """The full model's evaluation of the answer; None where there is no answer."""
-        return self.result.details
-
-    def save(self, path: str | Path) -> None:
-        """Write the result to a file for `check` and `report`."""
-        write_whole(Path(path), to_text(self.result))
-
-    def table(self) -> list[dict[str, Any]]:
-        """All figures as rows, unrounded: `pandas.DataFrame(answer.table())`."""
-        from csv import DictReader  # noqa: PLC0415
-        from io import StringIO  # noqa: PLC0415
-
-        return list(DictReader(StringIO(report(self, form="csv"))))
-
-    def to_frame(self) -> Any:  # noqa: ANN401 - of pandas, or else of polars
-        """All figures as a data frame of pandas, or of polars where pandas is not installed."""
-        for package in ("pandas", "polars"):
-            if find_spec(package) is not None:
-                return import_module(package).DataFrame(self.table())
-        raise RefusedError("a data frame needs pandas or polars (`pip install pandas`); `table()` gives the rows without them")
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        """The HTML page, for notebooks."""
-        page = escape(report(self), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" title="{escape(self.text[:60])}"></iframe>'
 
 
 def read(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> Any:  # noqa: ANN401 - a question of any kind
@@ -128,7 +51,7 @@ def solve(
     from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
 
     result = solve_and_hold(_answering(kind), asked, engine, limits, unwatched)
-    return Answer(result, text_of(kind, asked, result))
+    return Answer(result, text_of(kind, asked, result), asked)
 
 
 def plan(
@@ -159,17 +82,34 @@ def plan(
     given = {**words, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
     options = {name: None if value is None else str(value) for name, value in given.items()}
     best, text = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
-    return Answer(best.result, text)
+    return Answer(best.result, text, best.question)
 
 
-def evaluate(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> dict[str, Any]:
-    """Price the one design that a question leaves, with the network's size and FLOPs, and the source of the constants."""
-    from crossopt.reports.facts.question import told_of  # noqa: PLC0415
-    from crossopt.solvers.codesign.judge import evaluate_single  # noqa: PLC0415
+def evaluate(
+    question: QuestionSource | Instance,
+    design: Design | None = None,
+    *,
+    settings: Settings | None = None,
+    workload: str | None = None,
+) -> Evaluation:
+    """Price one design of a joint-design question: `evaluate("tiny", {"tensor": 4, "microbatch": 2, ...}).mfu`.
 
-    instance = _single_design_question(question, settings, workload)
-    single = evaluate_single(instance)
-    return told_of(instance, single.design, single.evaluation)
+    `design` gives values of the choices, of which none may be left open; or it is a design of an answer. What `read` returns is a question
+    too, and is not read again. A file is read again when it has changed.
+    """
+    from crossopt.solvers.codesign.judge import evaluate_choices, evaluate_design, evaluate_single  # noqa: PLC0415
+
+    asked = question if isinstance(question, Instance) else _opened(question, settings, workload)
+    if isinstance(design, Answer | Evaluation):
+        design = design.evaluation.design if isinstance(design, Answer) else design.design
+    if isinstance(design, ChosenDesign):
+        single = evaluate_design(asked, design)
+        return Evaluation(asked, single.design, single.evaluation, single.value)
+    priced = evaluate_choices(asked, design or {})
+    if priced is None:
+        asked = read_question({**asked.document, "settings": (*asked.document["settings"], *_laid(design))})
+        priced = evaluate_single(asked)
+    return Evaluation(asked, priced.design, priced.evaluation, priced.value)
 
 
 def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:
@@ -279,13 +219,44 @@ def _seconds(limit: float | str | None) -> float:
 
 def _read(question: QuestionSource, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
     """The problem type of a question, and the question."""
-    laid = tuple(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in (settings or {}).items())
+    laid = _laid(settings)
     text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
     if text is None:
         path = question_path(Path(str(question)))
         return kind_asked(path), read_file(path, laid, workload)
     kind = str(question.get("kind", "codesign")) if isinstance(question, Mapping) else kind_in(text)
     return kind, read_given(text, kind if kind in KINDS else "codesign", laid, workload)
+
+
+def _laid(settings: Settings | None) -> tuple[str, ...]:
+    """Settings as `--set` has them; numbers of a chip's areas and powers are in SI units."""
+    return tuple(f"{key}={_written(key, value)}" for key, value in (settings or {}).items())
+
+
+def _written(key: str, value: object) -> str:
+    unit = {"area": " m^2", "power": " W"}.get(key.rpartition("_")[2], "") if isinstance(value, int | float) else ""
+    return value if isinstance(value, str) else f"{json.dumps(value)}{unit}"
+
+
+_READ: dict[object, Instance] = {}
+"""The last questions of which single designs were priced, by what they were read from."""
+_MOST_READ = 16
+
+
+def _opened(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance:
+    """The joint design in a file, a text or a mapping, read once while these stay as they are; but anew where it names further files."""
+    laid, written = _laid(settings), json.dumps(question) if isinstance(question, Mapping) else str(question)
+    path = question_path(Path(written)) if not isinstance(question, Mapping) and "\n" not in written else None
+    state = path.stat() if path is not None and path.is_file() else None
+    key = (written, laid, workload, Path.cwd(), state and (state.st_ino, state.st_mtime_ns, state.st_size))
+    if key not in _READ:
+        found = _single_design_question(question, settings, workload)
+        if found.document.get("files"):
+            return found
+        if len(_READ) >= _MOST_READ:
+            del _READ[next(iter(_READ))]
+        _READ[key] = found
+    return _READ[key]
 
 
 def _single_design_question(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance:

@@ -3,18 +3,18 @@
 Both are counted in the order in which the choices stand, the last one fastest. Blocks keep memory flat however many designs there are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from itertools import combinations as combinations_of
 from itertools import islice, product
 from math import prod
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.cost import Made, device_price
-from crossopt.crossflow.hardware import Hardware, Link, Memory, devices_in, take
+from crossopt.crossflow.hardware import Hardware, Link, Memory, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
@@ -101,10 +101,14 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
 
 def device_at(instance: Instance, point: int) -> Hardware:
     """The device of one hardware point, generated alone; a ValueError if it cannot be built."""
-    block = devices(instance, point, point + 1)
-    if block.unbuilt:
+    if isinstance(instance.hardware, Hardware):
+        return with_prices(instance, instance.hardware)
+    from crossopt.instances.codesign.chips import generated  # noqa: PLC0415 - most questions name a device
+
+    hardware, made = generated(instance.hardware, np.array([point]))
+    if not np.all(buildable(hardware)):
         raise ValueError("this split of the chip leaves it without cores, memory or links")
-    return take(block.hardware, 0) if devices_in(block.hardware) == 1 and isinstance(instance.hardware, FreeHardware) else block.hardware
+    return _in_parts(_as_numbers, with_prices(instance, hardware, made))
 
 
 def combinations(instance: Instance) -> int:
@@ -373,21 +377,28 @@ def buildable(hardware: Hardware) -> Mask:
     return built
 
 
-Record = TypeVar("Record", Hardware, Memory, Link)
-
-
 def as_arrays(hardware: Hardware, count: int) -> Hardware:
     """The devices with every array as long as the block; the generator's arrays have the shape of their inputs."""
 
-    def full(value: object) -> object:
-        return np.full(count, value, np.float64) if isinstance(value, np.ndarray | np.floating) else value
+    return _in_parts(lambda value: np.full(count, value, np.float64), hardware)
 
-    def part(record: Record) -> Record:
-        changes: dict[str, Any] = {field.name: full(getattr(record, field.name)) for field in fields(record)}
-        return replace(record, **changes)
 
-    inner = {name: part(getattr(hardware, name)) for name in ("dram", "l2", "l1", "registers")}
-    return replace(part(hardware), **inner, links=tuple(part(link) for link in hardware.links))
+def _as_numbers(value: Array) -> float:
+    return float(value.reshape(-1)[0])
+
+
+def _in_parts(change: Callable[[Array], object], hardware: Hardware) -> Hardware:
+    """The devices with every array of theirs, and every number of numpy, changed."""
+
+    def changed(record: Hardware | Memory | Link) -> dict[str, Any]:
+        own = ((field.name, getattr(record, field.name)) for field in fields(record))
+        return {name: change(np.asarray(value)) for name, value in own if isinstance(value, np.ndarray | np.floating)}
+
+    inner = {name: replace(memory, **changed(memory)) for name in _MEMORIES for memory in [getattr(hardware, name)]}
+    return replace(hardware, **changed(hardware), **inner, links=tuple(replace(link, **changed(link)) for link in hardware.links))
+
+
+_MEMORIES: Final = ("dram", "l2", "l1", "registers")
 
 
 def with_prices(instance: Instance, hardware: Hardware, made: Made | None = None) -> Hardware:

@@ -94,7 +94,7 @@ def _write_figure(place: Path, svg: str) -> None:
     if place.suffix == ".svg":
         write_whole(place, svg)
         return
-    from crossopt.reports.render.figures import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
+    from crossopt.reports.render.pdf import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
 
     data = pdf_of(svg)
     with naming(place):

@@ -1,23 +1,29 @@
 """The judge: prices a design again by the full model, one design on its own; also the one design of a question without choices."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf, isfinite
+from typing import Any
 
 import numpy as np
 
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
+from crossopt.crossflow.plan import END_STAGES, Plan, canonical
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, Portfolio, under_each
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, Options, Portfolio, under_each
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import broken_everywhere
-from crossopt.instances.codesign.space import device_at, hardware_points, plan_blocks, unlaunched
+from crossopt.instances.codesign.space import device_at, hardware_point, hardware_points, plan_blocks, unlaunched
 from crossopt.instances.errors import Fault, InstanceError, ModelError
 from crossopt.instances.files.dataclass_json import to_plain
+from crossopt.instances.files.units import parse_quantity
 from crossopt.solvers.answer import Verdict
 from crossopt.solvers.checking import differences
 from crossopt.solvers.codesign.answer import (
     Candidate,
     ChosenDesign,
+    ChosenHardware,
     DesignEvaluation,
     Designs,
     Priced,
@@ -127,13 +133,70 @@ class Single:
 
     design: ChosenDesign
     evaluation: DesignEvaluation
+    value: float
 
 
 def evaluate_single(instance: Instance) -> Single:
     """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
     chosen = _only(instance)
+    return _priced(instance, chosen, chosen_design(instance, chosen))
+
+
+def evaluate_design(instance: Instance, design: ChosenDesign) -> Single:
+    """Price a design of the question; a ValueError where it is none."""
+    return _priced(instance, candidate_in(instance, design), design)
+
+
+def _priced(instance: Instance, chosen: Candidate, design: ChosenDesign) -> Single:
     verdict = verify(instance, chosen)
-    return Single(chosen_design(instance, chosen), evaluation_of(instance, verdict.details, chosen.plan))
+    return Single(design, evaluation_of(instance, verdict.details, chosen.plan), float(verdict.value))
+
+
+def evaluate_choices(instance: Instance, choices: Mapping[str, Any]) -> Single | None:
+    """Price the design with these options of the open choices, without reading the question again: `evaluate_single` of the question
+    that they leave. None where they do not name one design of a transformer in just this way, or it is none.
+    """
+    free = instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
+    chip, settings = _options_named(free, choices), _options_named(instance.plan_options, choices)
+    known = {name for name, _ in (*free, *instance.plan_options)}
+    if not known.issuperset(choices) or chip is None or settings is None or not isinstance(instance.workload, Transformer):
+        return None
+    left = [name for name, _ in instance.plan_options if name not in settings]
+    if left == ["data"]:  # what the other degrees leave of the devices
+        settings["data"] = instance.cluster.devices // (settings["tensor"] * settings["context"] * settings["pipeline"])
+    elif left:
+        return None
+    if settings["data"] not in dict(instance.plan_options)["data"] or any(settings[name] < 0 for name in END_STAGES):
+        return None  # layers below 0 are so many fewer than the even share
+    plan = canonical(instance.workload, Plan(**settings))
+    if any(getattr(plan, name) != settings[name] for name in instance.only):
+        return None
+    name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
+    try:
+        chosen = Candidate(hardware_point(instance, chip), plan)
+        return _priced(instance, chosen, ChosenDesign(ChosenHardware(name, chip), plan, str(plan)))
+    except ValueError:  # the question with these choices says why
+        return None
+
+
+def _options_named(options: Options, choices: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The option of each choice that is named, or that is the only one; None where another value is named."""
+    found: dict[str, Any] = {}
+    for name, values in options:
+        if name not in choices:
+            found |= {name: values[0]} if len(values) == 1 else {}
+            continue
+        value = choices[name]
+        if isinstance(value, str) and (dimension := _DIMENSIONS.get(name.rpartition("_")[2])):
+            value = parse_quantity(value, dimension)
+        if value not in values:
+            return None
+        found[name] = values[values.index(value)]
+    return found
+
+
+_DIMENSIONS = {"area": "area", "power": "power"}
+"""Dimensions of a chip's choices, by the ending of their names."""
 
 
 def _only(instance: Instance) -> Candidate:

@@ -57,7 +57,7 @@ def test_a_mapping_names_files_from_the_working_folder_and_its_answer_stands_wit
 
 def test_settings_are_laid_over_a_question() -> None:
     assert crossopt.solve("tiny", settings={"cluster.devices": 16, "tensor": [1, 2]}).answer.design.plan.data > 4
-    assert crossopt.evaluate("tiny", SINGLE)["design"]["plan"]["tensor"] == 4
+    assert crossopt.evaluate("tiny", settings=SINGLE).plan.tensor == 4
     counts = crossopt.solve("tiny", settings={"cluster.devices": [4, 8]})
     assert len(counts.data["parts"]) == 2
     assert crossopt.check(counts).accepted
