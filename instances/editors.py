@@ -46,6 +46,26 @@ def schema_path(form: str, folder: Path) -> Path:
     return folder / f"{form}.schema.json" if form == "codesign" else folder / "schemas" / f"{form}.schema.json"
 
 
+QUESTION: Final = "question"
+"""The schema of a question of any kind, which refers to that of its kind."""
+
+
+def question_schema_text() -> str:
+    """The schema that editors take for every question, whatever its `kind`."""
+    kinds = [kind for kind in FORMS if kind in KINDS]
+    rules = [
+        {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": _beside(kind)}} for kind in sorted(kinds)
+    ]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A question of crossopt", "type": "object"}
+    body = {"properties": {"kind": {"enum": sorted(kinds)}}, "required": ["kind"], "allOf": rules}
+    return json.dumps(head | body, indent=1) + "\n"
+
+
+def _beside(kind: str) -> str:
+    """The file of a kind's schema as seen from `schemas`."""
+    return f"../{kind}.schema.json" if kind == "codesign" else f"{kind}.schema.json"
+
+
 def reference_text() -> str:
     """All keys, the constants of the model, and the units of quantities."""
     defaults = asdict(Efficiency())
@@ -67,6 +87,7 @@ def main(folder: Path) -> None:
     (folder / "schemas").mkdir(exist_ok=True)
     for form in FORMS:
         schema_path(form, folder).write_text(schema_text(form), encoding="utf-8")
+    schema_path(QUESTION, folder).write_text(question_schema_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -129,6 +129,7 @@ def _number(text: str) -> int:
 # What `export` takes.
 
 JOBS = ("slurm", "pytorchjob", "jobset")
+EDITORS = ("vscode", "neovim", "helix", "modeline")
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
 
@@ -227,6 +228,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     _add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
     _add_compile(commands.add_parser("compile", help="compile ahead what the first solve of an installation would wait for"))
+    _add_schema(commands.add_parser("schema", help="print where the JSON schemas of files are, or set up an editor to check them"))
     _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
 
@@ -500,6 +502,19 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 
 def _add_compile(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="compile")
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    form = "print the path of this one alone: question (of any kind), a kind of questions, device, technology or model"
+    parser.add_argument("form", nargs="?", metavar="FORM", help=form)
+    editor = "print settings for yaml-language-server in this editor; modeline: the first line of a file, which most editors follow"
+    parser.add_argument("--editor", choices=EDITORS, help=editor)
+    parser.add_argument(
+        "--files", action="append", metavar="GLOB", help="files that it takes for questions (default: *.crossopt.yaml, questions/*.yaml)"
+    )
+    write = "write the settings into this folder: .vscode/settings.json, .nvim.lua or .helix/languages.toml"
+    parser.add_argument("--write", action="store_true", help=write)
+    parser.set_defaults(command="schema")
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:

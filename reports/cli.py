@@ -405,6 +405,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "grade": _own("course", "grade"),
     "course": _own("course", "course"),
     "compile": _compile,
+    "schema": _own("schema", "schema"),
     "completion": _completion,
 }
 
