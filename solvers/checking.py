@@ -1,7 +1,7 @@
 """Checks of saved results, and comparison of fields."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from crossopt.solvers.answer import (
     is_proved,
     unwatched,
 )
-from crossopt.solvers.family import A, D, ProblemType, Proved, Q, described, no_op, solve, unit_of
+from crossopt.solvers.family import A, D, Judge, ProblemType, Proved, Q, described, no_op, solve, unit_of
 from crossopt.solvers.proofs import UnverifiedBound
 
 ANEW = "the proof was repeated: "
@@ -232,6 +232,17 @@ def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str,
     true = None if verdict.violations else verdict.value
     said = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
     return [] if true == baseline.value else [said]
+
+
+def least_of_few(question: Q, plans: Iterable[A], judge: Judge[Q, A, D], most: int) -> float | None:
+    """The least value of the plans that keep the limits, infinite where none does; None where there are more than so many."""
+    least = float("inf")
+    for number, plan in enumerate(plans):
+        if number == most:
+            return None
+        verdict = judge(question, plan)
+        least = least if verdict.violations else min(least, verdict.value)
+    return least
 
 
 def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | None], unit: str = "s") -> Proved:

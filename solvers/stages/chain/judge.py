@@ -12,7 +12,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.instances.stages.chain import MOST_MICROBATCHES, ChainQuestion, Recompute, Width
 from crossopt.solvers.answer import Result, Verdict, Watch
-from crossopt.solvers.checking import by_looking_at_all
+from crossopt.solvers.checking import by_looking_at_all, least_of_few
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import RecomputableBound
 
@@ -146,15 +146,7 @@ MOST_LAYERS, MOST_PLANS = 9, 10_000
 
 def least_of_all(question: ChainQuestion) -> float | None:
     """The least value of any plan, infinite where none keeps the limits; None where there are too many."""
-    if len(question.layers) > MOST_LAYERS:
-        return None
-    least = float("inf")
-    for number, plan in enumerate(every_plan(question)):
-        if number == MOST_PLANS:
-            return None
-        verdict = judge(question, plan)
-        least = least if verdict.violations else min(least, verdict.value)
-    return least
+    return None if len(question.layers) > MOST_LAYERS else least_of_few(question, every_plan(question), judge, MOST_PLANS)
 
 
 def every_plan(question: ChainQuestion) -> Iterator[ChainPlan]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.stages.pipedream import PipelineQuestion, Profile
 from crossopt.solvers.answer import Number, Result, Watch
-from crossopt.solvers.checking import by_looking_at_all
+from crossopt.solvers.checking import by_looking_at_all, least_of_few
 from crossopt.solvers.family import Judge, ProblemType, Proved, judge_baseline, lazy_import
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.proofs import RecomputableBound
@@ -288,15 +288,7 @@ _Part = tuple[_Nodes, _Nodes, int]
 
 def least_of_all(question: PipelineQuestion) -> float | None:
     """The least value of any plan, infinite where none keeps the limits; None where there are too many."""
-    if len(question.profile) > MOST_NODES:
-        return None
-    least = float("inf")
-    for number, plan in enumerate(every_plan(question)):
-        if number == MOST_PLANS:
-            return None
-        verdict = judge(question, plan)
-        least = least if verdict.violations else min(least, verdict.value)
-    return least
+    return None if len(question.profile) > MOST_NODES else least_of_few(question, every_plan(question), judge, MOST_PLANS)
 
 
 def every_plan(question: PipelineQuestion) -> Iterator[PipedreamPlan]:
