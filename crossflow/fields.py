@@ -58,6 +58,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Several:
+    """A list of names in place of one asks a question about each; the problem type takes them apart before it reads the rest."""
+
+
+@dataclass(frozen=True, slots=True)
 class Doc:
     """What the field means, for JSON schemas and tables of keys."""
 

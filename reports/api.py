@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import read_question, several_text
+from crossopt.instances.codesign.question import key_compared, read_question, several_text
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
@@ -276,7 +276,7 @@ def _on_one_number(question: QuestionSource, settings: Settings | None, workload
         return asked
     if asked.networks:
         raise RefusedError(
-            f"{several_text(asked)} are asked for, and here one is needed (cluster.network: one of {'; '.join(asked.networks)})"
+            f"{several_text(asked)} are asked for, and here one is needed ({key_compared(asked)}: one of {'; '.join(asked.networks)})"
         )
     if asked.batches:
         raise RefusedError(f"{several_text(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")

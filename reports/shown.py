@@ -44,7 +44,9 @@ def text_of(kind: str, question: Any, result: Result[Any, Any], verbose: bool = 
     """For the terminal: all of it, or the dozen rows of a sheet that has such."""
     made = sheet_of(kind, question, result)
     try:
-        return terminal(made) if verbose or not (rows := made.brief()) else brief(f"{made.name}   {made.short_headline}", rows)
+        if verbose or not (rows := made.brief()):
+            return terminal(made)
+        return brief(f"{made.name}   {made.short_headline}", rows, made.brief_sections())
     except Exception as error:  # noqa: BLE001 - an answer is printed whatever its drawing does
         return terminal(_in_place(error, question, result))
 

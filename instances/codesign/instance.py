@@ -12,10 +12,11 @@ from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Workload
-from crossopt.instances.catalogue.registry import device_given
+from crossopt.instances.catalogue.registry import device_given, is_path, names
 from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 from crossopt.instances.codesign.stacks.table import Machine, Stack
+from crossopt.instances.files.units import nearest
 
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges
@@ -156,6 +157,14 @@ def goal_faults(file: CodesignFile) -> list[tuple[str, str]]:
             faults.append((path, f"what a run costs needs its tokens and a rent (add {missing}{listed if goal else ''})"))
     if goal is None:
         return faults
+    known = {*names("hardware"), *([file.hardware] if isinstance(file.hardware, str) else [])}
+    for name in (name for name in goal.rents if name not in known and not is_path(name)):
+        guess = nearest(name, known)
+        faults.append(
+            (f"goal.rents.{name}", f"there is no such device ({f'did you mean {guess[0]}? ' if guess else ''}see `crossopt list hardware`)")
+        )
+    if goal.rents and goal.purchase is not None:
+        faults.append(("goal.purchase", "devices are rented or bought, here they are both (remove `rents` or `purchase`)"))
     if goal.budget is not None and goal.purchase is None and _rent_of(file)[0] is None:
         remedy = "add `rent`, the money for a device and an hour, or `purchase`, or remove `budget`"
         faults.append(("goal.budget", f"what a run costs needs the rent ({remedy})"))
@@ -190,10 +199,10 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
     if section.wafer is not None and getattr(getattr(hardware, "technology", None), "upper_dies", None) is not None:
         report("prices.wafer", "dies of two kinds are stacked here, of which no price follows from one wafer (give `device`)")
     base = usual or Prices(0.0, 0.0)
-    names = {"defects_per_square_metre": "defect_density"}
+    named = {"defects_per_square_metre": "defect_density"}
     stated = ((field.name, getattr(section, field.name)) for field in fields(section))
     faults: list[tuple[str, str]] = []
-    prices = replace(base, **{names.get(name, name): value for name, value in stated if value is not None})
+    prices = replace(base, **{named.get(name, name): value for name, value in stated if value is not None})
     prices = multiplied(prices, file.factors.get(PRICES, {}), f"factors.{PRICES}", faults)
     for path, message in faults:
         report(path, message)
@@ -241,6 +250,8 @@ def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_n
 def _rent_of(file: CodesignFile) -> tuple[float | None, str]:
     """The rent of a device and an hour that the question gives, else its list price with month and provider; none for purchases."""
     goal, listed = file.goal, None
+    if goal is not None and isinstance(file.hardware, str) and (own := goal.rents.get(file.hardware)) is not None:
+        return own, ""
     if goal is not None and goal.rent is None and goal.purchase is None and file.hardware is not None:
         with suppress(ValueError):  # an unknown device is reported where it is read
             listed = device_given(file.hardware)[0].rent
@@ -398,7 +409,8 @@ class Portfolio:
 
 
 class Place(NamedTuple):
-    """Identification of one of several questions: devices; batch (0 if there is one); network (empty if there is one)."""
+    """Identification of one of several questions: devices; batch (0 if there is one); network, device and precision (empty if there is one
+    of each)."""
 
     devices: int
     batch: int = 0
@@ -420,6 +432,19 @@ class MultiScaleQuestion:
     """The question as written."""
     impossible: tuple[tuple[Place, str], ...] = ()
     """Combinations without a valid question, and why."""
+    compared: tuple[str, ...] = ("network",)
+    """What `Place.network` names: any of device, precision and network."""
+
+    @property
+    def compared_name(self) -> str:
+        """The same in words."""
+        return " and ".join("kind of device" if one == "device" else one for one in self.compared)
+
+    @property
+    def compared_names(self) -> str:
+        """Several of them in words."""
+        several = {"device": "kinds of devices", "precision": "precisions", "network": "networks"}
+        return several[self.compared[0]] if len(self.compared) == 1 else f"combinations of {' and '.join(self.compared)}"
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -433,7 +458,7 @@ class MultiScaleQuestion:
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The networks, impossible ones included, each once; empty if there is one."""
+        """The networks, devices and precisions, impossible ones included, each once; empty if there is one."""
         every = (*self.places, *(scale for scale, _ in self.impossible))
         return tuple(dict.fromkeys(scale.network for scale in every if scale.network))
 

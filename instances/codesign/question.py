@@ -1,16 +1,20 @@
 """Reading of joint-design questions: one or several workloads, one or several numbers of devices."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
+from json import dumps
+from math import prod
 from pathlib import Path
+from re import fullmatch
 from shlex import quote
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
+from crossopt.crossflow.workload import Precision
 from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
-from crossopt.instances.catalogue.registry import UnknownNameError, device, model, technology_named, with_own_files
+from crossopt.instances.catalogue.registry import UnknownNameError, device, is_path, model, technology_named, with_own_files
 from crossopt.instances.catalogue.workload import model_text
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place, Portfolio
 from crossopt.instances.codesign.open_questions import (
@@ -34,6 +38,7 @@ from crossopt.instances.codesign.section import KEYS, TRANSFORMER_CHOICES, Codes
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, fault_at, node_of, read_text
+from crossopt.instances.files.document import text_of as file_text
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written, graft, with_setting
@@ -44,6 +49,8 @@ _MOST_COUNTED = 1_000
 """Largest number of open questions counted exactly, for the message that there are too many."""
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """Placeholders for required sections that cannot be read."""
+_NAMED = ("cluster.network.", "hardware=", "workload.precision=")
+"""How settings begin that select a network, a device or a precision."""
 Part = tuple[Place, CodesignFile, tuple[str, ...]]
 """A part: its identification, the question, and the settings that select it."""
 _LOOKS_AT = {
@@ -81,6 +88,9 @@ def asked_in(document: Mapping[str, Any]) -> Instance | Portfolio:
 
 def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
     """The question as written, in a file, a text or a saved result; an InstanceError with every fault."""
+    listed = {path: nodes for path in _LISTS if (nodes := _items_at(written.root, path.split(".")))}
+    if listed:
+        return _of_lists(written, listed)
     written = written.at(with_own_files(written.root, written.files))
     faults: list[Fault] = []
     file = read_as(CodesignFile, written.root, faults)
@@ -94,6 +104,107 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
     if faults or question is None:
         raise written.refused(faults)
     return question
+
+
+# Lists of devices and precisions: a question for each of them, as if a setting had named it.
+
+_LISTS = {"hardware": "device", "workload.precision": "precision"}
+
+
+def _items_at(root: Node, path: list[str]) -> tuple[Node, ...]:
+    """The items of the list at this path; none where something else stands there."""
+    for key in path:
+        if not isinstance(root.value, dict) or key not in root.value:
+            return ()
+        root = root.value[key].node
+    return root.value if isinstance(root.value, tuple) else ()
+
+
+def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> MultiScaleQuestion:
+    """The questions about each device and precision of the lists as one; those that cannot be asked are reported beside the answers."""
+    faults = [fault for path, nodes in listed.items() for fault in _list_faults(path, nodes)]
+    if not faults and prod(map(len, listed.values())) > MOST_COUNTS:
+        faults = [written.fault(next(iter(listed)), f"these are more than the {MOST_COUNTS} that a question may compare (give fewer)")]
+    if faults:
+        raise written.refused(faults)
+    found, wrong = list[tuple[Place, Instance]](), list[tuple[str, InstanceError]]()
+    _keep_devices(listed.get("hardware", ()), written)
+    compared, impossible, objective = [_LISTS[path] for path in listed], list[tuple[Place, str]](), ""
+    for nodes in product(*listed.values()):
+        texts = [str(node.value.text) for node in nodes if isinstance(node.value, Scalar)]
+        label = ", ".join(texts)
+        try:
+            asked = read(_with_named(written, dict(zip(listed, nodes, strict=True)), texts))
+        except InstanceError as error:
+            wrong.append((label, error))
+            continue
+        if isinstance(asked, Portfolio):
+            raise written.refused([written.fault(next(iter(listed)), "they are compared for one workload (give one `workload`)")])
+        objective = asked.objective
+        alone = (Place(asked.cluster.devices),) if isinstance(asked, Instance) else asked.places
+        found += zip(_labelled(label, alone), (asked,) if isinstance(asked, Instance) else asked.parts, strict=True)
+        if isinstance(asked, MultiScaleQuestion):
+            compared += ["network"] if asked.networks and "network" not in compared else []
+            impossible += [(place, why) for one, why in asked.impossible for place in _labelled(label, (one,))]
+    if not found:
+        each = [dict.fromkeys(replace(fault, message=_plain_message(fault)) for fault in error.faults) for _, error in wrong]
+        shared = [fault for fault in each[0] if all(fault in one for one in each)]
+        raise written.refused(shared or dict.fromkeys(fault for one in each for fault in one))
+    found.sort(key=lambda one: one[0].devices)
+    pairs = dict.fromkeys((place.devices, place.batch) for place, _ in found)
+    impossible += [(Place(*pair, label), _why(error)) for label, error in wrong for pair in pairs]
+    places, parts = zip(*found, strict=True)
+    return MultiScaleQuestion(parts[0].name, objective, places, parts, written.document, tuple(impossible), tuple(compared))
+
+
+def _keep_devices(nodes: Iterable[Node], written: Written) -> None:
+    """Read the user's files of devices before the document, which holds them, is copied into every part."""
+    for node in nodes:
+        if isinstance(node.value, Scalar) and is_path(node.value.text):
+            with suppress(ValueError, OSError):  # reported where the device is read
+                written.files.text(node.value.text, file_text)
+
+
+def _list_faults(path: str, nodes: Sequence[Node]) -> Iterator[Fault]:
+    """What in a list is no name, is named twice, or is unknown."""
+    seen = set[str]()
+    for node in nodes:
+        text = node.value.text if isinstance(node.value, Scalar) else ""
+        message = "" if text else "each of several is a name or the path of a file"
+        message = "it is named twice (name each once)" if text in seen else message
+        if text and path == "hardware" and not is_path(text):
+            try:
+                device(text)
+            except UnknownNameError as error:
+                message = str(error)
+        if text and path == "workload.precision" and text not in get_args(Precision):
+            message = f"{quoted(text)} is no precision (one of {', '.join(get_args(Precision))})"
+        seen.add(text)
+        if message:
+            yield Fault(node.line, node.column, node.path, message)
+
+
+def _with_named(written: Written, named: Mapping[str, Node], texts: Sequence[str]) -> Written:
+    """The question with one item in place of each list, and the settings that say so."""
+    root = written.root
+    for path, node in named.items():
+        root = graft(root, path.split("."), node)
+    plain = (text if fullmatch(r"[\w./-]+", text) else dumps(text) for text in texts)
+    settings = (f"{path}={text}" for path, text in zip(named, plain, strict=True))
+    return replace(written, root=root, settings=(*written.settings, *settings))
+
+
+def _labelled(label: str, places: Iterable[Place]) -> Iterator[Place]:
+    return (place._replace(network=", ".join(one for one in (label, place.network) if one)) for place in places)
+
+
+def _why(error: InstanceError) -> str:
+    return "; ".join(map(_plain_message, error.faults))
+
+
+def _plain_message(fault: Fault) -> str:
+    """Without the setting that it is from, which names the item of the list."""
+    return fault.message.partition(" [from --set")[0]
 
 
 def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
@@ -255,15 +366,20 @@ def _on_one_number(question: Instance | Portfolio | MultiScaleQuestion) -> Insta
     if not isinstance(question, MultiScaleQuestion):
         return question
     source, settings = str(question.document["source"]), question.document["settings"]
-    key = "cluster.devices" if question.by_devices else "cluster.network" if question.networks else "workload.global_batch"
+    key = "cluster.devices" if question.by_devices else key_compared(question) if question.networks else "workload.global_batch"
     message = f"{several_text(question)} are asked for, and here one is needed (say {narrowing(question)}; `solve` finds the best of them)"
     fault = fault_at(read_text(question.document["text"], source), key, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
 
 
+def key_compared(question: MultiScaleQuestion) -> str:
+    """The key of the question that lists what is compared beside numbers of devices and batches."""
+    return {"device": "hardware", "precision": "workload.precision", "network": "cluster.network"}[question.compared[0]]
+
+
 def several_text(question: MultiScaleQuestion) -> str:
     """Numbers of devices, networks and batches in words."""
-    counts = ((len(question.asked_for) * question.by_devices, "numbers of devices"), (len(question.networks), "networks"))
+    counts = ((len(question.asked_for) * question.by_devices, "numbers of devices"), (len(question.networks), question.compared_names))
     return " and ".join(f"{count} {what}" for count, what in (*counts, (len(question.samples), "batches")) if count)
 
 
@@ -273,7 +389,7 @@ def narrowing(question: MultiScaleQuestion, index: int | None = None) -> str:
     """
     index = last_with_plan(question) if index is None else index
     said = [f"cluster.devices={question.counts[index]}"] if question.by_devices else []
-    said += [key for key in question.parts[index].document["settings"] if key.startswith("cluster.network.")] if question.networks else []
+    said += [key for key in question.parts[index].document["settings"] if key.startswith(_NAMED)] if question.networks else []
     said += [f"workload.global_batch={question.batches[index]}"] if question.batches else []
     said += ["objective=step_time"] if question.objective == FEWEST else []
     return " ".join(f"--set {quote(key)}" for key in said)

@@ -20,6 +20,7 @@ from crossopt.crossflow.fields import (
     EnergyPerBit,
     Given,
     Money,
+    NonZero,
     Positive,
     Power,
     PowerChoice,
@@ -28,11 +29,13 @@ from crossopt.crossflow.fields import (
     Prose,
     RatioChoice,
     Setting,
+    Several,
     Short,
 )
 from crossopt.crossflow.hardware import Shape
 from crossopt.crossflow.plan import CANONICAL_SETTINGS, NAMED_OPTIONS, Plan
 from crossopt.crossflow.records import dataclass
+from crossopt.crossflow.workload import Precision
 from crossopt.instances.catalogue.entries import DeviceEntry, TechnologyEntry
 from crossopt.instances.catalogue.workload import WorkloadSection
 from crossopt.instances.files.schema import Kind, Slot, slots_of, unwrap
@@ -235,6 +238,9 @@ class GoalSection:
     deadline: Annotated[Duration | None, Doc("longest duration of the run")] = None
     budget: Annotated[Money | None, Doc("highest cost of the run; needs a rent or `purchase`")] = None
     rent: Annotated[Money | None, Doc("of one device per hour; default: its list price, where the registry has one")] = None
+    rents: Annotated[dict[str, Money], NonZero(), Doc("`rent` of each device by its name, where several are compared")] = field(
+        default_factory=dict
+    )
     purchase: Annotated[PurchaseSection | None, Doc("instead of `rent`: purchased devices and electricity")] = None
     by: Annotated[
         Literal["central", "slowest"],
@@ -343,6 +349,13 @@ class ChoicesSection(_PlanChoices):  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
+class TrainedWorkloadSection(WorkloadSection):
+    """The workload of a question that has one."""
+
+    precision: Annotated[Precision, Several(), Doc("precision of matrix products, or a list of them to compare")] = "bf16"
+
+
+@dataclass(frozen=True, slots=True)
 class SharingSection(WorkloadSection):
     """One of several workloads that share chip and cluster, each with its own plan."""
 
@@ -367,7 +380,7 @@ class CodesignFile:
 
     kind: Annotated[Literal["codesign"], Doc("problem type")]
     cluster: Annotated[ClusterSection, Doc("number of devices, and their network")]
-    workload: Annotated[WorkloadSection | None, Doc("the workload; or several `workloads`")] = None
+    workload: Annotated[TrainedWorkloadSection | None, Doc("the workload; or several `workloads`")] = None
     workloads: Annotated[tuple[SharingSection, ...] | None, Doc("several workloads on one chip, each with its own plan")] = None
     combine: Annotated[
         Literal["weighted_sum", "worst_regret"] | None,
@@ -380,7 +393,9 @@ class CodesignFile:
     description: Annotated[str | None, Prose(), Doc("one line for `crossopt list instances`")] = None
     technology: Annotated[str | TechnologySection | None, Doc("open hardware: technology of the chip, a name or a path")] = None
     hardware: Annotated[
-        str | Given[DeviceEntry] | None, Doc("fixed hardware: a name from `crossopt list hardware`, or the path of a file")
+        str | Given[DeviceEntry] | None,
+        Several(),
+        Doc("fixed hardware: a name from `crossopt list hardware`, the path of a file, or a list of them to compare"),
     ] = None
     budget: Annotated[BudgetSection, Doc("limits on one device and on the step time")] = BudgetSection()
     goal: Annotated[GoalSection | None, Doc("a whole run of this many tokens, with a deadline or a budget")] = None

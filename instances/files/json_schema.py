@@ -7,7 +7,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Final, TypeAlias, cast, get_args, get_type_hints
 
-from crossopt.crossflow.fields import Bounds, Choice, NonZero, Short, Unit
+from crossopt.crossflow.fields import Bounds, Choice, NonZero, Several, Short, Unit
 from crossopt.instances.files.schema import (
     Kind,
     Marks,
@@ -96,6 +96,9 @@ def _schema_of_slots(slots: Sequence[Slot], classes: dict[type[Any], dict[str, A
 
 def _schema_of_slot(slot: Slot, classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
     schema = _schema(slot.kind, slot.marks, classes)
+    if slot.mark(Several) is not None:
+        names = _schema(get_args(slot.kind)[0] if text_of(unwrap(slot.kind, ())[0]) else str, (), classes)
+        schema = {"anyOf": [*schema.get("anyOf", [schema]), {"type": "array", "items": names, "minItems": 1}]}
     return {"anyOf": [schema, {"type": "null"}]} if slot.nullable else schema
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
-from crossopt.instances.codesign.question import narrowing, read_instance
+from crossopt.instances.codesign.question import key_compared, narrowing, read_instance
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
@@ -68,7 +68,7 @@ def _front(options: Namespace) -> Ending:
 def _of_counts(asked: MultiScaleQuestion) -> tuple[str, str, str]:
     """Which key leaves too much open for a front, the settings that mend it, and what it is one of."""
     if asked.networks:
-        return "cluster.network", narrowing(asked), "network"
+        return key_compared(asked), narrowing(asked), asked.compared_name
     if not asked.batches:
         return "cluster.devices", narrowing(asked), "number of devices"
     return "workload.global_batch", narrowing(asked), "batch" if len(asked.numbers) == 1 else "number of devices and one batch"

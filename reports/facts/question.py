@@ -94,12 +94,12 @@ def asked_of_counts(counted: MultiScaleQuestion) -> Asked:
     listed = _or_list(counted.numbers)
     workload = counted.parts[-1].workload.name
     aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
-    terms = tuple((name, text) for name, text in largest.terms if name != "devices")
+    terms = tuple((name, text) for name, text in largest.terms if name != "devices" and name not in counted.compared)
     networks = counted.networks
-    terms = (*terms, ("devices", listed), *((("networks", "; ".join(networks)),) if networks else ()))
+    terms = (*terms, ("devices", listed), *(((counted.compared_names, "; ".join(networks)),) if networks else ()))
     terms = (*terms, *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
     batch = f" with which batch, of {_or_list(counted.samples)}," if counted.batches else ""
-    batch = f" on which of {len(networks)} networks,{' and' * bool(batch)}{batch}" if networks else batch
+    batch = f" on which of {len(networks)} {counted.compared_names},{' and' * bool(batch)}{batch}" if networks else batch
     if batch and len(counted.numbers) == 1:
         return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, largest.open)
     how = "On how few devices" if counted.objective == FEWEST else "On how many devices"

@@ -239,6 +239,8 @@ class Sheet:
     """Short form of the answer."""
     brief: Callable[[], Pairs] = no_rows
     """The short answer in about twelve rows, made where they are printed: what, how good, what it means, how known, caveats, next step."""
+    brief_sections: Callable[[], tuple["Section", ...]] = no_sections
+    """Tables below these rows."""
     chosen: str = ""
     """The answer in one or two sentences, for the first screen of a page."""
     sketch: Picture | None = None
@@ -297,6 +299,7 @@ def answer_sheet(
     meaning_rows: Pairs = (),
     next_step: str = "",
     brief: Callable[[], Pairs] | None = None,
+    brief_sections: Callable[[], tuple[Section, ...]] = no_sections,
 ) -> Sheet:
     """The sheet of an answer to a question.
 
@@ -324,6 +327,7 @@ def answer_sheet(
         details=details,
         known=(verdict, *([anew] if result.answer is not None else []), *known),
         about=about,
+        brief_sections=brief_sections,
     )
     rest = (("proof", proof_text(result, f"{what}{among}", by)), *_few(notes), ("next", next_text(result, next_step)))
     return replace(made, brief=brief or (lambda: (*brief_rows(made, result, of_answer, meaning_rows), *rest)))

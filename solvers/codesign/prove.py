@@ -41,7 +41,7 @@ def prove(question: Instance | Portfolio | MultiScaleQuestion, result: DesignRes
     """The proof carried out again, in its own form."""
     proof = result.proof
     if isinstance(question, MultiScaleQuestion) and isinstance(proof, Parts):
-        what = "batches" if question.batches else "networks" if question.networks else "numbers of devices"
+        what = "batches" if question.batches else question.compared_names if question.networks else "numbers of devices"
         return Proved((f"what is said of all {what} follows from them",))
     if isinstance(question, Portfolio):
         return _of_several(question, result, proof, watch)

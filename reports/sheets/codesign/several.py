@@ -1,15 +1,16 @@
 """Sheets of joint designs of every form: of one workload, of several on one chip, and of several numbers of devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place, Portfolio
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
+from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.reports.facts.chip import design_text
 from crossopt.reports.facts.question import Asked, asked_of, asked_of_counts
-from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, seconds_of, short, time_of, with_unit
+from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, seconds_of, short, shown, time_of, with_unit
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
 from crossopt.reports.sheets.codesign.design import (
     CHECKED,
@@ -21,6 +22,7 @@ from crossopt.reports.sheets.codesign.design import (
     brief_of,
     caveat_rows,
     chip_rows,
+    days_of,
     design_sheet,
     details_of,
     fullness,
@@ -29,6 +31,7 @@ from crossopt.reports.sheets.codesign.design import (
     plan_details,
     proof_of,
     rates,
+    rent_text,
     short_chip,
     sketch_of,
     speed_text,
@@ -268,7 +271,12 @@ def counts_sheet(counted: MultiScaleQuestion, result: DesignResult) -> Sheet:
         beside=() if best is None else baselines_beside(best),
         given=asked.terms,
         open_choices=open_choices(asked),
-        sections=(_parts_section(counted, result), *(replace(one, title=f"{one.title} with {name}") for one in shown)),
+        sections=(
+            *(() if fewest else (ranking(counted, result),)),
+            _parts_section(counted, result),
+            *(replace(one, title=f"{one.title} with {name}") for one in shown),
+        ),
+        brief_sections=lambda: () if fewest else (ranking(counted, result),),
         details=lambda: () if context is None else details_of(context),
         brief=None if context is None else lambda: _counts_rows(counted, result, name, context),
         meaning_rows=_without_rows(counted, result),
@@ -312,6 +320,67 @@ def _looked_at(counted: MultiScaleQuestion, result: DesignResult, name: str) -> 
 
 def _are(counted: MultiScaleQuestion) -> str:
     return "is" if counted.batches or counted.networks else "are"
+
+
+def ranking(counted: MultiScaleQuestion, result: DesignResult) -> Section:
+    """Those with a design, the best first: how far each is from the best, what the run comes to, and what is proved."""
+    found = [(place, context) for place, one in enumerate(result.parts) if (context := context_of(counted.parts[place], one)) is not None]
+    found.sort(key=lambda one: float(result.parts[one[0]].value or 0.0))
+    if len(counted.parts) + len(counted.impossible) < 2 or not found:
+        return Section("Ranking", ())
+    answers, evaluations = [result.parts[place] for place, _ in found], [context.evaluation for _, context in found]
+    values, steps = [float(one.value or 0.0) for one in answers], [one.step_time for one in evaluations]
+    goals = [(context.question.goal, one.step_time) for (_, context), one in zip(found, evaluations, strict=True)]
+    money = [goal.money(step) if goal else None for goal, step in goals]
+    tokens = [one.energy / one.tokens for one in evaluations]
+    columns = [
+        names("option", [counted.part_name(place) for place, _ in found]),
+        figures("above", ["-", *(f"{value / values[0] - 1.0:.1%}" if values[0] else "-" for value in values[1:])]),
+    ]
+    if counted.objective not in ("step_time", "run_cost"):
+        unit = str(answers[0].question["unit"])
+        columns.append(amounts(counted.objective.replace("_", " "), values, lambda one: amount(one, unit), unit))
+    columns.append(amounts("step time", steps, time_of, "s"))
+    if any(goal for goal, _ in goals):
+        columns.append(figures("days", [days_of(goal.seconds(step)).partition(" ")[0] if goal else "-" for goal, step in goals]))
+    if any(one is not None for one in money):
+        columns.append(figures("USD", ["-" if one is None else f"{one:,.0f}" for one in money]))
+    columns.append(figures("MFU", [f"{one.utilisation:.1%}" for one in evaluations]))
+    columns += [amounts("J/token", tokens, lambda one: shown(one, "energy"), "J")] if min(tokens) > 0.0 else []
+    columns.append(names("proof", [_proof(one) for one in answers]))
+    return Section("Ranking", (Table(tuple(columns)), *_remarks(counted, result, found)))
+
+
+def _proof(one: DesignResult) -> str:
+    if one.bound is None:
+        return "none"
+    known = "reported" if one.unverified else "proved"
+    return known if one.optimal else f"{known} to {one.gap or 0.0:.2%}" if one.settled else f"gap {one.gap or 0.0:.1%}"
+
+
+def _remarks(counted: MultiScaleQuestion, result: DesignResult, found: Sequence[tuple[int, Context]]) -> Iterator[str]:
+    """What the model cannot tell apart, whose constants are not fitted, which rents count, and which have no design."""
+    values = [float(result.parts[place].value or 0.0) for place, _ in found]
+    errors = [error for _, context in found if (error := mean_error(context.question)) is not None]
+    near = [place for (place, _), value in zip(found, values, strict=True) if errors and value <= values[0] * (1.0 + max(errors))]
+    if len(near) > 1:
+        yield f"Within the model's mean error of {max(errors):.1%} on measured runs: {_joined(counted.part_name(one) for one in near)}."
+    of: dict[str, list[str]] = {}
+    for context in (context for _, context in found):
+        device = context.design.hardware.name
+        if not context.question.calibrated:
+            of.setdefault("No measured run fitted the constants of", []).append(device)
+        if rent := rent_text(context.question):
+            of.setdefault(f"Rent: {rent}, for", []).append(device)
+    if len({context.design.hardware.name for _, context in found}) > 1:  # of one device the rows of the answer say it
+        yield from (f"{words} {', '.join(dict.fromkeys(devices))}." for words, devices in of.items())
+    missing = [(place, one) for place, one in enumerate(result.parts) if one.value is None]
+    yield from (f"{counted.part_name(place)}: {no_design_text(one, counted.parts[place])}." for place, one in missing)
+    yield from (f"{', '.join(words for words, _ in _cells(counted, place))}: {why}." for place, why in counted.impossible)
+
+
+def _joined(labels: Iterable[str]) -> str:
+    return "; ".join(labels)
 
 
 # --- each of them --------------------------------------------------------------------------------------------------------------------
@@ -369,7 +438,7 @@ def _bound(answer: DesignResult, unit: str) -> str:
 def part_heads(counted: MultiScaleQuestion) -> tuple[str, ...]:
     """What sets the parts apart."""
     devices = ("devices",) if counted.by_devices else ()
-    network = ("network",) if counted.networks else ()
+    network = (counted.compared_name,) if counted.networks else ()
     return (*devices, *network, *(("batch",) if counted.batches else ()))
 
 
@@ -410,7 +479,7 @@ def beside_batches(counted: MultiScaleQuestion) -> tuple[str, ...]:
 def _verdict(counted: MultiScaleQuestion, result: DesignResult) -> str:
     """The proof in a sentence; each answer has its own."""
     if result.answer is None:
-        what = "batch" if counted.batches else "network" if counted.networks else "number of devices"
+        what = "batch" if counted.batches else counted.compared_name if counted.networks else "number of devices"
         return f"No {what} that was asked about has a design." if result.settled else f"No design was found ({result.stopped})."
     if counted.objective == FEWEST:
         words = f"{_why_not_fewer(counted, result)}, by {result.proved_by}."

@@ -85,7 +85,7 @@ def together(counted: MultiScaleQuestion, engine: str, answers: Sequence[DesignR
 def _what(counted: MultiScaleQuestion) -> list[str]:
     """What the parts differ in."""
     devices = ["number of devices"] if counted.by_devices or not counted.networks else []
-    return [*devices, *(["network"] if counted.networks else []), *(["batch"] if counted.batches else [])]
+    return [*devices, *([counted.compared_name] if counted.networks else []), *(["batch"] if counted.batches else [])]
 
 
 def _value(count: int, answer: DesignResult, fewest: bool) -> float:
