@@ -37,10 +37,10 @@ def ui(options: Namespace) -> int:
     except (OSError, OverflowError) as error:
         usage(f"--port {options.port}: {str(getattr(error, 'strerror', None) or error).lower()} (leave it out, and a free one is taken)")
     access = Access(socket.getsockname()[1])
-    sys.stdout.write(f"crossopt ui: {access.address}\nThe page is served to this machine alone. Ctrl-C ends it.\n")
+    sys.stdout.write(f"crossopt ui: {access.address(access.token)}\nThe page is served to this machine alone. Ctrl-C ends it.\n")
     sys.stdout.flush()
     if not options.no_browser:
-        opening = Timer(_DELAY, webbrowser.open, [access.address])
+        opening = Timer(_DELAY, webbrowser.open, [access.address(access.ticket)])
         opening.daemon = True
         opening.start()
     with socket, TemporaryDirectory(prefix="crossopt-ui-") as kept, suppress(KeyboardInterrupt):

@@ -66,6 +66,10 @@ class Access:
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    ticket: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    """Opens the page once: for the command line of a browser, which other users of a machine may see. Empty once it was used."""
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Tells this server from an earlier one on the same port."""
 
     @property
     def cookie(self) -> str:
@@ -76,9 +80,8 @@ class Access:
     def hosts(self) -> tuple[str, ...]:
         return f"{LOOPBACK}:{self.port}", f"localhost:{self.port}"
 
-    @property
-    def address(self) -> str:
-        return f"http://{self.hosts[0]}/?token={self.token}"
+    def address(self, token: str) -> str:
+        return f"http://{self.hosts[0]}/?token={token}"
 
     def is_token(self, given: str | None) -> bool:
         """Whether this is the token, in a time that does not depend on where it differs."""
@@ -100,7 +103,16 @@ class Access:
         if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"} and not first:
             return "This request comes from another site.\n"
         in_address = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0] if first else None
-        return "" if self.is_token(in_address) or self.is_token(self._in_cookie(headers.get("cookie", ""))) else _LOCKED
+        if self.is_token(in_address) or self.is_token(self._in_cookie(headers.get("cookie", ""))) or self._is_ticket(in_address):
+            return ""
+        return _LOCKED
+
+    def _is_ticket(self, given: str | None) -> bool:
+        """Whether this is the ticket, which is void from then on."""
+        if not given or not self.ticket or not secrets.compare_digest(given.encode("utf-8", "replace"), self.ticket.encode()):
+            return False
+        self.ticket = ""
+        return True
 
     def _in_cookie(self, header: str) -> str | None:
         try:
@@ -225,6 +237,7 @@ class Served:
         kinds = {name: kind_in(path.read_text(encoding="utf-8")) for name, path in shipped().items()}
         rows = [{"name": name, "about": words, "kind": KINDS[kinds[name]].about} for name, words in descriptions("instances")]
         told = {"shipped": [row for row in rows if KINDS[kinds[row["name"]]].family], "text": self.text, "name": self.name}
+        told |= {"run": self.access.run}
         jobs = [job.number for job in self.desk.jobs.values() if job.code is None]
         return JSONResponse({**told, "origin": self.origin, "jobs": jobs, "results": [one.row for one in self.desk.results.values()]})
 
@@ -359,7 +372,15 @@ def serve(served: Served, sockets: Sequence[socket.socket]) -> None:
     """Answer until Ctrl-C or SIGTERM, and end all that was started."""
     import uvicorn  # noqa: PLC0415 - tests do without
 
-    config = uvicorn.Config(application(served), log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        application(served),
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
     try:
         uvicorn.Server(config).run(sockets=list(sockets))
     finally:

@@ -103,7 +103,7 @@ export const form = (schema, tree, faults, edit) => {
     return [...Object.entries(value).map(([key, inner]) => field(key, inner, one.additionalProperties, [...path, key], true)), make("span", {className: "row"}, name, add)];
   };
   const list = (value, one, path) => [
-    ...value.map((inner, place) => field(`${place + 1}.`, inner, one.items, [...path, place], value.length > 1)),
+    ...value.map((inner, place) => field(`${place + 1}.${inner && inner.name ? ` ${inner.name}` : ""}`, inner, one.items, [...path, place], value.length > 1)),
     make("button", {type: "button", className: "add", onclick: () => edit([...path, value.length], empty(one.items))}, "+ add one"),
   ];
 

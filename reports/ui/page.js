@@ -19,7 +19,7 @@ const ask = async (path, body) => {
 
 // --- the question: its text, its form, its faults ---
 const yaml = at("yaml"), schemas = {};
-const question = {origin: "", name: "", kind: "", sound: false, text: null};
+const question = {origin: "", name: "", kind: "", sound: false, text: null, run: "", solving: false};
 const given = more => ({text: yaml.value, origin: question.origin, ...more});
 let turn = 0, waiting = 0;
 
@@ -46,6 +46,7 @@ const edit = async (path, value, remove = false) => {
 const read = async () => {
   const mine = ++turn, text = yaml.value;
   if (!text.trim()) { gutter([]); return; }
+  sessionStorage.setItem(question.run, JSON.stringify([text, question.name, question.origin]));
   const found = await ask("/api/read", given());
   if (mine !== turn) return;
   if (found.refused) { say(found.refused); return; }
@@ -53,7 +54,7 @@ const read = async () => {
   at("faults").replaceChildren(...found.faults.map(fault => make("li", {}, make("button", {type: "button", onclick: () => goTo(fault)},
     make("b", {}, `line ${fault.line}  `), `${fault.path ? `${fault.path}: ` : ""}${fault.message}`))));
   question.sound = !found.faults.length;
-  at("go").disabled = !question.sound;
+  at("go").disabled = question.solving || !question.sound;
   at("size").textContent = question.sound ? found.size : `${found.faults.length} fault${found.faults.length > 1 ? "s" : ""}, nothing solved`;
   if (question.sound) at("sentence").textContent = found.sentence;
   if (found.tree) {
@@ -90,6 +91,7 @@ const picks = {};
 let pricing = false, again = false;
 
 const price = async () => {
+  if (!question.sound) return;
   if (pricing) { again = true; return; }
   pricing = true;
   const found = await ask("/api/price", given({picks}));
@@ -182,10 +184,12 @@ const watch = job => new Promise(done => {
     if (about.what !== "solve") return;
     at("progress").hidden = false;
     at("stop").hidden = false;
-    at("go").disabled = true;
+    at("go").disabled = question.solving = true;
     at("stop").onclick = () => ask("/api/stop", {job});
     draw();
   });
+  source.addEventListener("error", () => say("the connection was lost, and is sought again"));
+  source.addEventListener("open", () => say(""));
   source.addEventListener("progress", event => { rows.push(...JSON.parse(event.data)); draw(); });
   source.addEventListener("end", event => {
     source.close();
@@ -193,6 +197,7 @@ const watch = job => new Promise(done => {
     const found = JSON.parse(event.data);
     if (about.what === "solve") {
       at("stop").hidden = true;
+      question.solving = false;
       at("go").disabled = !question.sound;
       took = found.seconds;
       if (found.result) rows.push({...rows.at(-1), seconds: took, best: found.best, bound: found.bound});
@@ -297,7 +302,9 @@ const start = async () => {
   }
   found.results.forEach(put);
   found.jobs.forEach(watch);
-  if (found.text) await open(found.text, found.name, found.origin);
+  question.run = found.run;
+  const left = JSON.parse(sessionStorage.getItem(found.run) || "null");  // a page that is loaded again goes on with its text
+  if (left) await open(...left); else if (found.text) await open(found.text, found.name, found.origin);
 };
 gutter([]);
 start();

@@ -28,10 +28,10 @@ from crossopt.instances.kinds import KINDS, kind_in
 from crossopt.instances.question import read_given
 from crossopt.reports.facts.chip import choice_name, design_text
 from crossopt.reports.facts.question import asked_of
-from crossopt.reports.render.html import drawn_section, html, page, paragraph, tiles
+from crossopt.reports.render.html import drawn_section, paragraph, tiles
 from crossopt.reports.sheets.amounts import time_of
 from crossopt.reports.sheets.codesign.caveats import Context
-from crossopt.reports.sheets.codesign.design import estimates, evaluation_sheet, fullness, limit_of, rates, time_section
+from crossopt.reports.sheets.codesign.design import estimates, fullness, limit_of, rates, time_section
 from crossopt.reports.sheets.sheet import Limits, Section
 from crossopt.solvers.codesign.judge import Single, evaluate_single
 
@@ -89,15 +89,36 @@ class Opened:
     """Those that it names."""
 
 
-@lru_cache(maxsize=16)
 def opened(text: str, folder: Path) -> Opened:
-    """The question in a text, read once; an InstanceError with every fault."""
+    """The question in a text, read once while the files that it names stay as they are; an InstanceError with every fault."""
+    if len(_NAMED) > _MOST_NAMED:
+        _NAMED.clear()
+    return _opened(text, folder, tuple(_state_of(folder / name) for name in _NAMED.get((text, folder), ())))
+
+
+_NAMED: Final[dict[tuple[str, Path], tuple[str, ...]]] = {}
+"""The files that texts name, as far as they name any."""
+_MOST_NAMED: Final = 64
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    try:
+        return path.stat().st_mtime_ns, path.stat().st_size
+    except OSError:
+        return 0, 0
+
+
+@lru_cache(maxsize=16)
+def _opened(text: str, folder: Path, state: tuple[tuple[int, int], ...]) -> Opened:
+    del state
     kind, files = kind_in(text), FilesInside(folder)
     try:
         question = read_given(text, kind, files=files)
     except RefusedError as error:
         raise InstanceError(_SOURCE, [Fault(1, 1, "kind", str(error))]) from error
     levers = levers_of(question) if isinstance(question, Instance) else ()
+    if files.named:
+        _NAMED[text, folder] = tuple(sorted(files.named))
     return Opened(kind, question, text, folder, levers, tuple(sorted(files.named)))
 
 
@@ -115,7 +136,9 @@ def described(text: str, folder: Path) -> dict[str, Any]:
     except InstanceError as error:
         return {**told, "faults": _faults(error, root, folder)}
     module = import_module(KINDS[found.kind].question)
-    sentence = asked_of(found.question).sentence if isinstance(found.question, Instance) else f"A question about {KINDS[found.kind].about}."
+    described_as = tree.get("description") if isinstance(tree, dict) else None
+    sentence = asked_of(found.question).sentence if isinstance(found.question, Instance) else described_as or KINDS[found.kind].about
+    sentence = sentence[:1].upper() + sentence[1:]
     return {**told, "size": module.size_of(found.question), "sentence": sentence, **engines_of(found.kind)}
 
 
@@ -251,12 +274,6 @@ def price_told(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
         ]
     )
     return {"feasible": evaluation.feasible, "step_time": evaluation.step_time, "drawn": drawn}
-
-
-def page_of_price(found: Opened, picks: Mapping[str, int]) -> str:
-    """The whole page of one design."""
-    instance, single = priced(found, picks)
-    return page(html(evaluation_sheet(instance, single.design, single.evaluation), {}))
 
 
 # --- edits ----------------------------------------------------------------------------------------------------------------------------

@@ -81,10 +81,13 @@ def text_of(view: View) -> str:
     return text
 
 
-def test_the_key_leaves_the_address(view: View) -> None:
+def test_the_key_leaves_the_address_and_a_reload_loses_nothing(view: View) -> None:
     assert view.run("location.search") == ""
+    change(view, "[id='field-cluster.devices']", "32")
+    until(view, "document.getElementById('yaml').value.includes('devices: 32,')")
     view.run("window.old = true; location.reload()")
     until(view, "!window.old && !!document.querySelector('#price .tiles')")
+    assert "devices: 32," in text_of(view), "a page that is loaded again goes on with its text"
 
 
 def test_the_form_and_the_yaml_change_each_other(view: View) -> None:

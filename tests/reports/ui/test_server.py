@@ -69,6 +69,17 @@ def test_the_token_opens_the_page_alone_and_then_a_cookie_does(served: Served) -
     assert client.get("/api/start").status_code == 200
 
 
+def test_a_ticket_opens_the_page_once(served: Served) -> None:
+    """It stands on the command line of a browser, where others may read it."""
+    ticket = served.access.ticket
+    first, second = (TestClient(application(served), base_url=HERE) for _ in range(2))
+    assert first.get("/api/start", params={"token": ticket}).status_code == 403
+    assert first.get("/", params={"token": ticket}).status_code == 200
+    assert first.get("/api/start").status_code == 200
+    assert second.get("/", params={"token": ticket}).status_code == 403
+    assert second.get("/", params={"token": ""}).status_code == 403
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -165,6 +176,15 @@ def test_a_question_reads_files_of_its_folder(page: TestClient, served: Served) 
     (served.folder / "config.json").write_text('{"model_type": "made-up"}')
     (fault,) = post(page, "/api/read", text=OUTSIDE % "config.json")["faults"]
     assert "folder of the question" not in fault["message"]
+
+
+def test_a_file_that_a_question_names_is_read_again_when_it_changed(page: TestClient, served: Served) -> None:
+    entry = (INSTANCES / "registry/hardware/a100-80g.yaml").read_text(encoding="utf-8")
+    (served.folder / "mine.yaml").write_text(entry, encoding="utf-8")
+    text = TINY.replace("hardware: a100-80g", "hardware: ./mine.yaml")
+    assert post(page, "/api/price", text=text, picks={})["step_time"] > 0.0
+    (served.folder / "mine.yaml").write_text("no: device\n", encoding="utf-8")
+    assert post(page, "/api/read", text=text)["faults"]
 
 
 # --- the question ----------------------------------------------------------------------------------------------------------------------
