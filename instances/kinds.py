@@ -127,6 +127,7 @@ KINDS = {
         "strategies of layers within budgets",
         "crossopt.instances.layers.question",
         family="crossopt.solvers.layers.family",
+        shown=f"{_SHEETS}.layers",
     ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }

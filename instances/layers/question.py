@@ -1,18 +1,25 @@
-"""The question about strategies of layers as the user writes it in YAML: layers with a table of their strategies."""
+"""The question about strategies of layers as the user writes it in YAML: a table of strategies, or a graph of operators on a device."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from csv import DictReader
 from dataclasses import dataclass
+from io import StringIO
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Prose
-from crossopt.instances.errors import Fault
+from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Prose, Throughput
+from crossopt.instances.catalogue.registry import UnknownNameError
+from crossopt.instances.errors import Fault, InstanceError
+from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
+from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
+from crossopt.instances.operators.graph_file import graph_in
 
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
 UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
@@ -56,9 +63,19 @@ class LayersFile:
     name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     budgets: Annotated[FiguresSection, Doc("the most of each figure over all layers")] = FiguresSection()
-    layers: Annotated[dict[str, LayerSection] | None, Doc("layers by name, in the order of the network")] = None
+    layers: Annotated[dict[str, LayerSection] | None, Doc("layers by name, in the order of the network, where no graph is given")] = None
     links: Annotated[tuple[LinkSection, ...], Doc("between neighbours")] = ()
     tied: Annotated[tuple[tuple[str, ...], ...], Doc("groups of layers that take the same strategy")] = ()
+    graph: Annotated[str | None, Doc("a graph of operators that `crossopt import` wrote, relative to this file")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a graph")] = None
+    formats: Annotated[tuple[Format, ...], Doc("offered for operands, beside the base")] = ()
+    base: Annotated[Format, Doc("of activations in memory, and of all that takes no other format")] = "bf16"
+    peaks: Annotated[dict[str, Throughput] | None, Doc("of formats that the device's file lacks, such as int8")] = None
+    training: Annotated[bool, Doc("forward and backward pass, or forward only")] = False
+    quality: Annotated[dict[str, dict[str, NotNegative]] | None, Doc("what is lost of it, by operator and format")] = None
+    quality_file: Annotated[str | None, Doc("the same as CSV with the columns layer, format and quality")] = None
+    fixed: Annotated[dict[str, Format] | None, Doc("operators that take this format")] = None
+    tie: Annotated[Tying, Doc("same format for operators at one place of repeated blocks, or of one type")] = "none"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,14 +107,97 @@ def read(written: Written) -> LayersQuestion:
     file = read_as(LayersFile, written.root, faults)
     if file is None:
         raise written.refused(faults)
-    if found := [*_layer_faults(file), *_link_faults(file), *_tie_faults(file)]:
+    checks = (_layer_faults, _link_faults, _tie_faults) if file.graph is None else (_graph_faults,)
+    if found := [fault for faults_of in checks for fault in faults_of(file)]:
         raise written.refused(written.fault(path, message) for path, message in found)
-    layers = file.layers or {}
-    stated = {name: {strategy: figures_of(one) for strategy, one in section.strategies.items()} for name, section in layers.items()}
-    links = [(link.between[0], link.between[1], _pairs(link, file)) for link in file.links]
     budgets = figures_of(file.budgets)
-    problem = problem_of(WrittenProblem(stated, links, file.objective, budgets, file.tied))
-    return LayersQuestion(file.name or Path(written.source).stem, problem, budgets, written.document)
+    stated = _stated(file, budgets) if file.graph is None else _priced(file, file.graph, budgets, written)
+    return LayersQuestion(file.name or Path(written.source).stem, problem_of(stated), budgets, written.document)
+
+
+def _stated(file: LayersFile, budgets: dict[str, float]) -> WrittenProblem:
+    """Figures as the file says them."""
+    layers = {
+        name: {strategy: figures_of(one) for strategy, one in section.strategies.items()} for name, section in (file.layers or {}).items()
+    }
+    links = [(link.between[0], link.between[1], _pairs(link, file)) for link in file.links]
+    return WrittenProblem(layers, links, file.objective, budgets, file.tied)
+
+
+def _priced(file: LayersFile, name: str, budgets: dict[str, float], written: Written) -> WrittenProblem:
+    """Figures of a graph on a device."""
+    with written.reading("graph"):
+        graph = graph_in(written.files.text(name, text_of), name)
+    try:
+        hardware = device_in(file.hardware or "", file.base, file.formats, file.peaks or {})
+    except (UnknownNameError, ValueError) as error:
+        raise written.refused([written.fault("hardware", str(error))]) from error
+    names = {node.name: node.operator for node in graph.nodes}
+    quality = _quality(file, written)
+    told = [("quality", name) for name in quality or {}] + [("fixed", name) for name in file.fixed or {}]
+    if strange := [(key, name) for key, name in told if name not in names]:
+        raise written.refused(
+            written.fault(
+                f"{key}.{name}" if file.quality_file is None else key, f"the graph has no operator {quoted(name)}{_like(name, names)}"
+            )
+            for key, name in strange[:20]
+        )
+    asked = Asked(graph, hardware, file.training, quality, file.fixed or {}, file.tie)
+    return format_problem(asked, file.objective, budgets)
+
+
+def _like(name: str, names: Mapping[str, str]) -> str:
+    close = nearest(name, names)
+    return f" (did you mean {close[0]}?)" if close else " (names are those of `crossopt import`)"
+
+
+def _quality(file: LayersFile, written: Written) -> dict[str, dict[str, float]] | None:
+    """Losses by operator and format; None where quality does not count."""
+    counts = file.objective == "quality" or file.budgets.quality is not None
+    if file.quality_file is None:
+        return file.quality or ({} if counts else None)
+    with written.reading("quality_file"):
+        text = written.files.text(file.quality_file, text_of)
+    found, faults = dict[str, dict[str, float]](), list[Fault]()
+    rows = DictReader(StringIO(text))
+    if missing := [column for column in ("layer", "format", "quality") if column not in (rows.fieldnames or ())]:
+        raise InstanceError(
+            file.quality_file, [Fault(1, 1, "", f"the column {missing[0]} is missing (layer, format and quality are needed)")]
+        )
+    for line, row in enumerate(rows, 2):
+        try:
+            value = float(row["quality"] or "")
+        except ValueError:
+            value = nan
+        if not 0.0 <= value < inf:
+            faults.append(Fault(line, 1, "quality", f"{quoted(row['quality'] or '')} is no loss of quality (give a number from 0 on)"))
+        elif row["format"] in found.setdefault(row["layer"], {}):
+            faults.append(Fault(line, 1, "layer", f"{row['layer']} in {row['format']} is given twice (keep one)"))
+        else:
+            found[row["layer"]][row["format"]] = value
+    if faults:
+        raise InstanceError(file.quality_file, faults)
+    return found
+
+
+def _graph_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
+    for key in ("layers", "links", "tied"):
+        if getattr(file, key):
+            yield key, f"{key} are stated where no graph is given (take one of them away)"
+    if file.hardware is None:
+        yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
+    if file.quality is not None and file.quality_file is not None:
+        yield "quality_file", "quality is given already (take one of them away)"
+    for name in file.peaks or {}:
+        if name not in BITS:
+            yield f"peaks.{name}", f"{quoted(name)} is no format (one of {', '.join(BITS)})"
+    for name, row in (file.quality or {}).items():
+        for one in row:
+            if one not in BITS:
+                yield f"quality.{name}.{one}", f"{quoted(one)} is no format (one of {', '.join(BITS)})"
+    for name, one in (file.fixed or {}).items():
+        if one not in (file.base, *file.formats):
+            yield f"fixed.{name}", f"{one} is not among the formats of the question (add it to formats)"
 
 
 def figures_of(section: FiguresSection) -> dict[str, float]:

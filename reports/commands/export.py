@@ -1,8 +1,9 @@
 """What `crossopt export` reads and refuses: the plan of a result for a training stack, a question for a model file, or a placement as JSON
 for other programs:
 
-    devices   {id: name of its device}
-    split     {maxLoad, fpgas: [{load, nodes}], cpus: [{load, nodes}]}, as the programs of Tarnawski et al. (NeurIPS 2020) write and judge
+    devices     {id: name of its device}
+    strategies  {layer: its strategy}, of layers
+    split       {maxLoad, fpgas: [{load, nodes}], cpus: [{load, nodes}]}, as the programs of Tarnawski et al. (NeurIPS 2020) write and judge
 
 Strategies are written as certificates that `solvers/standalone.py` checks, and only such ones as it accepts.
 """
@@ -135,6 +136,22 @@ def export_placement(path: Path, form: str) -> str:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
     what = result.answer.devices if form == "devices" else _split(result, path.parent)
     return json.dumps(what, indent=1, allow_nan=False) + "\n"
+
+
+def export_strategies(path: Path, out: Path | None) -> None:
+    """Write the strategy of each layer of a saved result."""
+    family, result = read_saved(path, "layers")
+    if result.answer is None:
+        raise RefusedError(f"{path}: there is no choice in this result (solve a question that has one)")
+    report = check(family, result, path.parent)
+    if not report.accepted:
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
+    layers = read_again(result.question, result.kind, path.parent).problem.layers
+    text = json.dumps(dict(zip(layers, result.answer.strategies, strict=True)), indent=1) + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(out, text)
 
 
 def export_certificate(path: Path, out: Path | None) -> None:

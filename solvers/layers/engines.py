@@ -1,6 +1,8 @@
 """Engines for strategies of layers: the dynamic program at prices, a look at everything, and rules to compare with."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from math import inf
 from time import monotonic
 
@@ -21,7 +23,7 @@ from crossopt.formulation.layers.frontier import (
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.layers.problem import Problem
 from crossopt.instances.layers.question import LayersQuestion
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.layers.judge import (
     BY_ALL,
     BY_FRONTIER,
@@ -113,7 +115,7 @@ def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOu
         engine="frontier",
         stopped=stopped,
         notes=notes,
-        baselines=baselines(question),
+        baselines=baselines(question, limits.seconds - (monotonic() - run.began)),
         trace=tuple(run.trace),
         value=None if run.cost is None else problem.amount(0, run.cost),
     )
@@ -199,17 +201,40 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
 # Rules to compare with.
 
 
-def baselines(question: LayersQuestion) -> tuple[Baseline[LayerChoices], ...]:
-    """One strategy for all layers, each that all have; the ratio rule; and first and last layers apart."""
+def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[LayerChoices], ...]:
+    """One strategy wherever it is offered, the same with the first and the last layer as they are, the ratio rule, and one-hot rows that
+    foresee no conversions."""
     problem = question.problem
-    common = [name for name in problem.strategies[0] if all(name in own for own in problem.strategies)]
-    found = [Baseline(f"all {name}", None, LayerChoices((name,) * len(problem))) for name in common]
-    rules: tuple[tuple[str, Callable[[LayersQuestion], LayerChoices | None]], ...] = (("ratio greedy", ratio_greedy),)
-    for name, rule in rules:
+    first = tuple(own[0] for own in problem.strategies)
+    free = [layer for layer, own in enumerate(problem.strategies) if len(own) > 1]
+    found = list[Baseline[LayerChoices]]()
+    for name in dict.fromkeys(name for own in problem.strategies for name in own):
+        uniform = tuple(name if name in own else own[0] for own in problem.strategies)
+        if uniform not in {one.answer.strategies for one in found if one.answer}:
+            found.append(Baseline(f"all {name}", None, LayerChoices(uniform)))
+        ends = {free[0], free[-1]} if free else set[int]()
+        high = tuple(first[layer] if layer in ends else one for layer, one in enumerate(uniform))
+        if len(free) > 2 and high != uniform:
+            found.append(Baseline(f"all {name} but the first and the last layer", None, LayerChoices(high)))
+    for title, rule in (("ratio greedy", ratio_greedy), ("one-hot rows without conversions", _without_links(seconds))):
         answer = rule(question)
         if answer is not None:
-            found.append(Baseline(name, None, answer))
+            found.append(Baseline(title, None, answer))
     return tuple(found)
+
+
+def _without_links(seconds: float) -> Callable[[LayersQuestion], LayerChoices | None]:
+    """What NVIDIA's AutoQuantize asks a solver: one strategy for each layer, rows of budgets, and nothing between layers."""
+
+    def rule(question: LayersQuestion) -> LayerChoices | None:
+        if not question.problem.links:
+            return None
+        run = _Run(replace(question, problem=replace(question.problem, links=())), Limits(seconds), unwatched)
+        with suppress(_TimeUpError, ManyStatesError):
+            _searched(run)
+        return run.answer()
+
+    return rule
 
 
 def ratio_greedy(question: LayersQuestion) -> LayerChoices | None:
