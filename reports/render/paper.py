@@ -18,7 +18,7 @@ from typing import Final
 from unicodedata import decomposition
 
 from crossopt.reports.render.tables import DIGITS, SAID, Digest, Table, digest, is_number, row_written, six_digits, titled, written
-from crossopt.reports.sheets.sheet import Bound, Cell, Sheet
+from crossopt.reports.sheets.sheet import Amount, Bound, Cell, Sheet
 
 Places = tuple[tuple[int, float | None], ...]
 """Columns by their place, with the share of the line that running text has; None for one as wide as its longest entry."""
@@ -399,7 +399,8 @@ def _csv(tables: Sequence[tuple[str, Table]]) -> str:
             label = written(row[0])
             whose, line = (name, label) if name else (label, "")
             for head, cell in zip(table.heads[1:], row[1:], strict=True):
-                writer.writerow([harmless(word) for word in (whose, table.title, line, head)] + [_digits(cell)])
+                unit = f" in {cell.unit}" if isinstance(cell, Amount) else ""
+                writer.writerow([harmless(word) for word in (whose, table.title, line, f"{head}{unit}")] + [_digits(cell)])
     return out.getvalue()
 
 
@@ -407,7 +408,7 @@ def _digits(cell: Cell) -> str:
     match cell:
         case None:
             return ""
-        case Bound():
+        case Bound() | Amount():
             return repr(cell.value)
         case str():
             return harmless(written(cell))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from crossopt.reports.sheets.amounts import lowered, shown
-from crossopt.reports.sheets.sheet import Bars, Bound, Breakdown, Cell, Limits, Part, Sheet
+from crossopt.reports.sheets.sheet import Amount, Bars, Bound, Breakdown, Cell, Limits, Part, Sheet
 from crossopt.reports.sheets.sheet import Table as Columns
 
 DIGITS = 6
@@ -26,8 +26,8 @@ def written(cell: Cell) -> str:
             return "-"
         case Bound():
             return lowered(cell.value)
-        case str():
-            return "".join(sign if sign.isprintable() else " " for sign in cell)
+        case Amount(text=text) | (str() as text):
+            return "".join(sign if sign.isprintable() else " " for sign in text)
     return f"{cell:.6g}"
 
 
@@ -53,7 +53,7 @@ def six_digits(value: float) -> str:
 
 def is_number(table: Table, column: int) -> bool:
     """Whether a column holds figures alone."""
-    return all(not isinstance(row[column], str) for row in table.rows)
+    return all(not isinstance(row[column], str | Amount) for row in table.rows)
 
 
 def titled(name: str, table: Table) -> str:
@@ -145,7 +145,7 @@ def _tables(title: str, part: Part) -> Iterator[Table]:
             heads = ("answer", f"value in {unit}".removesuffix(" in "), "above the best in %", "note")
             yield Table(title, heads, tuple((row.label, row.amount, _above(row.amount, best), row.fault or row.detail) for row in bars))
         case Limits(rows=limits):
-            used = ((row, shown(row.used, row.dimension), shown(row.available, row.dimension)) for row in limits)
+            used = ((row, _amount(row.used, row.dimension), _amount(row.available, row.dimension)) for row in limits)
             share = tuple((row.label, taken, most, 100.0 * row.share if row.available else None) for row, taken, most in used)
             yield Table(title, ("limit", "used", "available", "share in %"), share)
         case Breakdown(head=head, brief="") as breakdown:
@@ -156,8 +156,12 @@ def _tables(title: str, part: Part) -> Iterator[Table]:
             pass
 
 
+def _amount(value: float, dimension: str) -> Amount:
+    return Amount(shown(value, dimension), value, _UNITS.get(dimension, dimension))
+
+
 _UNITS = {"time": "seconds", "power": "W", "area": "m^2", "money": "USD"}
-"""Of the figures of a breakdown, by their dimension."""
+"""Of the figures of breakdowns and limits, by their dimension."""
 
 
 def _above(value: float | None, best: float | None) -> float | None:

@@ -23,7 +23,16 @@ class Bound:
     value: float
 
 
-Cell = str | float | Bound | None
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A quantity in a unit that suits it for readers, and as a figure in SI units for programs."""
+
+    text: str
+    value: float
+    unit: str
+
+
+Cell = str | float | Bound | Amount | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,3 +221,17 @@ def test_runs_have_their_designs_setting_by_setting_with_units() -> None:
     assert (best["chip.compute_area in m^2"], best["chip.compute_power in W"], best["plan.data"]) == ("0.00044", "240.0", "64")
     settings = [name.partition(".")[0] for name in rows[0] if "." in name]
     assert settings == sorted(settings), "chips before plans"
+
+
+def test_limits_are_figures_with_their_unit_in_the_head_for_programs_and_words_for_readers() -> None:
+    result = ROOT / "reports/gallery/quickstart.json"
+    rows = [row for row in csv.DictReader(StringIO(tables_on("csv", [result]))) if row["table"] == "Limits"]
+    figures = {(row["row"], row["column"]): float(row["value"]) for row in rows}
+    assert figures["power", "available in W"] == 400.0
+    assert figures["die area", "available in m^2"] == pytest.approx(815e-6)
+    for limit in ("power", "die area"):
+        used, available = (
+            next(figures[key] for key in figures if key[0] == limit and key[1].startswith(f"{head} in ")) for head in ("used", "available")
+        )
+        assert figures[limit, "share in %"] == pytest.approx(100.0 * used / available)
+    assert re.search(r"^\| die area \| [\d.]+ mm.{0,2}2 \| 815 mm", tables_on("markdown", [result]), flags=re.MULTILINE)
