@@ -12,32 +12,45 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.instances.errors import InstanceError
-    from crossopt.reports.api import accuracy, check, compare, evaluate, explain, plan, read, report, solve
+    from crossopt.reports.api import accuracy, check, compare, evaluate, explain, front, plan, read, report, solve, sweep
+    from crossopt.reports.comparisons import Comparison, DesignFront, Explanation, Sweep
     from crossopt.reports.results import Answer, Evaluation, Plot
 
 __version__ = "0.1.0"
-_WHERE = {"InstanceError": "instances.errors", "Answer": "reports.results", "Evaluation": "reports.results", "Plot": "reports.results"}
+_WHERE = {
+    "instances.errors": ("InstanceError",),
+    "reports.comparisons": ("Comparison", "DesignFront", "Explanation", "Sweep"),
+    "reports.results": ("Answer", "Evaluation", "Plot"),
+    "reports.api": ("accuracy", "check", "compare", "evaluate", "explain", "front", "plan", "read", "report", "solve", "sweep"),
+}
+"""Public names by the modules that define them."""
 __all__ = [
     "Answer",
+    "Comparison",
+    "DesignFront",
     "Evaluation",
+    "Explanation",
     "InstanceError",
     "Plot",
+    "Sweep",
     "accuracy",
     "check",
     "compare",
     "evaluate",
     "explain",
+    "front",
     "plan",
     "read",
     "report",
     "solve",
+    "sweep",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a name is fetched when it is used, so that help need not wait for numpy
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE.get(name, 'reports.api')}"), name)
+    return getattr(import_module(f"{__name__}.{next(module for module, names in _WHERE.items() if name in names)}"), name)
 
 
 def __dir__() -> list[str]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import key_compared, read_question, several_text
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
@@ -23,6 +23,9 @@ from crossopt.reports.results import Answer, Evaluation
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.answer import ChosenDesign
+
+if TYPE_CHECKING:
+    from crossopt.reports.comparisons import Comparison, DesignFront, Explanation, Sweep
 
 QuestionSource = str | Path | Mapping[str, Any]
 Design = Mapping[str, Any] | ChosenDesign | Answer | Evaluation
@@ -127,8 +130,12 @@ def compare(
     time_limit: float | str | None = None,
     seeds: int = 1,
     settings: Settings | None = None,
-) -> list[dict[str, Any]]:
-    """Compare engines on questions, a row for each run. Default: `auto` and `recipes` on joint designs, all engines on other kinds."""
+) -> "Comparison":
+    """Compare engines on questions: `compare("tiny", ["boxes", "random"], time_limit=5).to_frame()`, a row for each run.
+
+    Without engines `auto` and `recipes` are asked about joint designs, and all engines about other questions.
+    """
+    from crossopt.reports.comparisons import Comparison, EngineRun  # noqa: PLC0415
     from crossopt.solvers.study.records import Plan  # noqa: PLC0415
     from crossopt.solvers.study.running import ask, engine_named, run_all  # noqa: PLC0415
 
@@ -144,33 +151,112 @@ def compare(
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "recipes"))), seconds, seeds)
     asked = [_single_design_question(question, settings, None) for question in listed]
     study = run_all(ask(plan, asked, [one.name for one in asked]), lambda line: None)
-    return [{name: getattr(run, name) for name in _COMPARED} | {"question": asked[run.question].name} for run in study.runs]
+    names = ("engine", "seed", "status", "value", "bound", "proved", "seconds", "trace", "design", "note")
+    runs = (EngineRun(asked[run.question].name, *(getattr(run, name) for name in names)) for run in study.runs)
+    return Comparison(tuple(runs), study)
 
 
-_COMPARED = ("question", "engine", "seed", "status", "value", "bound", "proved", "seconds")
-
-
-def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float | None) -> list[dict[str, Any]]:  # noqa: ANN401 - of any kind
+def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float | None) -> "Comparison":  # noqa: ANN401 - of any kind
     """Compare engines on a question of another problem type."""
     from crossopt.reports.commands.asking import COMPARED, answers_of  # noqa: PLC0415
+    from crossopt.reports.comparisons import Comparison, EngineRun  # noqa: PLC0415
 
     family = _answering(kind)
     limits = Limits(COMPARED if seconds is None else seconds)
-    found = dict(answers_of(family, question, engines or tuple(family.engines), limits, unwatched))
-    return [
-        {name: getattr(result, name) for name in _COMPARED[2:]} | {"question": question.name, "engine": engine}
-        for engine, result in found.items()
-    ]
+    found = answers_of(family, question, engines or tuple(family.engines), limits, unwatched)
+    names = ("seed", "status", "value", "bound", "proved", "seconds", "trace")
+    return Comparison(tuple(EngineRun(question.name, engine, *(getattr(result, name) for name in names)) for engine, result in found))
 
 
 def explain(
     question: QuestionSource, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None
-) -> str:
-    """Explain an answer: binding limits, the value of larger budgets, or conflicting limits; several workloads each alone."""
+) -> "Explanation":
+    """Explain an answer: `print(explain("tiny"))`, or `explain("tiny").effects`, what a little more of each limit would buy.
+
+    Where there is no design, `conflict` has the limits and choices that leave none. Several workloads are explained each alone.
+    """
     from crossopt.reports.commands.explain import alone_text, explained, parts_of  # noqa: PLC0415
+    from crossopt.reports.comparisons import Explanation  # noqa: PLC0415
 
     parts, limits = parts_of(_on_one_number(question, settings, None)), Limits(_seconds(time_limit))
-    return alone_text(parts) + "\n".join(explained(part, near, limits, unwatched)[1] for part in parts)
+    found = tuple((part, explained(part, near, limits, unwatched)) for part in parts)
+    return Explanation(alone_text(parts) + "\n".join(one.text for _, one in found), found)
+
+
+def sweep(
+    question: QuestionSource,
+    over: Mapping[str, Sequence[Any]],
+    *,
+    engine: str = "auto",
+    time_limit: float | str | None = None,
+    workload: str | None = None,
+) -> "Sweep":
+    """Solve a question under each combination of settings: `sweep("tiny", {"cluster.devices": [4, 8]}).to_frame()`.
+
+    `time_limit` is for each combination. Settings that make no question are kept with the reason. `crossopt sweep` does the same with
+    several processes, and goes on where it was ended.
+    """
+    from itertools import product  # noqa: PLC0415
+
+    from crossopt.reports.comparisons import Sweep, SweepPoint  # noqa: PLC0415
+
+    points = list[SweepPoint]()
+    for values in product(*over.values()):
+        settings = dict(zip(over, values, strict=True))
+        try:
+            answer = solve(question, engine=engine, time_limit=time_limit, workload=workload, settings=settings)
+        except (InstanceError, RefusedError) as error:
+            points.append(SweepPoint(settings, None, str(error)))
+        else:
+            points.append(SweepPoint(settings, answer))
+    if points and all(point.answer is None for point in points):
+        return _refuse_sweep(question, points[0].settings, workload)
+    name = next((point.answer.name for point in points if point.answer is not None), "")
+    return Sweep(name, tuple(points))
+
+
+def _refuse_sweep(question: QuestionSource, settings: Settings, workload: str | None) -> NoReturn:
+    """Say what is wrong where no combination makes a question."""
+    solve(question, time_limit=0.0, workload=workload, settings=settings)
+    raise RefusedError("no combination of the settings makes a question")
+
+
+def front(
+    question: QuestionSource,
+    first: str,
+    second: str,
+    *,
+    points: int = 10,
+    engine: str = "auto",
+    time_limit: float | str | None = None,
+    settings: Settings | None = None,
+    workload: str | None = None,
+) -> "DesignFront":
+    """The Pareto front of two objectives: `front("tiny", "step_time", "energy_per_token", points=5).plot()`.
+
+    It has at most about `points` designs, each with its proof, found within one time limit.
+    """
+    from dataclasses import replace  # noqa: PLC0415
+    from time import monotonic  # noqa: PLC0415
+
+    from crossopt.reports.comparisons import DesignFront, FrontPoint  # noqa: PLC0415
+    from crossopt.reports.shown import text_of  # noqa: PLC0415
+    from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
+    from crossopt.solvers.codesign.combined.pareto import front as front_of  # noqa: PLC0415
+    from crossopt.solvers.codesign.family import FAMILY  # noqa: PLC0415
+
+    asked, limits = _single_design_question(question, settings, workload), Limits(_seconds(time_limit))
+    deadline = monotonic() + limits.seconds
+
+    def solve_part(part: Instance) -> Any:  # noqa: ANN401 - a result
+        return solve_and_hold(FAMILY, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), unwatched)
+
+    found = front_of(asked, first, second, points, solve_part)
+    several = list[FrontPoint]()
+    for point in found.points:
+        part = read_question(point.result.question)
+        several.append(FrontPoint(point.first, point.second, Answer(point.result, text_of("codesign", part, point.result), part)))
+    return DesignFront(asked, (first, second), tuple(several), found.proved, found)
 
 
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str:

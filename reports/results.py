@@ -95,6 +95,14 @@ def html_table(title: str, rows: Sequence[Sequence[object]], heads: Sequence[str
     return f"<table><caption>{escape(title)}</caption>{f'<tr>{head}</tr>' if head else ''}{body}</table>"
 
 
+def _figure(text: str) -> str | float:
+    """A figure of a table as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def shown(cell: object) -> str:
     """A cell in six digits."""
     return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
@@ -359,6 +367,11 @@ class Answer:
         return self.result.trace
 
     @property
+    def has_design(self) -> bool:
+        """Whether this is an answer about joint designs that has one, and so an `evaluation`."""
+        return isinstance(self.result.answer, Designs)
+
+    @property
     def evaluation(self) -> Evaluation:
         """All figures of a joint design, of the first of several workloads; a RefusedError where there is no design."""
         return self.evaluations[0]
@@ -414,7 +427,7 @@ class Answer:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "result.json"
             self.save(path)
-            return list(DictReader(StringIO(tables_on("csv", [path]))))
+            return [{name: _figure(text) for name, text in row.items()} for row in DictReader(StringIO(tables_on("csv", [path])))]
 
     def to_frame(self) -> Any:  # noqa: ANN401 - of pandas, or else of polars
         """`table()` as a data frame of pandas, or of polars where pandas is not installed."""

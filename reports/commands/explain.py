@@ -4,8 +4,8 @@ the relaxation of its integer model."""
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final
 
@@ -21,12 +21,12 @@ from crossopt.reports.commands.progress import hand_over, progress_on
 from crossopt.reports.facts.building import building_of
 from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.codesign.design import near_text
-from crossopt.reports.sheets.codesign.explain import Why, answer_text, clash_text, forced_text
+from crossopt.reports.sheets.codesign.explain import NOTHING, Why, answer_text, clash_text, forced_text
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.explain.conflict import UndecidedError, clash
-from crossopt.solvers.codesign.explain.near_optimal import near_optimum
+from crossopt.solvers.codesign.explain.conflict import Member, UndecidedError, clash
+from crossopt.solvers.codesign.explain.near_optimal import Near, near_optimum
 from crossopt.solvers.codesign.explain.relief import range_ends, relief, unopened, with_stops, worth_easing
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS
@@ -37,6 +37,19 @@ ENDED = "  interrupted before all of this was explained\n"
 _WORST: Final[tuple[Status, ...]] = ("UNKNOWN", "INFEASIBLE", "FEASIBLE")
 ShowExplained = Callable[[DesignResult, str], None]
 """Takes the answer, and what is explained of it so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An answer with what was asked about it, and its text."""
+
+    result: DesignResult
+    text: str
+    why: Why = NOTHING
+    clash: tuple[Member, ...] | None = None
+    """The limits and choices that leave no design together, where that was decided."""
+    near: Near | None = None
+    """What designs within the gap have in common, where one was given."""
 
 
 def explain(options: Namespace) -> Status:
@@ -54,7 +67,8 @@ def explain(options: Namespace) -> Status:
     text, ended = alone_text(parts), list[Status]()
     for instance, other in zip(parts, others, strict=True):
         with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
-            result, own = explained(instance, options.near, limits, watch, _told_to(text), text)
+            part = explained(instance, options.near, limits, watch, _told_to(text), text)
+            result, own = part.result, part.text
             if forced and not own.endswith(ENDED):
                 try:
                     own += explain_with(other, forced, result, limits, watch)
@@ -92,52 +106,58 @@ def _told_to(before: str) -> ShowExplained:
 
 def explained(
     instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: ShowExplained = lambda result, text: None, before: str = ""
-) -> tuple[DesignResult, str]:
+) -> Explained:
     """The answer, and why it is what it is; designs within a gap are told of where one is asked for. `before`
     is what is known of other workloads."""
     result = _solved(instance, limits, watch, before)
-    text = _answer(result)
-    told(result, text)
+    found = Explained(result, _answer(result))
+    told(result, found.text)
     try:
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
         if result.value is None:
-            return result, _clash_text(instance, limits, watch) if result.proved else text
-        text = _why_text(instance, result, limits, watch, told)
+            return _clash_of(instance, found, limits, watch) if result.proved else found
+        for known in _whys(instance, found, limits, watch):
+            found = known
+            told(result, found.text)
         if gap is not None:
-            text += near_text(near_optimum(instance, result, gap, watch, monotonic() + limits.seconds), gap)
-            told(result, text)
+            near = near_optimum(instance, result, gap, watch, monotonic() + limits.seconds)
+            found = replace(found, text=found.text + near_text(near, gap), near=near)
+            told(result, found.text)
     except KeyboardInterrupt:  # what is known by then is worth telling
-        text += ENDED
-    return result, text
+        found = replace(found, text=found.text + ENDED)
+    return found
 
 
 _UNDECIDED = "which limits clash was not decided in time (--time-limit)"
 
 
-def _clash_text(instance: Instance, limits: Limits, watch: Watch) -> str:
+def _clash_of(instance: Instance, found: Explained, limits: Limits, watch: Watch) -> Explained:
     """Which limits and choices leave no design, as far as time allows."""
     try:
-        return clash_text(instance.name, clash(instance, watch, monotonic() + limits.seconds), why_no_chip(instance))
+        members = clash(instance, watch, monotonic() + limits.seconds)
     except UndecidedError:
-        return f"{instance.name}: no design keeps every limit; {_UNDECIDED}\n"
+        return replace(found, text=f"{instance.name}: no design keeps every limit; {_UNDECIDED}\n")
+    return replace(found, text=clash_text(instance.name, members, why_no_chip(instance)), clash=members)
 
 
-def _why_text(instance: Instance, result: DesignResult, limits: Limits, watch: Watch, told: ShowExplained) -> str:
-    """What a little more would buy, told as far as it is known whenever more of it is."""
-    spend = Spend(monotonic() + limits.seconds)
+def _whys(instance: Instance, found: Explained, limits: Limits, watch: Watch) -> Iterator[Explained]:
+    """What a little more would buy, each time that more of it is known."""
+    result, spend = found.result, Spend(monotonic() + limits.seconds)
+
+    def known(why: Why) -> Explained:
+        return replace(found, text=answer_text(result, why), why=why)
+
     reliefs, building = relief(instance, result, watch, spend), building_of(instance, result)
     why = Why(reliefs, building=tuple((one, None) for one in building))
-    told(result, answer_text(result, why))
+    yield known(why)
     ends = range_ends(instance, result, watch, spend)
     why = replace(why, reliefs=with_stops(instance, result, reliefs, ends, watch, spend), ends=ends)
-    told(result, answer_text(result, why))
+    yield known(why)
     worth = ((one, None if one.eased is None else worth_easing(instance, one.eased, result, watch, spend)) for one in building)
     why = replace(why, building=tuple(worth))
-    told(result, answer_text(result, why))
-    text = answer_text(result, replace(why, unopened=unopened(instance, result, watch, spend)))
-    told(result, text)
-    return text
+    yield known(why)
+    yield known(replace(why, unopened=unopened(instance, result, watch, spend)))
 
 
 def _solved(instance: Instance, limits: Limits, watch: Watch, before: str) -> DesignResult:

@@ -10,7 +10,7 @@ from crossopt.solvers.codesign.explain.conflict import BESIDE, Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
 from crossopt.solvers.codesign.objective import DIMENSIONS
 
-_UNITS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
+LIMIT_DIMENSIONS = {**DIMENSIONS, "memory": "bytes", "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
 _LISTED = 8
 LITTLE = 0.005
 """Of what is asked for: a tenth more that buys less binds nothing worth a change."""
@@ -51,7 +51,7 @@ def member_text(member: Member) -> str:
     if member.least is None:
         listed = ", ".join(str(value) for value in member.allowed[:_LISTED]) + (", ..." if len(member.allowed) > _LISTED else "")
         return f"{words} is {'one of ' if len(member.allowed) > 1 else ''}{listed}"
-    least, there = (rounded_quantity(float(value), _UNITS[member.name]) for value in (member.least, member.allowed[0]))  # type: ignore[arg-type]
+    least, there = (rounded_quantity(float(value), LIMIT_DIMENSIONS[member.name]) for value in (member.least, member.allowed[0]))  # type: ignore[arg-type]
     return f"{words}: {there} at most; what the others leave needs at least {least}"
 
 
@@ -124,7 +124,7 @@ def _name(one: Relief) -> str:
 
 
 def _relief(relief: Relief, value: float | None, unit: str) -> str:
-    budget, raised = (rounded_quantity(amount, _UNITS[relief.name]) for amount in (relief.budget, relief.raised))
+    budget, raised = (rounded_quantity(amount, LIMIT_DIMENSIONS[relief.name]) for amount in (relief.budget, relief.raised))
     stops = [f"{_beyond(end)} with it: {_bought(end, value, unit)}" for end in relief.stopped_by]
     why = f"; range end: {'; '.join(stops)}" if stops else ""
     return f"{_name(relief)} {raised} instead of {budget}: {_bought(relief, value, unit)}{why}"

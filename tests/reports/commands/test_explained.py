@@ -45,7 +45,7 @@ def test_of_several_workloads_each_is_explained_alone_and_the_worst_ends_the_com
     out = capsys.readouterr().out
     assert out.startswith("2 workloads, each alone with a chip of its own; `solve` answers them on one chip\n\ngpt3-125m: ")
     assert "\n\ngpt3-175b: no design keeps every limit; one restriction alone leaves none" in out
-    assert out == crossopt.explain(asked)
+    assert out == str(crossopt.explain(asked))
     assert main(["explain", str(asked), "--workload", "gpt3-125m"]) == 0
     assert capsys.readouterr().out in out
 
