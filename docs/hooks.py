@@ -11,12 +11,15 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import crossopt
-from crossopt.instances.editors import reference_text
+from crossopt.instances.editors import reference_text, support_text
 from crossopt.reports import api as module
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.cli import main
 
 REGISTRIES = ("hardware", "technologies", "workloads", "instances")
+SUPPORT = """Every registered model is priced on every device, and launched by every stack whose rules it keeps. The figures rest on
+constants. *Measured* ones were fitted to runs of the stack on the device; *measured on the device* ones to runs of whatever stacks there;
+*derived* ones are taken over from another device or stack."""
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "build" / "gallery"
 """Where `make gallery` writes its pages."""
@@ -42,6 +45,7 @@ def generated() -> Iterator[tuple[str, str]]:
     yield "reference/python.md", f"# Python API\n\n{api()}"
     yield "reference/commands.md", f"# Commands\n\n{commands()}"
     yield "reference/registries.md", f"# Registries\n\n{registries()}"
+    yield "reference/support.md", f"# Support matrix\n\n{SUPPORT}\n\n{support_text()}\n"
     yield "contributing.md", unlinked((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     yield "gallery.md", f"# Gallery\n\n{gallery()}"
 

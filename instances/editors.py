@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, ModelEntry, TechnologyEntry, range_of
+from crossopt.instances.catalogue.entries import CONSTANTS, DeviceEntry, ModelEntry, TechnologyEntry, is_calibrated, range_of, set_text
+from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.codesign.stacks.rules import STACKS
 from crossopt.instances.files.json_schema import json_schema, reference, table, units
 from crossopt.instances.kinds import KINDS
@@ -73,6 +74,19 @@ def reference_text() -> str:
     constants = table(("constant", "unit", "takes", "default", "meaning"), rows)
     parts = {"What stacks launch": _stacks(), "Constants of the model": constants, "Units": units()}
     return "\n\n".join([reference(FORMS), *(f"### {heading}\n\n{text}" for heading, text in parts.items())])
+
+
+def support_text() -> str:
+    """Devices by training stacks: whether constants were fitted to measured runs there, or where they are taken from."""
+    rows = [(f"`{name}`", *(_support(name, stack) for stack in STACKS)) for name in names("hardware")]
+    return table(("device", *STACKS), rows)
+
+
+def _support(name: str, stack: str) -> str:
+    entry = device(name)
+    whose = "" if stack in entry.stacks else "the device's constants, "
+    word = "derived" if not is_calibrated(entry, stack) else "measured on the device" if whose else "**measured**"
+    return f"{word}: {whose}{set_text(name, entry, stack).rpartition('; ')[2]}"
 
 
 def _stacks() -> str:

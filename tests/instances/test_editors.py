@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.editors import FORMS, reference_text, schema_path, schema_text
+from crossopt.instances.editors import FORMS, reference_text, schema_path, schema_text, support_text
 from crossopt.instances.files.document import read_file
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.kinds import KINDS
@@ -71,3 +71,13 @@ def test_every_kind_of_question_has_a_schema_that_knows_its_name() -> None:
 def test_every_shipped_question_names_the_schema_for_editors() -> None:
     for path in sorted(Path(INSTANCES).glob("*.yaml")):
         assert path.read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=codesign.schema.json\n"), path.name
+
+
+def test_the_support_matrix_says_of_each_device_and_stack_what_its_figures_rest_on() -> None:
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in support_text().splitlines()]
+    cells = {(row[0].strip("| `"), stack): cell for row in rows for stack, cell in zip(head[1:], row[1:], strict=True)}
+    assert {name for name, _ in cells} == {path.stem for path in (INSTANCES / "registry/hardware").glob("*.yaml")}
+    assert cells["h100-sxm", "fsdp"].startswith("**measured**: fitted to ")
+    assert cells["a100-80g", "torchtitan"].startswith("measured on the device: the device's constants, fitted to ")
+    assert cells["b200", "fsdp"].startswith("derived: taken over from h100-sxm with fsdp")
+    assert {cell.split(":")[0] for cell in cells.values()} == {"**measured**", "measured on the device", "derived"}
