@@ -358,7 +358,7 @@ def _as_text(value: object) -> asked.Plain:
 
 def listening(port: int) -> socket.socket:
     """A socket on this machine alone; port 0 takes any that is free."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio leaves each answer waiting for 40 ms
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((LOOPBACK, port))

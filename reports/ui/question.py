@@ -33,7 +33,7 @@ from crossopt.reports.sheets.amounts import time_of
 from crossopt.reports.sheets.codesign.caveats import Context
 from crossopt.reports.sheets.codesign.design import estimates, fullness, limit_of, rates, time_section
 from crossopt.reports.sheets.sheet import Limits, Section
-from crossopt.solvers.codesign.judge import Single, evaluate_single
+from crossopt.solvers.codesign.judge import Single, evaluate_choices, evaluate_single
 
 Plain = str | None | list[Any] | dict[str, Any]
 """A YAML value whose scalars are text as written."""
@@ -241,12 +241,16 @@ def _first_design(question: Instance) -> dict[str, Any]:
 
 def priced(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
     """The design with these options, by number; an InstanceError, a ModelError or a ValueError says why it is none."""
-    settings = []
+    settings, choices = list[str](), dict[str, Any]()
     for lever in found.levers:
         place = picks.get(lever.name, 0)
         if not 0 <= place < len(lever.settings):
             raise RefusedError(f"{lever.label} has no option {place}")
         settings.append(lever.settings[place])
+        choices[lever.name] = lever.values[place]
+    if isinstance(found.question, Instance) and (single := evaluate_choices(found.question, choices)) is not None:
+        return found.question, single
+    # the question with these choices says why they are no design
     instance = read_given(found.text, found.kind, tuple(settings), files=FilesInside(found.folder))
     if not isinstance(instance, Instance):
         raise RefusedError(_NO_LEVERS)
