@@ -10,6 +10,7 @@ from pathlib import Path
 from crossopt.crossflow.operator_costs import OPERATORS, kept_tensors
 from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, values_in, weight_values
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.careful import opened
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.operators.graph_file import HEAD, ONNX_NAMES, graph_text, read_graph
 from crossopt.reports.commands.console import ANSWERED, check_target, refuse_overwriting_data
@@ -41,7 +42,7 @@ def _is_network(path: Path) -> bool:
 def _is_graph(path: Path) -> bool:
     """Whether a file is a graph that was written by an import."""
     try:
-        with path.open("rb") as file:
+        with opened(path, "name a file") as file:
             start = file.read(40).split()
     except (OSError, ValueError):
         return False

@@ -175,13 +175,13 @@ def test_python_gives_the_plan_with_its_verdict() -> None:
 def test_a_data_frame_needs_a_package_that_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = crossopt.solve("tiny")
     seen = {}
-    monkeypatch.setattr("crossopt.reports.api.find_spec", lambda name: name == "polars" or None)
+    monkeypatch.setattr("crossopt.reports.results.find_spec", lambda name: name == "polars" or None)
     monkeypatch.setattr(
-        "crossopt.reports.api.import_module", lambda name: SimpleNamespace(DataFrame=lambda rows: seen.setdefault(name, rows))
+        "crossopt.reports.results.import_module", lambda name: SimpleNamespace(DataFrame=lambda rows: seen.setdefault(name, rows))
     )
     assert answer.to_frame() == answer.table()
     assert list(seen) == ["polars"]
-    monkeypatch.setattr("crossopt.reports.api.find_spec", lambda name: None)
+    monkeypatch.setattr("crossopt.reports.results.find_spec", lambda name: None)
     with pytest.raises(RefusedError, match="needs pandas or polars"):
         answer.to_frame()
 

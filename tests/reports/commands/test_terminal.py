@@ -67,7 +67,7 @@ def test_a_pipe_gets_no_colour_and_no_control_characters() -> None:
     assert done.returncode == 0
     assert "\x1b" not in done.stdout + done.stderr
     assert "\r" not in done.stdout + done.stderr
-    assert "not proved: time limit" in done.stdout
+    assert "not proved (time limit" in done.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -144,7 +144,7 @@ def test_an_interrupt_prints_and_writes_the_best_design_so_far(tmp_path: Path) -
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=600)
     assert process.returncode == 0
-    assert "not proved: interrupted" in out
+    assert "not proved (interrupted" in out
     result = saved(target)
     assert (result.status, result.stopped, result.proved, result.bound) == ("FEASIBLE", "interrupted", False, None)
     assert check(target).accepted
