@@ -11,6 +11,7 @@ from pathlib import Path
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import opened
+from crossopt.instances.files.units import nearest, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,26 @@ def kind_asked(path: Path) -> str:
 
     Files that cannot be read, and unknown kinds, are left to the reader of joint designs, which reports them.
     """
+    if path == STANDARD_INPUT and not standard_input().strip():
+        raise InstanceError(
+            name_of(path), [Fault(1, 1, "", "standard input is empty (pipe a question into it: `crossopt solve - < FILE`)")]
+        )
+    if path != STANDARD_INPUT and not path.suffix and not path.exists() and not path.is_symlink():
+        from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415 - for names that are mistyped
+
+        guess = nearest(path.name, shipped())
+        near = f"did you mean {quoted(guess[0])}? " if guess else ""
+        message = f"there is neither a file nor a question of this name ({near}see `crossopt list instances`)"
+        raise InstanceError(str(path), [Fault(1, 1, "", message)])
     return _recognised(path)[0]
+
+
+def other_than_result(name: str, start: bytes) -> str:
+    """Description of a file that is no result, by its first bytes; empty where these are JSON, or where nothing is known."""
+    if foreign := _binary_format(name.rpartition(".")[2].lower(), start):
+        return foreign
+    asks = not start.lstrip().startswith(b"{") and _KEY_LINE.search(start) is not None
+    return "a question (`crossopt solve FILE --out RESULT.json` answers it and saves a result)" if asks else ""
 
 
 def is_graph_file(path: Path) -> bool:
@@ -216,7 +236,7 @@ def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) 
         return "placement", True
     if suffix == "txt" and _PROFILE.search(start):
         return "pipedream", True
-    if suffix == "txt" and start and not _KEY_LINE.search(start):
+    if suffix in {"txt", "toml", "ini", "md"} and start and not _KEY_LINE.search(start):
         raise ValueError(_UNKNOWN_TEXT)
     return kind_in(start.decode("utf-8", "replace")), False
 

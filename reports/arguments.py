@@ -1,6 +1,7 @@
 """Arguments, options and help of every command."""
 
 import argparse
+import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
@@ -178,11 +179,26 @@ _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 us
 13 a study is otherwise than it expects · 20 proven infeasible · 30 verification failed"""
 
 
+_INVALID = re.compile(r"(.*: )invalid choice: '?(.*?)'? \(choose from (.*)\)")
+"""How argparse refuses a word that is none of those which it knows."""
+
+
+def _no_choice(where: str, given: str, known: list[str]) -> str:
+    """That a word is none of the choices, with the nearest one."""
+    guess = nearest(given, known)
+    near = f"did you mean {guess[0]}? It is " if guess else ""
+    return f"{where.replace('COMMAND: ', '')}{given!r} is unknown ({near}one of {', '.join(known)})"
+
+
 class _Parser(argparse.ArgumentParser):
     """Refuses arguments in one sentence that names the option, instead of printing all of the usage."""
 
     def error(self, message: str) -> NoReturn:
         text = message.removeprefix("argument ")
+        if invalid := _INVALID.fullmatch(text):
+            text = _no_choice(invalid[1], invalid[2], re.findall(r"'([^']*)'", invalid[3]))
+        if text.endswith("expected one argument"):
+            text += " (write --option=VALUE where the value begins with -)"
         self.exit(2, f"{self.prog}: {text}{f' (see `{self.prog} --help`)' if text.startswith('the following') else ''}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as the class above declares it
@@ -326,7 +342,7 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pareto", metavar="A,B", help="the front of two objectives, such as step_time,cost_per_token; each point with its proof"
     )
-    parser.add_argument("--points", type=_whole_number, default=10, metavar="N", help="about so many points of the front (default: 10)")
+    parser.add_argument("--points", type=_positive, default=10, metavar="N", help="about so many points of the front (default: 10)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import FailedError, ModelError, RefusedError, VerificationError
+from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import (
     ROUNDING,
@@ -270,7 +271,8 @@ def engine_of(family: ProblemType[Q, A, D], name: str) -> Engine[Q, A]:
     """The engine of that name; a RefusedError if there is none."""
     name = family.aliases.get(name, name)
     if name not in family.engines:
-        raise RefusedError(f"the engine {name!r} answers no question of kind {family.kind} (one of {', '.join(family.engines)})")
+        near = f"did you mean {guess[0]!r}? It is " if (guess := nearest(name, family.engines)) else ""
+        raise RefusedError(f"the engine {name!r} answers no question of kind {family.kind} ({near}one of {', '.join(family.engines)})")
     return family.engines[name]
 
 

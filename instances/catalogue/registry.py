@@ -358,7 +358,12 @@ def _instance_line(path: Path) -> str:
 def _unknown(kind: Kind | Literal["instances"], name: str, known: Iterable[str]) -> UnknownNameError:
     listing = f"see `crossopt list {kind}`"
     guess = _remedy(name, known, "")
-    return UnknownNameError(f"{quoted(name)} is no known {_ONE_OF[kind]} ({f'{guess} ' if guess else ''}{listing})")
+    hub = (
+        ", or name the config.json of a model of the hub: `config: config.json`"
+        if kind == "workloads" and "/" in name and not guess
+        else ""
+    )
+    return UnknownNameError(f"{quoted(name)} is no known {_ONE_OF[kind]} ({f'{guess} ' if guess else ''}{listing}{hub})")
 
 
 def _remedy(name: str, known: Iterable[str], otherwise: str) -> str:

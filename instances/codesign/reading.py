@@ -191,8 +191,9 @@ def _sound(file: CodesignFile, workload: Workload | None, report: Report) -> boo
     """Whether every figure has a meaning; others are reported."""
     faults = []
     if (file.technology is None) == (file.hardware is None):
-        given = "neither" if file.technology is None else "both"
-        faults.append(("hardware" if given == "both" else "", f"{given} of technology and hardware are given (give exactly one of them)"))
+        both = "hardware and technology are both given (keep `hardware` for a device that is bought, `technology` for a free chip)"
+        none = "neither hardware nor technology is given (write `hardware:` and a device of `crossopt list hardware`)"
+        faults.append(("", none) if file.technology is None else ("hardware", both))
     if file.stack is not None and workload is not None and not isinstance(workload, Transformer):
         faults.append(("stack", f"stacks launch transformers, and this is a {type(workload).__name__.lower()} (remove this key)"))
     if file.cluster.pod != LinkSection() and file.cluster.devices_per_pod is None:

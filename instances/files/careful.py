@@ -7,11 +7,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn
 
-from crossopt.instances.files.units import quoted
+from crossopt.instances.files.units import nearest, quoted
 
 UNSEEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Invisible characters, and those that control a terminal or reverse text; tabs and line ends are allowed."""
@@ -21,6 +22,10 @@ _ESCAPED: Final = re.compile(
 )
 """Their escaped forms, and unpaired surrogates."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_LIKE: Final = 0.8
+"""Likeness from which on the name of another file may be meant."""
+_LOOKED_AT: Final = 1_000
+"""Names of a folder that are looked at for such a file."""
 _LONGEST: Final = 4_000
 """Most digits of an integer, since the time to read them grows quadratically."""
 
@@ -35,10 +40,21 @@ def why_unreadable(error: OSError) -> str:
         case NotRegularError():
             return str(error.strerror)
         case FileNotFoundError():
-            return "there is no such file (check the name and the folder)"
+            return f"there is no such file ({_near_file(error)})"
         case PermissionError():
             return "the file may not be read (check its permissions)"
     return f"the file cannot be read ({(error.strerror or type(error).__name__).lower()})"
+
+
+def _near_file(error: OSError) -> str:
+    """The file of the folder whose name is nearest, or what to check."""
+    with suppress(OSError, ValueError, TypeError):
+        path = Path(str(error.filename))
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, _LOOKED_AT) if entry.is_file()]
+        if guess := nearest(path.name, names, likeness=_LIKE):
+            return f"did you mean {quoted(str(path.with_name(guess[0])))}?"
+    return "check the name and the folder"
 
 
 @contextmanager

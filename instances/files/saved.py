@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
+from crossopt.instances.kinds import STANDARD_INPUT, name_of, other_than_result, standard_input
 
 T = TypeVar("T")
-_LARGEST = 64 << 20
+_LARGEST, _HEAD = 64 << 20, 4096
 _LONGEST = 100
 """Longest file name in bytes, without the endings that are added."""
 
@@ -140,14 +141,18 @@ _REMEDY = "name a file that `crossopt solve FILE --out RESULT.json` wrote"
 
 def _text(path: Path) -> str:
     """The text of a regular file of at most _LARGEST bytes."""
-    data = bytes_of(path, _LARGEST, _REMEDY)
-    if data is None:
+    data = standard_input() if path == STANDARD_INPUT else bytes_of(path, _LARGEST, _REMEDY)
+    if data is None or len(data) > _LARGEST:
         raise ValueError(f"this file is too large for a result ({_REMEDY})")
+    if not data.strip():
+        raise ValueError(f"{'standard input' if path == STANDARD_INPUT else 'this file'} is empty ({_REMEDY})")
+    if other := other_than_result(path.name, data[:_HEAD]):
+        raise ValueError(f"this is {other}, not a result ({_REMEDY})" if "(" not in other else f"this is no result but {other}")
     return data.decode("utf-8")
 
 
 def _unreadable(path: Path, message: str, line: int = 1, column: int = 1, at: str = "") -> InstanceError:
-    return InstanceError(str(path), [Fault(line, column, at, message)], "nothing read")
+    return InstanceError(name_of(path), [Fault(line, column, at, message)], "nothing read")
 
 
 def _umask() -> int:

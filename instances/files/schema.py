@@ -458,7 +458,10 @@ def _meant(kind: Kind, marks: Marks, node: Node) -> tuple[Kind, Marks]:
     fitting = [option for option in options_of(kind, marks) if _takes(*option, node)]
     if not fitting:
         form = "mapping" if isinstance(node.value, dict) else "list" if isinstance(node.value, tuple) else "single value"
-        raise ValueError(f"this is a {form}, {_wanted(kind, marks)}")
+        wanted = _wanted(kind, marks)
+        top = "" if node.path or not wanted.startswith(_MAPPING) else "write 'key: value' lines"
+        remedy = top or ("write one value, without brackets" if form == "list" and not wanted.startswith(_MAPPING) else "")
+        raise ValueError(f"this is a {form}, {wanted}{f' ({remedy})' if remedy and '(' not in wanted else ''}")
     return max(fitting, key=lambda option: _affinity(option[0], node))
 
 

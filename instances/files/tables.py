@@ -135,12 +135,17 @@ def _lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
         raise _refused(source, f"this is not CSV: {error} (put cells with commas or line ends in double quotes)", begin) from error
 
 
+_FEW = 6
+"""Columns that are told to be missing one by one."""
+
+
 def _header_faults(header: Sequence[str], line: int, required: Sequence[str], known: Collection[str]) -> list[Fault]:
-    if len(header) < 2:
+    missing = [name for name in required if name not in header]
+    if len(header) < 2 or len(missing) > _FEW:  # another table, or none
         return [Fault(line, 1, "", f"a header of columns with commas between them is needed (at least {', '.join(required)})")]
     twice = sorted(name for name in set(header) if name and header.count(name) > 1)
     faults = [Fault(line, 1, name, "the column is there twice (keep one)") for name in twice]
-    return faults + [Fault(line, 1, name, _missing(name, header, known)) for name in required if name not in header]
+    return faults + [Fault(line, 1, name, _missing(name, header, known)) for name in missing]
 
 
 def _missing(name: str, header: Sequence[str], known: Collection[str]) -> str:

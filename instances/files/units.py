@@ -24,6 +24,8 @@ _POWERS: Final = {
     "t": 4, "ti": 4, "tn": 4, "trillion": 4,
 }  # fmt: skip
 """Meaning of a suffix letter of a count, as a power of 1,000 or 1,024."""
+_LONG_POWER: Final = 4
+"""Power of a thousand from which on a number is written with an exponent."""
 _LARGEST_COUNT: Final = 10**18
 _PREFIX: Final = {
     "f": Fraction(1, 10**15), "p": Fraction(1, 10**12), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 10**3),
@@ -169,22 +171,30 @@ def parse_number(text: str) -> Fraction:
 
 
 def _number_meant(text: str) -> str:
-    """Suggestion for a count such as `8k` (1,000 or 1,024), with commas, or with a unit."""
-    start, grouped = _NUMBER.match(text), _GROUPED.fullmatch(text)
-    if grouped:
+    """Suggestion for a count such as `8k` (1,000 or 1,024), with commas, in percent, or with a unit."""
+    start = _NUMBER.match(text)
+    if _GROUPED.fullmatch(text):
         return f" (write {quoted(text.replace(',', ''))}, without commas)"
     if start is None or len(text) > LONGEST:
         return ""
-    power = _POWERS.get(text[start.end() :].strip().casefold())
-    if text[start.end() :].strip().casefold() in {"node", "nodes"}:
-        return " (write the number of devices: that of nodes times the devices of each)"
-    if power is None:
-        return f" (write {quoted(start.group())}, without a unit)"
-    binary, decimal = (_exact(start.group()) * base**power for base in (1024, 1000))
+    number, unit = start.group(), text[start.end() :].strip().casefold()
+    match unit:
+        case "%":
+            return f" (write {quoted(f'{float(_exact(number)) / 100.0:g}')}, as a share)"
+        case "node" | "nodes":
+            return " (write the number of devices: that of nodes times the devices of each)"
+    return f" (write {_power_meant(number, _POWERS[unit])})" if unit in _POWERS else f" (write {quoted(number)}, without a unit)"
+
+
+def _power_meant(number: str, power: int) -> str:
+    """A number with a power of a thousand, written out in both ways that may be meant, or with an exponent where it is long."""
+    binary, decimal = (_exact(number) * base**power for base in (1024, 1000))
     if binary.denominator != 1 or decimal.denominator != 1 or not 0 < binary < _LARGEST_COUNT:
-        return " (write the number out)"
-    ways = f"{binary} for {start.group()} x {' x '.join(['1024'] * power)}", f"{decimal} for {start.group()} x {1000**power}"
-    return f" (write {' or '.join(ways if power == 1 else ways[::-1][: 4 - power + 1])})"
+        return "the number out"
+    if power >= _LONG_POWER:
+        return f"{number}e{3 * power}"
+    ways = f"{binary} for {number} x {' x '.join(['1024'] * power)}", f"{decimal} for {number} x {1000**power}"
+    return " or ".join(ways if power == 1 else ways[::-1][: 4 - power + 1])
 
 
 def as_float(value: Fraction, text: str) -> float:
@@ -258,14 +268,17 @@ def _exact(number: str) -> Fraction:
 def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
     """Message that `unit` is refused where `wanted` is needed, with the remedy."""
     if not unit:
-        return f"{quoted(text)} has no unit, {wanted.phrase} is needed (for example '{wanted.example}')"
+        example = f"'{number} s' or '{number} d'" if wanted is DIMENSIONS["time"] else f"'{wanted.example}'"
+        return f"{quoted(text)} has no unit, {wanted.phrase} is needed (for example {example})"
     if unit.startswith(","):
         return f"{quoted(text)} has a comma, {wanted.phrase} is needed (write '1200' for '1,200' and '1.2' for '1,2')"
     rates = [rate for rate in (f"{unit}/s", f"{unit.removesuffix('B')}b/s") if rate in wanted.units]  # ports are rated in bits
     if unit.rstrip("s") in {"month", "week"} and "d" in wanted.units:
         return f"{quoted(text)} is no time with a unit that is known here (write it in days, such as '90 d')"
-    guesses = " or ".join(quoted(f"{number} {guess}".strip()) for guess in rates or nearest(unit, wanted.units, likeness=0.5))
+    other, near = _DIMENSION_OF.get(unit), nearest(unit, wanted.units, likeness=0.5)
+    lower = unit.casefold()
+    near = [guess for guess in near if other is None or lower.startswith(guess.casefold()) or guess.casefold().startswith(lower)]
+    guesses = " or ".join(quoted(f"{number} {guess}".strip()) for guess in rates or near)
     remedy = f"did you mean {guesses}?" if guesses else f"for example '{wanted.example}'"
-    other = _DIMENSION_OF.get(unit)
     problem = f"is {other.phrase}" if other else f"has the unknown unit {quoted(unit)}"
     return f"{quoted(text)} {problem}, {wanted.phrase} is needed ({remedy})"

@@ -12,6 +12,7 @@ from typing import Final
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.question import read_asked, read_instance
+from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.kinds import question_path
@@ -63,7 +64,8 @@ def explain(options: Namespace) -> Status:
     if options.svg or options.out:
         usage(f"{'--svg' if options.svg else '--out'}: this writes what --relaxation or --constants finds (add one, or leave it out)")
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
-    parts, others = (parts_of(read_asked(question_path(options.file), (*settings, *more), options.workload)) for more in ((), forced))
+    parts = parts_of(read_asked(question_path(options.file), settings, options.workload))
+    others = _forced_parts(options, settings, forced)
     text, ended = alone_text(parts), list[Status]()
     for instance, other in zip(parts, others, strict=True):
         with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
@@ -178,6 +180,21 @@ def _answer(result: DesignResult) -> str:
     if result.value is None:
         return f"{result.question['name']}: no design {'keeps every limit' if result.proved else 'found in time'}\n"
     return answer_text(result)
+
+
+def _forced_parts(options: Namespace, settings: tuple[str, ...], forced: tuple[str, ...]) -> tuple[Instance, ...]:
+    """The questions with the forced choices; faults of these name the option that they came by."""
+    try:
+        return parts_of(read_asked(question_path(options.file), (*settings, *forced), options.workload))
+    except InstanceError as error:
+
+        def renamed(text: str) -> str:
+            for setting in forced:
+                text = text.replace(f"--set {setting}", f"--force {setting}")
+            return text
+
+        faults = [replace(fault, message=renamed(fault.message)) for fault in error.faults]
+        raise InstanceError(renamed(error.source), faults, error.undone) from error
 
 
 def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:

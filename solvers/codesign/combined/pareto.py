@@ -90,7 +90,7 @@ def front(instance: Instance, first: str, second: str, points: int, solve: Solve
     """The front of two figures, at most about so many points of it; what there is on the way is told, as if it ended there."""
     for name in (first, second):
         if name not in FIGURES or first == second:
-            raise ValueError(f"a front needs two different figures of {', '.join(FIGURES)}, not {first} and {second}")
+            raise ValueError(f"two different figures are needed, such as step_time,power (of {', '.join(FIGURES)})")
     if instance.others:
         raise RefusedError(
             "a front is not drawn over several sets of constants (`sets`): its points ask for other figures than the worst step time "

@@ -110,12 +110,18 @@ REFUSED = [
         "hardware: a100",
         "4:11: hardware: 'a100' is no known device (did you mean 'a100-40g' or 'a100-80g'? see `crossopt list hardware`)",
     ),
-    (FIXED, "hardware: a100-80g\n", "", "1:1: neither of technology and hardware are given (give exactly one of them)"),
+    (
+        FIXED,
+        "hardware: a100-80g\n",
+        "",
+        "1:1: neither hardware nor technology is given (write `hardware:` and a device of `crossopt list hardware`)",
+    ),
     (
         FIXED,
         "hardware: a100-80g",
         "hardware: a100-80g\ntechnology: v100-class",
-        "4:11: hardware: both of technology and hardware are given (give exactly one of them)",
+        "4:11: hardware: hardware and technology are both given (keep `hardware` for a device that is bought, "
+        "`technology` for a free chip)",
     ),
     (
         FIXED,
@@ -369,7 +375,7 @@ def test_an_unknown_kind_names_all_that_there_are_beside_what_else_is_wrong(old:
         ("global_batch=8", "choices.global_batch: unknown key (global_batch stands elsewhere: workload.global_batch)"),
         ("workload.global_batch=4M", "'4M' is not a number (write 4000000 for 4 x 1000000 or 4194304 for 4 x 1024 x 1024)"),
         ("workload.global_batch=1,024", "'1,024' is not a number (write '1024', without commas)"),
-        ("workload.global_batch=15T", "'15T' is not a number (write 15000000000000 for 15 x 1000000000000)"),
+        ("workload.global_batch=15T", "'15T' is not a number (write 15e12)"),
         ("only=tensor", "'tensor' is unknown (one of expert, expert_tensor, "),
         ("workload.precision=BF16", "'BF16' is unknown (did you mean 'bf16'?)"),
         ("recompute=mla_up_proj", "recompute is 'mla_up_proj', which is called 'up-projections' here"),

@@ -89,7 +89,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
 @every(
     ("arguments", "message"),
     [
-        (("frob",), "invalid choice: 'frob'"),
+        (("frob",), "'frob' is unknown (one of plan, solve"),
         (("solve",), "the following arguments are required: file"),
         (
             ("solve", TINY, "--engine", "magic"),
@@ -111,7 +111,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
         (("solve", TINY, "--out", "x" * 300), "this cannot be written, file name too long"),
         (("solve", TINY, "--out", "/tmp"), "--out /tmp: this is a directory (name a file)"),
         (("compare", TINY, "--seeds", "0"), "0 is too few (write 1 or more)"),
-        (("list", "cats"), "invalid choice: 'cats'"),
+        (("list", "cats"), "kind: 'cats' is unknown (one of hardware, "),
     ],
 )
 def test_wrong_usage_exits_with_two_and_one_sentence(arguments: tuple[str, ...], message: str, capsys: Captured) -> None:

@@ -13,7 +13,7 @@ REFUSED = [
     (("--engine", "boxes", "--workers", "2"), "--workers 2: the engine boxes solves no integer model"),
     (("--engine", "milp", "--workers", "999999999"), "--workers 999999999: this is too many (write 256 or less"),
     (("--engine", "milp", "--workers", "0"), "0 is too few (write 1 or more)"),
-    (("--engine", "milp", "--form", "convex"), "invalid choice: 'convex'"),
+    (("--engine", "milp", "--form", "convex"), "--form: 'convex' is unknown (one of "),
     (("--engine", "random", "--seed", "-1"), "--seed -1: this is no seed (write a whole number from 0 to 2147483647)"),
     (("--engine", "cpsat", "--seed", "99999999999"), "--seed 99999999999: this is no seed"),
 ]

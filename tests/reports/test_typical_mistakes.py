@@ -1,0 +1,203 @@
+"""What newcomers get wrong: each mistake is answered in one or two sentences that name the place and the remedy, without a traceback."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.kinds import question_path, standard_input
+from crossopt.reports.cli import main
+
+TINY = question_path(Path("tiny")).read_text(encoding="utf-8")
+LONGEST = 600
+"""Characters of an answer: lists of known names take the most of it."""
+
+
+def tiny(old: str, new: str) -> str:
+    assert old in TINY
+    return TINY.replace(old, new)
+
+
+QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "a key mistyped": (tiny("hardware:", "hardwear:"), (":7:1: hardwear: unknown key", "did you mean 'hardware'?")),
+    "a nested key mistyped": (tiny("global_batch", "global_bach"), (":5:30: workload.global_bach", "did you mean 'global_batch'?")),
+    "a choice by another tool's name": (
+        tiny("microbatch:", "micro_batch:"),
+        ("choices.micro_batch", "micro_batch is called microbatch here"),
+    ),
+    "a unit of something else": (f"{TINY}budget: {{power: 400 GB}}\n", ("budget.power", "a size in bytes, a power is needed", "'400 W'")),
+    "no unit": (f"{TINY}budget: {{power: 400}}\n", ("budget.power: '400' has no unit", "for example '400 W'")),
+    "no unit of a time": (f"{TINY}budget: {{step_time: 9}}\n", ("budget.step_time: '9' has no unit", "'9 s'")),
+    "months": (f"{TINY}budget: {{step_time: 3 months}}\n", ("budget.step_time", "write it in days")),
+    "a unit in small letters": (f"{TINY}budget: {{power: 400 w}}\n", ("unknown unit 'w'", "did you mean '400 W'?")),
+    "a tab": (tiny("cluster:", "\tcluster:"), (":6:1: a tab cannot indent", "use spaces")),
+    "no colon": (tiny("hardware: ", "hardware "), (":7:1: a ':' is missing", "write 'key: value'")),
+    "no space after the colon": (tiny("hardware: ", "hardware:"), (":7:1: a ':' is missing", "write 'key: value'")),
+    "a bracket that stays open": (tiny("[none, full]", "[none, full"), ("is not closed, or a comma is missing",)),
+    "a quote that stays open": (tiny("gpt3-125m,", '"gpt3-125m,'), (":5:19: a quote is opened and never closed",)),
+    "a model mistyped": (tiny("gpt3-125m,", "gpt3-126m,"), ("no known workload", "did you mean 'gpt3-125m'?", "crossopt list workloads")),
+    "an id of the hub": (tiny("gpt3-125m,", "Qwen/Qwen3-32B,"), ("no known workload", "did you mean 'qwen3-32b'?")),
+    "an id of the hub without a model": (tiny("gpt3-125m,", "foo/Bar-7B,"), ("no known workload", "config.json")),
+    "a device without its memory": (tiny("a100-80g", "a100"), ("no known device", "'a100-40g' or 'a100-80g'")),
+    "an unknown stack": (f"{TINY}stack: deepspede\n", ("stack", "did you mean 'deepspeed'?")),
+    "a negative number": (tiny("devices: 8,", "devices: -8,"), ("cluster.devices: '-8' is too small", "at least 1")),
+    "a fraction": (tiny("devices: 8,", "devices: 8.5,"), ("cluster.devices: '8.5' is not a whole number",)),
+    "a number in words": (tiny("devices: 8,", "devices: eight,"), ("cluster.devices: 'eight' is not a number",)),
+    "a percentage": (f"{TINY}efficiency: {{overlap: 50%}}\n", ("efficiency.overlap: '50%' is not a number", "write '0.5'")),
+    "a large number with a letter": (tiny("global_batch: 64", "global_batch: 15T"), ("'15T' is not a number", "write 15e12")),
+    "a list for one value": (
+        tiny("devices_per_node: 8", "devices_per_node: [8]"),
+        ("cluster.devices_per_node: this is a list", "without brackets"),
+    ),
+    "a key twice": (f"{TINY}hardware: h100-sxm\n", (":14:1: hardware: the key is given twice, on line 7 and on line 14", "keep one")),
+    "a kind mistyped": (tiny("kind: codesign", "kind: codesing"), ("kind: 'codesing' is unknown", "did you mean 'codesign'?")),
+    "a kind that is not there": (tiny("kind: codesign", "kind: serving"), ("kind: 'serving' is unknown", "one of codesign,")),
+    "an unknown precision": (tiny("bf16", "fp7"), ("workload.precision: 'fp7' is unknown", "did you mean 'fp8'?")),
+    "devices that fill no node": (
+        tiny("devices: 8,", "devices: 12,"),
+        ("12 devices are no whole number of groups of 8", "a multiple of 8"),
+    ),
+    "no hardware": (tiny("hardware: a100-80g\n", ""), ("neither hardware nor technology is given", "crossopt list hardware")),
+    "no workload": (TINY.replace(TINY.splitlines()[4], "# none"), ("workload: this key is missing",)),
+    "a list at the top": ("- kind: codesign\n", ("this is a list, a mapping is needed", "write 'key: value' lines")),
+    "one word": ("tiny\n", ("this is a single value, a mapping is needed", "write 'key: value' lines")),
+    "nothing": ("", ("the document is empty", "write 'key: value' lines")),
+}
+
+
+@pytest.mark.parametrize("mistake", QUESTIONS)
+def test_a_mistake_in_a_question_is_named_with_its_place_and_its_remedy(
+    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, said = QUESTIONS[mistake]
+    monkeypatch.chdir(tmp_path)
+    Path("q.yaml").write_text(text, encoding="utf-8")
+    assert main(["validate", "q.yaml"]) == main(["solve", "q.yaml"]) == 3
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("q.yaml:")
+    for part in said:
+        assert part in captured.err
+    assert len(captured.err) <= 2 * LONGEST
+
+
+FILES: dict[str, bytes] = {
+    "q.yaml": TINY.encode(),
+    "model.onnx": b"\x08\x07\x12\x07pytorch",
+    "config.json": json.dumps({"hidden_size": 64, "model_type": "llama", "num_hidden_layers": 2}).encode(),
+    "broken.json": b'{"kind": "codesign",',
+    "settings.toml": b"[workload]\nmodel = 'gpt3-125m'\n",
+    "note.txt": b"hello\n",
+    "runs.csv": b"gpu,model\n1,2\n",
+    "latin.yaml": "kind: codesign\ndescription: café\n".encode("latin-1"),
+    "binary.yaml": bytes(range(256)),
+    "empty.json": b"",
+    "result.json": b'{"format": 3, "kind": "codesign"}',
+}
+NEXT = "crossopt solve FILE --out RESULT.json"
+COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
+    ("solve tinny", 3, ("neither a file nor a question of this name", "did you mean 'tiny'?", "crossopt list instances")),
+    ("solve p.yaml", 3, ("p.yaml:1:1: there is no such file", "did you mean 'q.yaml'?")),
+    ("solve folder", 3, ("folder:1:1: this is a directory", "name a YAML file")),
+    ("solve model.onnx", 3, ("this is a model of ONNX, not a question", "crossopt import")),
+    ("solve config.json", 3, ("this is the configuration of a model, not a question", "workload: {config: FILE}")),
+    ("solve broken.json", 3, ("broken.json:1:",)),
+    ("solve settings.toml", 3, ("this text is neither a question in YAML",)),
+    ("solve note.txt", 3, ("this text is neither a question in YAML",)),
+    ("solve runs.csv", 3, ("this is a table, not a question", "crossopt accuracy")),
+    ("solve latin.yaml", 3, ("latin.yaml:2:17: byte 0xe9 is not UTF-8 text", "save the file as UTF-8")),
+    ("solve binary.yaml", 3, ("is not UTF-8 text",)),
+    ("solve result.json", 3, ("this is a result, not a question", "crossopt check")),
+    ("compare q.yaml result.json", 3, ("result.json:1:1: this is a result, not a question", "crossopt report")),
+    ("evaluate q.yaml", 3, ("several designs are left, one is needed", "tensor (3 options)", "use --set")),
+    ("check q.yaml", 3, ("this is no result but a question", NEXT)),
+    ("check model.onnx", 3, ("this is a model of ONNX, not a result", NEXT)),
+    ("check empty.json", 3, ("this file is empty", NEXT)),
+    ("check resul.json", 3, ("there is no such file", "did you mean 'result.json'?")),
+    ("report q.yaml", 3, ("this is no result but a question", NEXT)),
+    ("export q.yaml", 2, ("a question has no plan", "--as lp")),
+    ("export result.json --as megatorn", 2, ("--as: 'megatorn' is unknown", "did you mean megatron?")),
+    ("solve q.yaml --out no/such/a.json", 2, ("--out no/such/a.json: there is no folder no/such", "make it first")),
+    ("solve q.yaml --out folder", 2, ("--out folder: this is a directory", "name a file")),
+    ("solve q.yaml --out q.yaml", 2, ("--out q.yaml: this is the question itself", "name another file")),
+    ("solve q.yaml --time-limit 60", 2, ("--time-limit: 60 has no unit", "write 60s")),
+    ("solve q.yaml --time-limit -5s", 2, ("--time-limit: expected one argument", "write --option=VALUE")),
+    ("solve q.yaml --engine exhaustiv", 2, ("the engine 'exhaustiv'", "did you mean 'exhaustive'?")),
+    ("solve q.yaml --engine stages", 2, ("the engine 'stages' answers no question of kind codesign", "one of auto,")),
+    ("solve q.yaml --form strong", 2, ("--form strong: the engine auto solves no integer model", "--engine milp")),
+    ("solve q.yaml --gap 5", 2, ("--gap: '5' is no gap", "0.1%")),
+    ("solve q.yaml --set tensor", 3, ("a setting is written KEY=VALUE", "tensor=8")),
+    ("solve q.yaml --set tensr=4", 3, ("did you mean 'tensor'?", "[from --set tensr=4]")),
+    ("solve q.yaml --pareto step_time", 2, ("--pareto step_time: two different figures are needed", "step_time,power")),
+    ("solve q.yaml --pareto step_time,power --points 0", 2, ("--points: 0 is too few", "write 1 or more")),
+    ("solve q.yaml --cpus 2", 2, ("--cpus: this says nothing of a question about joint designs", "leave it out")),
+    ("explain q.yaml --force tensor=16", 3, ("none of 16 divides the 8 devices", "[from --force tensor=16]")),
+    ("explain q.yaml --force tensor", 3, ("--force tensor", "a setting is written KEY=VALUE")),
+    ("explain gpt3-13b-on-8", 2, ("`explain` does not answer questions about operators of a graph on devices", "`solve` does")),
+    ("solve congested-links", 2, ("crossopt compare congested-links",)),
+    ("sweep q.yaml --store runs", 2, ("this is one question", "crossopt solve q.yaml")),
+    ("slove q.yaml", 2, ("'slove' is unknown", "did you mean solve?")),
+    ("solve q.yaml --timelimit 5s", 2, ("--timelimit: there is no such option", "did you mean --time-limit?")),
+    ("list gpus", 2, ("'gpus' is unknown", "one of hardware")),
+    ("list hardware --show a100", 2, ("'a100' is no known device", "'a100-40g' or 'a100-80g'")),
+    ("solve -", 3, ("standard input is empty", "crossopt solve - < FILE")),
+    ("check -", 3, ("standard input is empty", NEXT)),
+    ("accuracy q.yaml", 3, ("a header of columns with commas between them is needed",)),
+    ("import q.yaml", 3, ("this is no trace that is known",)),
+)
+
+
+@pytest.fixture
+def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], tuple[int, str]]:
+    """The exit code of a command in a folder with files of all sorts and nothing on standard input, and what it said."""
+    monkeypatch.chdir(tmp_path)
+    for name, data in FILES.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+
+    def run(words: list[str]) -> tuple[int, str]:
+        standard_input.cache_clear()
+        try:
+            code = main(words)
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        finally:
+            standard_input.cache_clear()
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    return run
+
+
+@pytest.mark.parametrize(("command", "code", "said"), COMMANDS, ids=[command for command, _, _ in COMMANDS])
+def test_a_mistake_on_the_command_line_is_named_with_its_remedy(
+    command: str, code: int, said: tuple[str, ...], ended: Callable[[list[str]], tuple[int, str]]
+) -> None:
+    found, text = ended(command.split())
+    assert found == code, text
+    for part in said:
+        assert part in text
+    assert len(text) <= LONGEST
+
+
+READING = ("solve", "validate", "evaluate", "explain", "compare", "check", "report", "export", "accuracy", "import")
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "q.yaml"] + ["folder", "missing", "-"])
+@pytest.mark.parametrize(("columns", "plain"), [("40", "1"), ("200", "")])
+def test_every_command_refuses_every_wrong_file_in_a_sentence(
+    name: str, columns: str, plain: str, ended: Callable[[list[str]], tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the width and the colours."""
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("NO_COLOR", plain)
+    for command in READING:
+        code, text = ended([command, name])
+        assert code in {2, 3}, f"{command}: {text}"
+        assert "Traceback" not in text
+        assert "internal error" not in text
+        assert "\x1b" not in text
+        assert 0 < len(text) <= LONGEST, f"{command}: {text}"
