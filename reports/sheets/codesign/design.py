@@ -790,10 +790,8 @@ def brief_of(context: Context) -> Pairs:
 
 
 def short_chip(context: Context) -> str:
-    """The chip without the powers of its parts."""
-    return " · ".join(
-        (*(one for one in hardware_text(context.design) if " given " not in one), *clock_text(context.question, context.design))
-    )
+    """The chip without the powers of its parts and its clock."""
+    return " · ".join(one for one in hardware_text(context.design) if " given " not in one)
 
 
 def _objective(context: Context) -> Pairs:
