@@ -54,7 +54,7 @@ KINDS = {
         family="crossopt.solvers.codesign.family",
         shown=f"{_SHEETS}.codesign.several",
         commands=f"{_COMMANDS}.codesign",
-        also=("form", "pareto", "workload"),
+        also=("against", "form", "pareto", "workload"),
     ),
     "chain": Kind(
         "chains of layers", f"{_STAGES}.chain", family="crossopt.solvers.stages.chain.family", shown=f"{_SHEETS}.stages:chain_sheet"

@@ -342,6 +342,9 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pareto", metavar="A,B", help="the front of two objectives, such as step_time,cost_per_token; each point with its proof"
     )
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="another question, or a saved result: print what differs in what is asked and answered"
+    )
     parser.add_argument("--points", type=_positive, default=10, metavar="N", help="about so many points of the front (default: 10)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
     parser.add_argument("--seed", type=int, default=0)

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def solve(options: Namespace) -> Ending:
-    """The best design, or where one is asked for a front of several."""
+    """The best design, or where it is asked for a front of several, or the differences from another answer."""
+    if options.against is not None:
+        from crossopt.reports.commands.against import solve_against  # noqa: PLC0415 - most commands answer one question
+
+        return solve_against(options)
     return _front(options) if options.pareto else asking.solve(options, "codesign")
 
 

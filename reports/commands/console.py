@@ -87,7 +87,7 @@ SHORT_FOR_SETTINGS = (
     *("problem", "straight", "time_unit", "transfers", "without"),
 )
 """Options that are short for settings of a question: `--edge-unit s` for `--set edge_unit=s`."""
-FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*SHORT_FOR_SETTINGS, "form", "pareto", "workers", "workload")}
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*SHORT_FOR_SETTINGS, "against", "form", "pareto", "workers", "workload")}
 """Options of `solve` that mean something for some questions only, by their names in the code."""
 
 

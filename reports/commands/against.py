@@ -1,0 +1,281 @@
+"""The option `solve --against`: two joint designs line by line, first what is asked, then what is answered, with the proof of each."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from math import isfinite
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from crossopt.crossflow.records import dataclass
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
+from crossopt.instances.codesign.question import several_text
+from crossopt.instances.codesign.section import KEYS
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.document import Node, Scalar, read_text
+from crossopt.instances.files.saved import read_as
+from crossopt.instances.files.written import lay_over
+from crossopt.instances.kinds import kind_asked, question_path
+from crossopt.instances.question import read, read_again
+from crossopt.reports.commands import asking
+from crossopt.reports.commands.console import Ending, code_of, question_of, usage
+from crossopt.reports.commands.keeper import Kept, keeper
+from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.render.terminal import brief
+from crossopt.reports.render.width import fitted
+from crossopt.reports.sheets.amounts import amount, count_of, shown, time_of
+from crossopt.reports.sheets.codesign.caveats import Context, context_of
+from crossopt.reports.sheets.codesign.design import days_of, limit_of, option_text, proof_of
+from crossopt.reports.sheets.sheet import Section, Table, figures, names
+from crossopt.solvers.answer import Limits, Watch, to_text
+from crossopt.solvers.checking import faults_but_proof, solve_and_hold
+from crossopt.solvers.codesign.answer import DesignResult
+from crossopt.solvers.codesign.objective import UNITS, figure_in
+from crossopt.solvers.family import family_of
+
+_UNSAID = frozenset(("kind", "name", "description"))
+"""Keys of a question that change no answer."""
+_STEPS = 6
+"""Uses of a step's time that are compared, those that differ the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two: its question, and the part of its answer that is best."""
+
+    label: str
+    document: dict[str, Any]
+    result: DesignResult
+    part: Instance
+    answer: DesignResult
+    source: str = ""
+    best: str = ""
+    """Which of several questions in one has this answer."""
+    file: Path | None = None
+    """Where the answer was saved, whose proof is not repeated here."""
+
+    @property
+    def context(self) -> Context | None:
+        return context_of(self.part, self.answer)
+
+
+def solve_against(options: Namespace) -> Ending:
+    """Answer both questions, of which the second may be a result that was saved, and print what differs."""
+    asking.refuse_before(options, "codesign")
+    for name in ("json", "pareto", "log"):
+        if getattr(options, name):
+            usage(f"--{name}: two answers are printed side by side (leave it out; --out writes the first)")
+    limits, keep = asking.limits_of(options), keeper()
+    began = keep.began if keep else monotonic()
+    asked = question_of(options, {})
+    with progress_on(sys.stderr, "value") as watch:
+        spent = replace(limits, seconds=max((limits.seconds - (monotonic() - began)) / 2.0, 0.0))
+        one = replace(_solved(asked, options, spent, watch, "A"), source=str(options.file))
+        spent = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
+        other = replace(_other(options, spent, watch), source=str(options.against))
+    proved = one.result.proved and other.result.proved
+    text = fitted(against_text(one, other))
+    code = code_of(one.result.status, options.strict and not proved)
+    asking.hand_out(Kept(to_text(one.result) if options.out else None, text, code), options.out)
+    return Ending(one.result.status, proved)
+
+
+def _other(options: Namespace, limits: Limits, watch: Watch) -> Side:
+    """The second: a saved result whose figures are evaluated again, or a question that is answered."""
+    path, family = question_path(options.against), family_of("codesign")
+    if kind := _kind_of_result(path):
+        if kind != "codesign":
+            raise RefusedError(f"--against {path}: a joint design is compared with a joint design (this is a result of kind {kind})")
+        _, result = asking.read_saved(path, kind)
+        question = read_again(result.question, kind, path.parent)
+        if faults := faults_but_proof(family, result, question):
+            raise RefusedError(f"--against {path}: this result is refused: {'; '.join(faults)}")
+        return replace(_side("B", question, result), file=path)
+    if kind_asked(path) != "codesign":
+        raise RefusedError(f"--against {path}: a joint design is compared with a joint design (this is another kind of question)")
+    return _solved(read(path), options, limits, watch, "B")
+
+
+def _kind_of_result(path: Path) -> str:
+    """The kind of a saved result; empty of a question."""
+    if path.suffix != ".json" or not path.is_file():
+        return ""
+    data = read_as(path, lambda data: data)
+    return str(data.get("kind")) if isinstance(data, dict) and {"format", "question"} <= data.keys() else ""
+
+
+def _solved(asked: Any, options: Namespace, limits: Limits, watch: Watch, label: str) -> Side:  # noqa: ANN401 - of any form
+    if isinstance(asked, Portfolio):
+        raise RefusedError("--against: designs of one workload are compared (say --workload NAME, or leave several out)")
+    return _side(label, asked, solve_and_hold(family_of("codesign"), asked, options.engine, limits, watch))
+
+
+def _side(label: str, asked: Any, result: DesignResult) -> Side:  # noqa: ANN401 - of any form
+    if isinstance(asked, MultiScaleQuestion):
+        place = 0 if result.answer is None else asked.places.index(result.answer.place)
+        best = f"{asked.part_name(place)}, the best of {several_text(asked)}" if result.answer is not None else ""
+        answer = result.parts[place] if place < len(result.parts) else result
+        return Side(label, asked.document, result, asked.parts[place], answer, best=best)
+    return Side(label, asked.document, result, asked, result)
+
+
+def against_text(one: Side, other: Side) -> str:
+    """What differs in the questions, and in the answers."""
+    rows = tuple((side.label, _named(side)) for side in (one, other))
+    rows += tuple((f"proof of {side.label}", _proof(side)) for side in (one, other))
+    sections = [Section("The questions", (questions_table(one, other),))]
+    if one.context is not None and other.context is not None:
+        sections.append(Section("The answers", (answers_table(one.context, other.context),)))
+        sections.append(Section("Where the steps go", (steps_table(one.context, other.context),)))
+    return brief(f"A against B   {verdict(one, other)}", rows, sections)
+
+
+def _named(side: Side) -> str:
+    """The file with its settings, and which of its questions is meant."""
+    settings = [] if side.file else [f"--set {setting}" for setting in side.document["settings"]]
+    return " ".join([side.source, *settings]) + (f": {side.best}" if side.best else "")
+
+
+def _proof(side: Side) -> str:
+    if side.result.value is None:
+        return "no design keeps the limits, proved" if side.result.proved else f"no design was found ({side.result.stopped})"
+    stated = f" (as the file states; `crossopt check {side.file}` repeats it)" if side.file is not None else ""
+    return f"{proof_of(side.answer)}{stated}"
+
+
+def verdict(one: Side, other: Side) -> str:
+    """Which is better in what, by how much, and whether the bounds prove it."""
+    first, second = one.context, other.context
+    if first is None or second is None:
+        return " and ".join(f"{side.label} has {'a' if side.context else 'no'} design" for side in (one, other))
+    same = one.part.objective == other.part.objective
+    name = one.part.objective if same else "step_time"
+    mine, theirs = (figure_in(context.question, context.evaluation, name) for context in (first, second))
+    if mine == theirs:
+        return f"the same {name.replace('_', ' ')}"
+    low, high = (one, other) if mine < theirs else (other, one)
+    bound = high.answer.bound
+    sure = same and bound is not None and low.answer.value is not None and low.answer.value < bound
+    known = not (high.answer.unverified or low.answer.unverified or one.file or other.file)
+    proved = ", proved" if sure and known else ""
+    share = abs(mine / theirs - 1.0) if theirs else 1.0
+    return f"{name.replace('_', ' ')} of A is {share:.1%} {'less' if mine < theirs else 'more'} than of B{proved}"
+
+
+def questions_table(one: Side, other: Side) -> Table | str:
+    """Keys that the questions have otherwise, as they are written."""
+    first, second = (dict(_leaves(_tree(side.document), "")) for side in (one, other))
+    keys = [key for key in dict.fromkeys((*first, *second)) if first.get(key) != second.get(key) and key not in _UNSAID]
+    if not keys:
+        return "The questions ask the same."
+    return Table(
+        (names("key", keys), names("A", [first.get(key, "-") for key in keys]), names("B", [second.get(key, "-") for key in keys]))
+    )
+
+
+def _tree(document: dict[str, Any]) -> Node:
+    """The question with its settings laid over it."""
+    root = read_text(document["text"], document["source"])
+    for setting in document["settings"]:
+        root = lay_over(root, setting, document["source"], KEYS)
+    return root
+
+
+def _leaves(node: Node, path: str) -> Iterator[tuple[str, str]]:
+    """Keys with their values as text."""
+    if isinstance(node.value, dict):
+        for key, entry in node.value.items():
+            yield from _leaves(entry.node, f"{path}.{key}" if path else key)
+    else:
+        yield path, _text(node)
+
+
+def _text(node: Node) -> str:
+    match node.value:
+        case Scalar(text=text):
+            return text
+        case tuple() as items:
+            return f"[{', '.join(map(_text, items))}]"
+        case entries:
+            return f"{{{', '.join(f'{key}: {_text(entry.node)}' for key, entry in entries.items())}}}"
+
+
+def answers_table(one: Context, other: Context) -> Table:
+    """Settings and figures of the designs; settings only where they differ."""
+    rows = [*_settings(one, other), *_figures(one, other)]
+    return Table(
+        (
+            names("", [row[0] for row in rows]),
+            *(figures(head, [row[at] for row in rows]) for at, head in ((1, "A"), (2, "B"), (3, "A vs B"))),
+        )
+    )
+
+
+Row = tuple[str, str, str, str]
+
+
+def _settings(one: Context, other: Context) -> Iterator[Row]:
+    """The devices, and each setting of chip and plan that is another one."""
+    counts = one.question.cluster.devices, other.question.cluster.devices
+    chosen = [
+        {"device": context.design.hardware.name, **context.design.hardware.choices, **asdict(context.design.plan)}
+        for context in (one, other)
+    ]
+    if counts[0] != counts[1]:
+        yield "devices", f"{counts[0]:,}", f"{counts[1]:,}", _change(*counts)
+    for name in dict.fromkeys((*chosen[0], *chosen[1])):
+        first, second = (of.get(name, "-") for of in chosen)
+        if first != second:
+            words = ["-" if option == "-" else option_text(name, option) for option in (first, second)]
+            yield name.replace("_", " "), words[0], words[1], ""
+
+
+def _figures(one: Context, other: Context) -> Iterator[Row]:
+    """What the designs reach."""
+    first, second = one.evaluation, other.evaluation
+    name = one.question.objective
+    if name not in ("step_time", "run_cost") and name == other.question.objective:
+        pair = [figure_in(context.question, context.evaluation, name) for context in (one, other)]
+        yield name.replace("_", " "), amount(pair[0], UNITS[name]), amount(pair[1], UNITS[name]), _change(*pair)
+    yield "step time", time_of(first.step_time), time_of(second.step_time), _change(first.step_time, second.step_time)
+    rates = first.tokens_per_second, second.tokens_per_second
+    yield "tokens/s", count_of(round(rates[0])), count_of(round(rates[1])), _change(*rates)
+    points = f"{100.0 * (first.utilisation - second.utilisation):+.1f} points"
+    yield "MFU", f"{first.utilisation:.1%}", f"{second.utilisation:.1%}", points
+    goals = one.question.goal, other.question.goal
+    if goals[0] is not None and goals[1] is not None:
+        spans = goals[0].seconds(first.step_time), goals[1].seconds(second.step_time)
+        yield "run", days_of(spans[0]), days_of(spans[1]), _change(*spans)
+        mine, theirs = goals[0].money(first.step_time), goals[1].money(second.step_time)
+        if mine is not None and theirs is not None:
+            yield "cost", f"{mine:,.0f} USD", f"{theirs:,.0f} USD", _change(mine, theirs)
+    energies = first.energy / first.tokens, second.energy / second.tokens
+    if min(energies) > 0.0:
+        yield "energy a token", shown(energies[0], "energy"), shown(energies[1], "energy"), _change(*energies)
+    memory = [next((limit_of(limit) for limit in found.limits if limit.name == "memory"), None) for found in (first, second)]
+    if memory[0] is not None and memory[1] is not None and isfinite(memory[0].available) and isfinite(memory[1].available):
+        words = [f"{shown(limit.used, 'bytes')} ({limit.share:.0%})" for limit in memory if limit is not None]
+        yield "memory", words[0], words[1], _change(memory[0].used, memory[1].used)
+
+
+def _change(first: float, second: float) -> str:
+    return "the same" if first == second else f"{first / second - 1.0:+.1%}" if second else "-"
+
+
+def steps_table(one: Context, other: Context) -> Table:
+    """Uses of the step's time, those first that differ the most."""
+    first, second = one.evaluation.breakdown, other.evaluation.breakdown
+    taken = [use for use in dict.fromkeys((*first, *second)) if first.get(use) or second.get(use)]
+    uses = sorted(taken, key=lambda use: -abs(first.get(use, 0.0) - second.get(use, 0.0)))[:_STEPS]
+    pairs = [(first.get(use, 0.0), second.get(use, 0.0)) for use in uses]
+    signs = ["the same" if mine == theirs else f"{'+' if mine > theirs else '-'}{time_of(abs(mine - theirs))}" for mine, theirs in pairs]
+    return Table(
+        (
+            names("use", uses),
+            figures("A", [time_of(mine) for mine, _ in pairs]),
+            figures("B", [time_of(theirs) for _, theirs in pairs]),
+            figures("A vs B", signs),
+        )
+    )
