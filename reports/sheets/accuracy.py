@@ -42,14 +42,14 @@ RANKS: Final = (
 
 def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
     """The errors, how many runs are in range, the order of plans, the `count` largest errors and the reasons of rejected rows."""
-    total = next((one for one in result.totals if one.errors), None)
+    total = next((line for line in result.totals if line.errors), None)
     priced, rejected = len(result.predictions), len(result.rejected)
     inferred = sum(bool(row.run.inferred) for row in result.predictions)
     filled = f" ({inferred:,} with a setting that the source does not state)" if inferred else ""
-    facts, words = [("runs priced", f"{priced:,}"), ("rows rejected", f"{rejected:,}")], "No run could be priced."
+    facts, text = [("runs priced", f"{priced:,}"), ("rows rejected", f"{rejected:,}")], "No run could be priced."
     if total is not None and total.errors is not None:
         off = f"{total.errors.mean:.1%} off in the mean, {total.errors.median:.1%} in the median"
-        words = f"Predicted step times are {off} ({_times(total)} times)."
+        text = f"Predicted step times are {off} ({_times(total)} times)."
         facts += [("mean error", f"{total.errors.mean:.1%}"), ("bias", f"{total.errors.bias:+.1%}")]
         facts += [("in the likely range", f"{total.in_range.share:.0%}")] if total.in_range else []
     return Sheet(
@@ -59,7 +59,7 @@ def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
         label="measured, not proved",
         verdict="",
         figures=tuple(facts),
-        summary=words,
+        summary=text,
         sections=(_errors(result), *_ranges(result), *_order(result), _largest(result, count), _rejected(result), _runs(result)),
         known=(_KNOWN,),
     )
@@ -78,13 +78,13 @@ def _errors(result: Accuracy) -> Section:
     found = [line.errors for line in lines if line.errors is not None]
     columns = (
         *_labels(result.by, lines),
-        counts("runs", [one.rows for one in found]),
-        names("fitted", (fitted_text(line.fitted, one.rows) for line, one in zip(lines, found, strict=True))),
-        _percents("mean error", [one.mean for one in found]),
-        _percents("median error", [one.median for one in found]),
-        _percents("bias", [one.bias for one in found], "+"),
-        _percents("median bias", [one.median_bias for one in found], "+"),
-        _percents("largest", [one.largest for one in found], "+"),
+        counts("runs", [sums.rows for sums in found]),
+        names("fitted", (fitted_text(line.fitted, sums.rows) for line, sums in zip(lines, found, strict=True))),
+        _percents("mean error", [sums.mean for sums in found]),
+        _percents("median error", [sums.median for sums in found]),
+        _percents("bias", [sums.bias for sums in found], "+"),
+        _percents("median bias", [sums.median_bias for sums in found], "+"),
+        _percents("largest", [sums.largest for sums in found], "+"),
     )
     return Section("Errors", (*_picture(result), Table(columns), LEGEND) if found else ())
 
@@ -104,12 +104,12 @@ def _ranges(result: Accuracy) -> Iterator[Section]:
     if found:
         columns = (
             *_labels(result.by, lines),
-            counts("runs", [one.rows for one in found]),
-            counts("plans", [one.plans for one in found]),
-            counts("in range", [one.inside for one in found]),
-            _percents("share", [one.share for one in found], digits=0),
-            counts("faster", [one.faster for one in found]),
-            counts("slower", [one.slower for one in found]),
+            counts("runs", [row.rows for row in found]),
+            counts("plans", [row.plans for row in found]),
+            counts("in range", [row.inside for row in found]),
+            _percents("share", [row.share for row in found], digits=0),
+            counts("faster", [row.faster for row in found]),
+            counts("slower", [row.slower for row in found]),
         )
         yield Section("Likely ranges", (Table(columns), RANGES))
 
@@ -120,11 +120,11 @@ def _order(result: Accuracy) -> Iterator[Section]:
     if found:
         columns = (
             *_labels(result.by, lines),
-            counts("questions", [one.groups for one in found]),
-            Column("tau", tuple(f"{one.tau:.2f}" for one in found), tuple(one.tau for one in found)),
-            _percents("mean regret", [one.mean_regret for one in found]),
-            _percents("largest regret", [one.largest_regret for one in found]),
-            _percents("best found", [one.best_found for one in found], digits=0),
+            counts("questions", [row.groups for row in found]),
+            Column("tau", tuple(f"{row.tau:.2f}" for row in found), tuple(row.tau for row in found)),
+            _percents("mean regret", [row.mean_regret for row in found]),
+            _percents("largest regret", [row.largest_regret for row in found]),
+            _percents("best found", [row.best_found for row in found], digits=0),
         )
         yield Section("Order of plans", (Table(columns), RANKS))
 
@@ -138,9 +138,9 @@ def _outlier(row: Priced) -> str:
     run = row.run
     times = f"{run.seconds:.4g} s {'derived' if run.derived else 'measured'}, {row.seconds:.4g} s predicted"
     times += f", likely {row.likely[0]:.4g} to {row.likely[1]:.4g} s" if row.likely else ""
-    words = f"{run.model} on {run.cluster.devices:,} {run.gpu}, batch {run.workload.global_batch:,}: {run.plan}"
+    text = f"{run.model} on {run.cluster.devices:,} {run.gpu}, batch {run.workload.global_batch:,}: {run.plan}"
     assumed = f"; not stated, and assumed: {', '.join(run.inferred)}" if run.inferred else ""
-    return f"{times}; {words}{assumed}"
+    return f"{times}; {text}{assumed}"
 
 
 def _rejected(result: Accuracy) -> Section:
@@ -193,11 +193,11 @@ def _picture(result: Accuracy) -> tuple[Picture, ...]:
     return (Picture(lambda titles: pairs_drawn(titles, pairs, _BAND, axes), "", caption, keys=keys, title=title, described=described),)
 
 
-def _pair(row: Priced, place: int, tells: bool) -> Pair:
+def _pair(row: Priced, source: int, tells: bool) -> Pair:
     run = row.run
     what = f"line {run.line}: {run.model} on {run.cluster.devices:,} {run.gpu}"
-    told = f"{what}, {run.seconds:.4g} s, predicted {row.seconds:.4g} s ({row.error:+.1%})"
-    return Pair(run.seconds, row.seconds, place, run.derived, told if tells else "")
+    tip = f"{what}, {run.seconds:.4g} s, predicted {row.seconds:.4g} s ({row.error:+.1%})"
+    return Pair(run.seconds, row.seconds, source, run.derived, tip if tells else "")
 
 
 def plot(name: str, result: Accuracy) -> str:

@@ -39,9 +39,9 @@ def digits(value: Number, unit: str) -> str:
 
 def _nanoseconds(value: int) -> str:
     power, name = next(((power, name) for power, name in _SUITED if abs(value) >= 10**power), (0, "ns"))
-    whole, part = divmod(abs(value), 10**power)
+    integer, part = divmod(abs(value), 10**power)
     behind = f".{part:0{power}d}".rstrip("0") if part else ""
-    return f"{'-' * (value < 0)}{whole:,}{behind} {name}"
+    return f"{'-' * (value < 0)}{integer:,}{behind} {name}"
 
 
 def digits_below(bound: Number, value: Number | None, unit: str) -> str:
@@ -131,8 +131,8 @@ def bound_amount(bound: float, unit: str) -> str:
     scaled = Fraction(bound) / size
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         number = Decimal(scaled.numerator) / Decimal(scaled.denominator)
-        place = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
-        return f"{float(number.quantize(place)):.6g} {named}"
+        unit_digit = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
+        return f"{float(number.quantize(unit_digit)):.6g} {named}"
 
 
 def time_of(seconds: float) -> str:
@@ -148,8 +148,8 @@ def shown(value: float, dimension: str) -> str:
 def lowered(bound: float, digits: int = 6) -> str:
     """A bound with so many digits, and never more than it is."""
     exact = Decimal(bound)
-    place = Decimal(1).scaleb(exact.adjusted() + 1 - digits) if bound else Decimal(1)
-    return f"{float(exact.quantize(place, ROUND_FLOOR)):.{digits}g}"
+    unit_digit = Decimal(1).scaleb(exact.adjusted() + 1 - digits) if bound else Decimal(1)
+    return f"{float(exact.quantize(unit_digit, ROUND_FLOOR)):.{digits}g}"
 
 
 def count_of(number: int) -> str:

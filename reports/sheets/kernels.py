@@ -98,7 +98,7 @@ def _known(own: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _text(name: str, kernels: Kernels, priced: Sequence[PricedKernel], count: int) -> str:
-    rows, fitted = len(priced) + len(kernels.rejected), sum(one.fitted for one in priced)
+    rows, fitted = len(priced) + len(kernels.rejected), sum(row.fitted for row in priced)
     head = (
         f"{name}: {rows:,} row{'' if rows == 1 else 's'} of {kernels.of}, {len(priced):,} priced, {fitted:,} of them by fitted constants, "
         f"{len(kernels.rejected):,} rejected"
@@ -108,7 +108,7 @@ def _text(name: str, kernels: Kernels, priced: Sequence[PricedKernel], count: in
         blocks = [[_row(by, _TITLES), *(_figures(line) for line in kernel_errors(priced, by))] for by in BY]
         parts += [*blocks, [_figures(errors_of("all", priced))], _wrapped("  ", _LEGEND)]
         if worst := worst_kernels(priced, count):
-            parts += [["largest errors", *(line for one in worst for line in _outlier(one))]]
+            parts += [["largest errors", *(line for row in worst for line in _outlier(row))]]
     if kernels.rejected:
         parts += [["rejected rows", *_reasons(kernels)]]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
@@ -124,11 +124,11 @@ def _row(label: str, cells: Sequence[str]) -> str:
     return f"  {short:<{_LABEL}}" + "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
 
 
-def _outlier(one: PricedKernel) -> list[str]:
-    kernel = one.kernel
-    seconds = f"{kernel.seconds * 1e6:.4g} us measured, {one.seconds * 1e6:.4g} us predicted"
+def _outlier(row: PricedKernel) -> list[str]:
+    kernel = row.kernel
+    seconds = f"{kernel.seconds * 1e6:.4g} us measured, {row.seconds * 1e6:.4g} us predicted"
     shape = " x ".join(f"{side:g}" for side in kernel.shape)
-    return _wrapped(f"  line {kernel.line:<6}{one.error:>+8.1%}  ", f"{seconds}; {kernel.kind} on {kernel.gpu}, {kernel.size}, of {shape}")
+    return _wrapped(f"  line {kernel.line:<6}{row.error:>+8.1%}  ", f"{seconds}; {kernel.kind} on {kernel.gpu}, {kernel.size}, of {shape}")
 
 
 def _reasons(kernels: Kernels) -> Iterator[str]:
@@ -139,8 +139,8 @@ def _reasons(kernels: Kernels) -> Iterator[str]:
         yield from _wrapped(f"  {count:>6,}  ", f"{reason} (line{'s' * (count > 1)} {', '.join(lines[:_LISTED])}{more})")
 
 
-def _wrapped(label: str, words: str) -> list[str]:
-    return wrap(words, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
+def _wrapped(label: str, text: str) -> list[str]:
+    return wrap(text, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
 
 
 def _document(name: str, kernels: Kernels, priced: Sequence[PricedKernel]) -> dict[str, Any]:
@@ -151,15 +151,15 @@ def _document(name: str, kernels: Kernels, priced: Sequence[PricedKernel]) -> di
         "all": asdict(errors_of("all", priced)) if priced else None,
         "kernels": [
             {
-                "line": one.kernel.line,
-                "gpu": one.kernel.gpu,
-                "kind": one.kernel.kind,
-                "measured": one.kernel.seconds,
-                "predicted": one.seconds,
-                "error": one.error,
-                "fitted": one.fitted,
+                "line": row.kernel.line,
+                "gpu": row.kernel.gpu,
+                "kind": row.kernel.kind,
+                "measured": row.kernel.seconds,
+                "predicted": row.seconds,
+                "error": row.error,
+                "fitted": row.fitted,
             }
-            for one in priced
+            for row in priced
         ],
         "rejected": [asdict(row) for row in kernels.rejected],
     }
@@ -180,7 +180,7 @@ def fitted_sections(paths: Sequence[Path], gpu: str, of: Of | None, stacks: Sequ
 
 def _of_runs(paths: Sequence[Path], gpu: str, stacks: Sequence[str]) -> str:
     name, files = " and ".join(path.name for path in paths), [read_measured(path) for path in paths]
-    together = Measured(tuple(row for one in files for row in one.measurements), tuple(row for one in files for row in one.rejected))
+    together = Measured(tuple(row for file in files for row in file.measurements), tuple(row for file in files for row in file.rejected))
     rows = of_kind(together, gpu, name)
     sys.stderr.write(f"{used_rows(name, rows)}\n")
     with notes_on(sys.stderr) as note:
@@ -205,5 +205,5 @@ def _of_kernels(path: Path, gpu: str, of: Of) -> str:
 def _used(name: str, kernels: Kernels) -> str:
     """One line on the rows that a fit uses, and one for each that it cannot."""
     used, rejected = len(kernels.measured), kernels.rejected
-    told = "".join(f"{name}:{row.line}: {row.reason}\n" for row in rejected)
-    return f"{name}: {used:,} row{'' if used == 1 else 's'} of {kernels.of} of this device to fit; {len(rejected):,} rejected\n{told}"
+    reasons = "".join(f"{name}:{row.line}: {row.reason}\n" for row in rejected)
+    return f"{name}: {used:,} row{'' if used == 1 else 's'} of {kernels.of} of this device to fit; {len(rejected):,} rejected\n{reasons}"

@@ -47,8 +47,8 @@ def set_up(study: Study, limit: str) -> Section:
     axes = [f"{axis.name}: {', '.join(axis.values)}" for axis in study.plan.axes]
     subjects = list(dict.fromkeys(question.subject for question in study.questions if question.subject))
     sources = ", ".join(dict.fromkeys(source.source for source in study.sources))
-    asked = dict.fromkeys(question.objective.replace("_", " ") for question in study.questions)
-    said = [f"{sources}, asked for the least {' or '.join(asked)}, by {', '.join(study.plan.engines)}"]
+    objectives = dict.fromkeys(question.objective.replace("_", " ") for question in study.questions)
+    said = [f"{sources}, asked for the least {' or '.join(objectives)}, by {', '.join(study.plan.engines)}"]
     said += [f"{len(subjects)} subjects: {', '.join(subjects)}"] if len(subjects) > 1 else []
     common = [setting.partition("=")[::2] for setting in first.settings if setting in shared]
     rows = (Table((names("of all questions", (name for name, _ in common)), names("value", (value for _, value in common)))),)
@@ -57,10 +57,10 @@ def set_up(study: Study, limit: str) -> Section:
 
 def derived_section(study: Study) -> Section:
     """What is derived, and a picture for each column that is drawn."""
-    shown = {one.name: one.drawn for one in study.plan.claims.derive}
-    drawn = [column for column in study.derived if shown[column.name] and study.plan.axes]
-    meant = tuple(f"{one.name.replace('_', ' ')} is `{one.formula}`" for one in study.plan.claims.derive)
-    pictures = [picture for column in drawn for picture in _pictures(study, column)]
+    shown = {claim.name: claim.drawn for claim in study.plan.claims.derive}
+    shown_columns = [column for column in study.derived if shown[column.name] and study.plan.axes]
+    meant = tuple(f"{claim.name.replace('_', ' ')} is `{claim.formula}`" for claim in study.plan.claims.derive)
+    pictures = [picture for column in shown_columns for picture in _pictures(study, column)]
     return Section("What is derived", (meant, *pictures) if study.derived else ())
 
 
@@ -72,15 +72,15 @@ def columns_section(study: Study) -> Section:
 def _pictures(study: Study, column: Derived) -> Iterator[Picture]:
     """The courses of a column along the first axis, a few lines a picture, with what was measured beside them."""
     every = [(course, line) for course in courses(study) if any((line := _line(column, course)).values)]
-    points = [one for one in study.plan.claims.against if one.column == column.name]
+    points = [points_of for points_of in study.plan.claims.against if points_of.column == column.name]
     size = _PAIRS if points else _LINES
     for first in range(0, len(every), size):
         part = every[first : first + size]
-        drawn = list[Line]()
+        curves = list[Line]()
         for course, line in part:
-            drawn.append(line)
-            drawn += [_measured(study, one) for one in points if _is_beside(study, one, course)]
-        yield _picture(study, column, drawn)
+            curves.append(line)
+            curves += [_measured(study, points_of) for points_of in points if _is_beside(study, points_of, course)]
+        yield _picture(study, column, curves)
 
 
 def _line(column: Derived, course: Course) -> Line:
@@ -90,27 +90,27 @@ def _line(column: Derived, course: Course) -> Line:
     return Line(course.name or column.name.replace("_", " "), values, (False,) * len(values))
 
 
-def _measured(study: Study, one: MeasuredSection) -> Line:
-    values = tuple(one.points.get(at) for at in study.plan.axes[0].values)
-    return Line(f"measured: {one.name}", values, (False,) * len(values))
+def _measured(study: Study, points: MeasuredSection) -> Line:
+    values = tuple(points.points.get(at) for at in study.plan.axes[0].values)
+    return Line(f"measured: {points.name}", values, (False,) * len(values))
 
 
-def _is_beside(study: Study, one: MeasuredSection, course: Course) -> bool:
+def _is_beside(study: Study, points: MeasuredSection, course: Course) -> bool:
     at = dict(zip([as_name(axis.name) for axis in study.plan.axes[1:]], course.at, strict=True)) | {SUBJECT: course.subject}
-    return {as_name(axis): value for axis, value in one.where.items()}.items() <= at.items()
+    return {as_name(axis): value for axis, value in points.where.items()}.items() <= at.items()
 
 
-def _picture(study: Study, column: Derived, drawn: Sequence[Line]) -> Picture:
-    values = [value for line in drawn for value in line.values if value is not None]
+def _picture(study: Study, column: Derived, curves: Sequence[Line]) -> Picture:
+    values = [value for line in curves for value in line.values if value is not None]
     axis, what = study.plan.axes[0], column.name.replace("_", " ")
-    words = "; ".join(f"{line.label}: {', '.join('none' if value is None else f'{value:.4g}' for value in line.values)}" for line in drawn)
+    text = "; ".join(f"{line.label}: {', '.join('none' if value is None else f'{value:.4g}' for value in line.values)}" for line in curves)
     reach, upward = (min(values), max(values)), f"{what}{f' in {column.unit}' if column.unit else ''}"
     return Picture(
-        lambda titles: lines(titles, axis.values, drawn, (axis.name, upward if titles.width > NARROW else what), reach),
+        lambda titles: lines(titles, axis.values, curves, (axis.name, upward if titles.width > NARROW else what), reach),
         "",
         "",
         title=f"{what} along {axis.name}",
-        described=f"{words}.",
+        described=f"{text}.",
         zooms=False,
     )
 
@@ -124,24 +124,24 @@ def _column_table(study: Study, column: Derived) -> Iterator[Part]:
     axis, rows = study.plan.axes[0], list[tuple[str, list[str]]]()
     for course in every:
         rows.append((course.name or axis.name, [ends_text(column.ends[question]) for question in course.questions]))
-        for one in study.plan.claims.against:
-            if one.column == column.name and _is_beside(study, one, course):
-                points = [f"{value:.4g}" if (value := one.points.get(at)) else "-" for at in axis.values]
-                rows.append((f"measured: {one.name}", points))
-    columns = (figures(at, [cells[place] if place < len(cells) else "" for _, cells in rows]) for place, at in enumerate(axis.values))
+        for points_of in study.plan.claims.against:
+            if points_of.column == column.name and _is_beside(study, points_of, course):
+                points = [f"{value:.4g}" if (value := points_of.points.get(at)) else "-" for at in axis.values]
+                rows.append((f"measured: {points_of.name}", points))
+    columns = (figures(at, [cells[index] if index < len(cells) else "" for _, cells in rows]) for index, at in enumerate(axis.values))
     yield Table((names("", (name for name, _ in rows)), *columns), caption=f"{what}.")
 
 
 def first_finding(study: Study) -> list[str]:
     """What failed first, else the first that held, and how many others did: the headline of a study that expects something."""
-    failed = [one for one in study.findings if one.verdict == "failed"]
-    held = [one for one in study.findings if one.verdict == "held"]
+    failed = [finding for finding in study.findings if finding.verdict == "failed"]
+    holding = [finding for finding in study.findings if finding.verdict == "held"]
     if failed:
         return [f"Otherwise than expected it is not so that {failed[0].says}; {verdicts_text(study)}."]
-    if not held:
+    if not holding:
         return []
-    more = len(held) - 1
-    return [f"As expected {held[0].says}{f'; so it is with {more} of {len(study.findings) - 1} further expectations' if more else ''}."]
+    more = len(holding) - 1
+    return [f"As expected {holding[0].says}{f'; so it is with {more} of {len(study.findings) - 1} further expectations' if more else ''}."]
 
 
 def expected_section(study: Study) -> Section:
@@ -149,14 +149,14 @@ def expected_section(study: Study) -> Section:
     if not study.plan.claims.expect and not study.findings:
         return Section("What was expected", ())
     meant = "Held is what holds of every figure between bound and value: no plan that nobody found can break it."
-    told = verdicts_text(study)
-    rows = [(one.verdict, finding_text(one)) for one in study.findings]
-    return Section("What was expected", (f"{told[0].upper()}{told[1:]}. {meant}", *([given_in(rows)] if rows else [])))
+    summary = verdicts_text(study)
+    rows = [(finding.verdict, finding_text(finding)) for finding in study.findings]
+    return Section("What was expected", (f"{summary[0].upper()}{summary[1:]}. {meant}", *([given_in(rows)] if rows else [])))
 
 
 def open_section(study: Study) -> Section:
     """What the study does not say, and who measured."""
-    sources = [f"Measured points of {one.name}: {one.source}" for one in study.plan.claims.against]
+    sources = [f"Measured points of {points.name}: {points.source}" for points in study.plan.claims.against]
     return Section("What it does not say", ((*study.plan.claims.leaves_open, *sources),))
 
 
@@ -164,13 +164,13 @@ def verdicts_text(study: Study) -> str:
     """How much of what was expected is so."""
     if not study.findings:
         return "what was expected is not judged before all is asked"
-    counts = {verdict: sum(one.verdict == verdict for one in study.findings) for verdict in ("held", "failed", "open")}
+    counts = {verdict: sum(finding.verdict == verdict for finding in study.findings) for verdict in ("held", "failed", "open")}
     return f"expected: {', '.join(f'{count} {verdict}' for verdict, count in counts.items() if count)}"
 
 
-def finding_text(one: Finding) -> str:
+def finding_text(finding: Finding) -> str:
     """An expectation, and what came of it."""
-    return f"{one.says}: {one.words}{f' ({one.source})' if one.source else ''}"
+    return f"{finding.says}: {finding.words}{f' ({finding.source})' if finding.source else ''}"
 
 
 def ends_text(ends: tuple[float, float] | None) -> str:
@@ -201,10 +201,10 @@ def study_sheet(study: Study) -> Sheet:
     optima = sum(any(run.proved for run in study.runs_of(question)) for question in range(count))
     limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
     seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
-    asked = sum(run.seconds for run in study.runs)
+    seconds = sum(run.seconds for run in study.runs)
     partial = () if study.stopped == "complete" else (("asked of every engine", f"{len(asked_in_full(study)):,} of {count:,}"),)
     alone = count == 1
-    runs = f"{several(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(asked)}"
+    runs = f"{several(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(seconds)}"
     ended = "" if study.stopped == "complete" else f"; {study.stopped} before all were done, {partial_text(study)}"
     answered = f"{optima} of {several(count, 'question')} {'is' if alone else 'are'} answered with a proof"
     verdict = f"{answered}; distances are from the best bound that any engine proved. {runs}{ended}.{_start_text(plan)}"
@@ -258,30 +258,30 @@ def _details(study: Study, limit: str) -> tuple[Section, ...]:
 
 def _headline(study: Study) -> list[str]:
     """What of what was expected is so, who proves the optimum, who of the others comes nearest, and who stays farthest away."""
-    known = [one for one in (overall(study, engine) for engine in study.plan.engines) if one.above is not None and one.questions]
-    provers = [one for one in known if one.proved == one.questions]
-    others = sorted((one for one in known if one not in provers), key=lambda one: _away(one)[:2])
-    told = first_finding(study)
+    known = [row for row in (overall(study, engine) for engine in study.plan.engines) if row.above is not None and row.questions]
+    provers = [row for row in known if row.proved == row.questions]
+    others = sorted((row for row in known if row not in provers), key=lambda row: _away(row)[:2])
+    sentences = first_finding(study)
     if provers:
         which = "the question" if provers[0].questions == 1 else f"all {provers[0].questions} questions"
-        named = " and ".join(one.engine for one in provers)
-        told.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}.")
+        named = " and ".join(row.engine for row in provers)
+        sentences.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}.")
     if others:
         first, last = others[0], others[-1]
         if len(others) > 1 and _away(first) == _away(last):
-            return [*told, f"All others end {_away_text(first)}."]
+            return [*sentences, f"All others end {_away_text(first)}."]
         farthest = f"; {last.engine} stays farthest away, {_away_text(last)}" if len(others) > 1 else ""
-        told.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_text(first)}{farthest}.")
-    return told
+        sentences.append(f"Of the other{'s' * (len(others) > 1)} {first.engine} comes nearest, {_away_text(first)}{farthest}.")
+    return sentences
 
 
-def _away(one: Overall) -> tuple[float, float]:
-    return (one.above.middle, one.above.most) if one.above else (NEVER, NEVER)
+def _away(row: Overall) -> tuple[float, float]:
+    return (row.above.middle, row.above.most) if row.above else (NEVER, NEVER)
 
 
-def _away_text(one: Overall) -> str:
-    middle, most = _away(one)
-    if one.questions == 1 or middle == most:
+def _away_text(row: Overall) -> str:
+    middle, most = _away(row)
+    if row.questions == 1 or middle == most:
         return f"{share_of(middle)} above the bound"
     return f"{share_of(middle)} above the bound in the median and {share_of(most)} at worst"
 
@@ -290,9 +290,9 @@ def partial_text(study: Study) -> str:
     """How much was asked of a comparison that is not whole; empty of one that is."""
     if study.stopped == "complete":
         return ""
-    asked, count = len(asked_in_full(study)), len(study.questions)
+    complete, count = len(asked_in_full(study)), len(study.questions)
     verb = "was" if count == 1 else "were"
-    return f"not whole: {asked:,} of {several(count, 'question')} {verb} asked of every engine, the rest of some or none"
+    return f"not whole: {complete:,} of {several(count, 'question')} {verb} asked of every engine, the rest of some or none"
 
 
 # --- a single question ---------------------------------------------------------------------------------------------------------------
@@ -305,32 +305,34 @@ def _cells(study: Study, question: int) -> list[Ended]:
 def _by_engine(study: Study) -> Section:
     """Each engine's value, its distance from the bound, and its times."""
     cells = _cells(study, 0)
-    seeded = any(one.runs > 1 for one in cells)
+    seeded = any(ended.runs > 1 for ended in cells)
     columns = (
-        names("engine", (called(one.run) for one in cells)),
+        names("engine", (called(ended.run) for ended in cells)),
         _column(
-            "value", [(_value(one), None if one.value.middle == NEVER else one.value.middle) for one in cells], study.questions[0].unit
+            "value",
+            [(_value(ended), None if ended.value.middle == NEVER else ended.value.middle) for ended in cells],
+            study.questions[0].unit,
         ),
-        _shares("above bound", [one.above for one in cells]),
-        *([figures("range over seeds", ["" if one.runs == 1 else _range(one) for one in cells])] if seeded else []),
-        figures("to 1 %", ["" if one.near is None else late(one.near) for one in cells]),
-        figures("to proof", [late(one.proved) for one in cells]),
-        figures("seconds", [time_of(one.seconds.middle) for one in cells]),
+        _shares("above bound", [ended.above for ended in cells]),
+        *([figures("range over seeds", ["" if ended.runs == 1 else _range(ended) for ended in cells])] if seeded else []),
+        figures("to 1 %", ["" if ended.near is None else late(ended.near) for ended in cells]),
+        figures("to proof", [late(ended.proved) for ended in cells]),
+        figures("seconds", [time_of(ended.seconds.middle) for ended in cells]),
     )
     return Section("Engines", (Table(columns), f"{_verdict(study, 0)}."))
 
 
-def _value(one: Ended) -> str:
-    return "none" if one.value.middle == NEVER else f"{one.value.middle:.5g}"
+def _value(ended: Ended) -> str:
+    return "none" if ended.value.middle == NEVER else f"{ended.value.middle:.5g}"
 
 
 def _column(head: str, cells: Sequence[tuple[str, Cell]], unit: str = "") -> Column:
-    return Column(head, tuple(words for words, _ in cells), tuple(exact for _, exact in cells), with_unit(head, unit) if unit else "")
+    return Column(head, tuple(text for text, _ in cells), tuple(exact for _, exact in cells), with_unit(head, unit) if unit else "")
 
 
 def _shares(head: str, gaps: Sequence[Spread | None], which: str = "middle") -> Column:
     """Distances from the bound, in percent for spreadsheets."""
-    return _column(head, [("" if one is None else share_of(getattr(one, which)), _percent(one, which)) for one in gaps], "%")
+    return _column(head, [("" if gap is None else share_of(getattr(gap, which)), _percent(gap, which)) for gap in gaps], "%")
 
 
 def _percent(gaps: Spread | None, which: str) -> float | None:
@@ -339,7 +341,7 @@ def _percent(gaps: Spread | None, which: str) -> float | None:
 
 
 def _designs_of(study: Study) -> Section:
-    return Section("The designs", (given_in([(called(one.run), _design(one.run)) for one in _cells(study, 0)]),))
+    return Section("The designs", (given_in([(called(ended.run), _design(ended.run)) for ended in _cells(study, 0)]),))
 
 
 def _design(run: Run) -> str:
@@ -353,29 +355,29 @@ def _uses(study: Study) -> Section:
         return Section("Where the step goes", ())
     used = uses_named(found)
     columns = [
-        _column(one.name, [(amount(value, "s"), value) for value in (*(one.seconds.get(name, 0.0) for name in used), one.step)], "s")
-        for one in found
+        _column(uses.name, [(amount(value, "s"), value) for value in (*(uses.seconds.get(name, 0.0) for name in used), uses.step)], "s")
+        for uses in found
     ]
-    best = min(found, key=lambda one: one.step)
-    told = [(one.name, words) for one in found if (words := saved_text(best, one, is_proved(study, best)))]
-    unequal = (f"{UNEQUAL.capitalize()}.",) if any(one.seconds.get("unequal stages") for one in found) else ()
+    best = min(found, key=lambda uses: uses.step)
+    savings = [(uses.name, text) for uses in found if (text := saved_text(best, uses, is_proved(study, best)))]
+    unequal = (f"{UNEQUAL.capitalize()}.",) if any(uses.seconds.get("unequal stages") for uses in found) else ()
     table = Table((names("use", (*used, "the whole step")), *columns))
-    return Section("Where the step goes", (table, *unequal, *([given_in(told)] if told else [])))
+    return Section("Where the step goes", (table, *unequal, *([given_in(savings)] if savings else [])))
 
 
-def _range(one: Ended) -> str:
-    if one.above is not None:
-        return ends_of(one.above)
-    return " to ".join("none" if value == NEVER else f"{value:.4g}" for value in (one.value.least, one.value.most))
+def _range(ended: Ended) -> str:
+    if ended.above is not None:
+        return ends_of(ended.above)
+    return " to ".join("none" if value == NEVER else f"{value:.4g}" for value in (ended.value.least, ended.value.most))
 
 
 def uses_in(study: Study, question: int) -> list[Uses]:
     """The uses of time of what each engine chose, each plan once; none of several workloads, each of which has a step of its own."""
-    asked, found = asked_in(study.document(question)), dict[str, Uses]()
+    instance, found = asked_in(study.document(question)), dict[str, Uses]()
     for engine in study.plan.engines:
-        one = cell(study, question, engine)
-        if one is not None and one.run.design is not None and isinstance(asked, Instance):
-            found.setdefault(design_text(one.run.design), uses_of(asked, called(one.run), one.run.design))
+        ended = cell(study, question, engine)
+        if ended is not None and ended.run.design is not None and isinstance(instance, Instance):
+            found.setdefault(design_text(ended.run.design), uses_of(instance, called(ended.run), ended.run.design))
     return list(found.values())
 
 
@@ -428,20 +430,20 @@ def _verdict(study: Study, question: int) -> str:
 def _several(study: Study) -> Iterator[Section]:
     """Distances from the bounds, ranges over seeds, and times."""
     places, engines = range(len(study.questions)), study.plan.engines
-    every = [[cell(study, place, engine) for engine in engines] for place in places]
+    every = [[cell(study, index, engine) for engine in engines] for index in places]
     questions = names("question", (question.name for question in study.questions))
-    bests, bounds = [best_of(study, place) for place in places], [bound_of(study, place) for place in places]
-    best = [(_best_text(study, place), None if one is None else one.value) for place, one in zip(places, bests, strict=True)]
+    bests, bounds = [best_of(study, index) for index in places], [bound_of(study, index) for index in places]
+    best = [(_best_text(study, index), None if value is None else value.value) for index, value in zip(places, bests, strict=True)]
     bound = [
         (
-            "no design" if one == NEVER else "-" if one is None else _amount(one, study.questions[place].unit),
-            None if one in (None, NEVER) else Bound(float(one or 0.0)),
+            "no design" if bound == NEVER else "-" if bound is None else _amount(bound, study.questions[index].unit),
+            None if bound in (None, NEVER) else Bound(float(bound or 0.0)),
         )
-        for place, one in zip(places, bounds, strict=True)
+        for index, bound in zip(places, bounds, strict=True)
     ]
     gaps = [
-        _column(engine, [(_gap(row[place]), None if (one := row[place]) is None else _percent(one.above, "middle")) for row in every])
-        for place, engine in enumerate(engines)
+        _column(engine, [(_gap(row[index]), None if (ended := row[index]) is None else _percent(ended.above, "middle")) for row in every])
+        for index, engine in enumerate(engines)
     ]
     unit = names("unit", (question.unit for question in study.questions))
     yield Section(
@@ -451,22 +453,24 @@ def _several(study: Study) -> Iterator[Section]:
             Table((questions, unit, _column("best", best), _column("bound", bound), *gaps)),
         ),
     )
-    seeded = [place for place in range(len(engines)) if any((one := row[place]) is not None and one.runs > 1 for row in every)]
+    seeded = [index for index in range(len(engines)) if any((ended := row[index]) is not None and ended.runs > 1 for row in every)]
     spread = [
-        _shares(f"{engines[place]}, {end}", [None if (one := row[place]) is None else one.above for row in every], end)
-        for place in seeded
+        _shares(f"{engines[index]}, {end}", [None if (ended := row[index]) is None else ended.above for row in every], end)
+        for index in seeded
         for end in ("least", "most")
     ]
     yield Section("Ranges over seeds above the best bound in %", (Table((questions, *spread)),) if spread else ())
-    times = [figures(engine, ["" if (one := row[place]) is None else _pair(one) for row in every]) for place, engine in enumerate(engines)]
+    times = [
+        figures(engine, ["" if (ended := row[index]) is None else _pair(ended) for row in every]) for index, engine in enumerate(engines)
+    ]
     yield Section("Seconds to within 1 % of the bound, and to the proof", (Table((questions, *times)),))
 
 
-def _best_text(study: Study, place: int) -> str:
-    best = best_of(study, place)
+def _best_text(study: Study, question: int) -> str:
+    best = best_of(study, question)
     if best is not None:
-        return _amount(best.value, study.questions[place].unit)
-    return "no design" if bound_of(study, place) == NEVER else "none found" if study.runs_of(place) else "not asked"
+        return _amount(best.value, study.questions[question].unit)
+    return "no design" if bound_of(study, question) == NEVER else "none found" if study.runs_of(question) else "not asked"
 
 
 def _amount(value: float | None, unit: str) -> str:
@@ -476,33 +480,33 @@ def _amount(value: float | None, unit: str) -> str:
 def _engines(study: Study) -> Section:
     """What each engine comes to over all questions: distances, which fit a column of a paper with two, and times."""
     every = [overall(study, engine) for engine in study.plan.engines]
-    above = [("none" if one.above is None else share_of(one.above.middle), _percent(one.above, "middle")) for one in every]
-    worst = [("" if one.above is None else _worst(one.above), _percent(one.above, "most")) for one in every]
-    engines = names("engine", (one.engine for one in every))
+    above = [("none" if row.above is None else share_of(row.above.middle), _percent(row.above, "middle")) for row in every]
+    worst = [("" if row.above is None else _worst(row.above), _percent(row.above, "most")) for row in every]
+    engines = names("engine", (row.engine for row in every))
     table = Table(
         (
             engines,
-            Column("above bound", tuple(words for words, _ in above), tuple(exact for _, exact in above), "median %"),
-            Column("at worst", tuple(words for words, _ in worst), tuple(exact for _, exact in worst), "worst %"),
-            _of("within 1 %", "in 1 %", [(one.near, one.questions) for one in every]),
-            _of("proved", "proved", [(one.proved, one.questions) for one in every]),
-            *([figures("no design, proved", [f"{one.refuted}" for one in every])] if any(one.refuted for one in every) else []),
+            Column("above bound", tuple(text for text, _ in above), tuple(exact for _, exact in above), "median %"),
+            Column("at worst", tuple(text for text, _ in worst), tuple(exact for _, exact in worst), "worst %"),
+            _of("within 1 %", "in 1 %", [(row.near, row.questions) for row in every]),
+            _of("proved", "proved", [(row.proved, row.questions) for row in every]),
+            *([figures("no design, proved", [f"{row.refuted}" for row in every])] if any(row.refuted for row in every) else []),
         )
     )
     times = Table(
         (
             engines,
-            figures("to 1 %", ["" if one.near_after is None else late(one.near_after) for one in every]),
-            figures("to proof", ["" if one.proved_after is None else late(one.proved_after) for one in every]),
+            figures("to 1 %", ["" if row.near_after is None else late(row.near_after) for row in every]),
+            figures("to proof", ["" if row.proved_after is None else late(row.proved_after) for row in every]),
         )
     )
     refuted = refuted_text(study)
-    words = f"Over the questions that {asked_text(study)}have a design and a bound: the median, and the worst."
-    return Section("Engines over the questions, above the best bound", (table, times, words, *([f"{refuted}."] if refuted else [])))
+    note = f"Over the questions that {asked_text(study)}have a design and a bound: the median, and the worst."
+    return Section("Engines over the questions, above the best bound", (table, times, note, *([f"{refuted}."] if refuted else [])))
 
 
 def _of(head: str, short: str, pairs: Sequence[tuple[int, int]]) -> Column:
-    return Column(head, tuple(f"{one} of {of}" for one, of in pairs), tuple(f"{one}/{of}" for one, of in pairs), short)
+    return Column(head, tuple(f"{count} of {of}" for count, of in pairs), tuple(f"{count}/{of}" for count, of in pairs), short)
 
 
 def _worst(gaps: Spread) -> str:
@@ -511,14 +515,14 @@ def _worst(gaps: Spread) -> str:
 
 def _runs(study: Study) -> Section:
     """Every run, for spreadsheets alone."""
-    runs, asked = study.runs, [study.questions[run.question] for run in study.runs]
+    runs, questions = study.runs, [study.questions[run.question] for run in study.runs]
     columns = (
-        names("question", (question.name for question in asked)),
+        names("question", (question.name for question in questions)),
         names("engine", (run.engine for run in runs)),
         names("seed", (str(run.seed) for run in runs)),
         Column("value", ("",) * len(runs), tuple(run.value for run in runs)),
         Column("bound", ("",) * len(runs), tuple(None if run.bound is None else Bound(run.bound) for run in runs)),
-        names("unit", (question.unit for question in asked)),
+        names("unit", (question.unit for question in questions)),
         names("proof", ("proved" if run.proved else run.note or "not proved" for run in runs)),
         Column("seconds", ("",) * len(runs), tuple(run.seconds for run in runs)),
     )
@@ -528,7 +532,7 @@ def _runs(study: Study) -> Section:
 def _best(study: Study) -> Section:
     """The best design of each question."""
     found = [
-        (question.name, best.design) for place, question in enumerate(study.questions) if (best := best_of(study, place)) and best.design
+        (question.name, best.design) for number, question in enumerate(study.questions) if (best := best_of(study, number)) and best.design
     ]
     columns = (
         names("", (name for name, _ in found)),
@@ -546,17 +550,17 @@ def _measure(study: Study) -> str:
     return f"How far above the bound{', or the value where no bound was proved' if None in bounds else ''}"
 
 
-def _gap(one: Ended | None) -> str:
-    if one is None or one.run.note:
-        return "not run" if one is None else "not answered"
-    if one.run.status == "INFEASIBLE":
+def _gap(ended: Ended | None) -> str:
+    if ended is None or ended.run.note:
+        return "not run" if ended is None else "not answered"
+    if ended.run.status == "INFEASIBLE":
         return "proved"
-    return share_of(one.above.middle) if one.above is not None else "none" if one.run.value is None else f"{one.run.value:.5g}"
+    return share_of(ended.above.middle) if ended.above is not None else "none" if ended.run.value is None else f"{ended.run.value:.5g}"
 
 
-def _pair(one: Ended) -> str:
-    near = NEVER if one.near is None else one.near.middle
-    return f"{_short(near)} / {_short(one.proved.middle)}"
+def _pair(ended: Ended) -> str:
+    near = NEVER if ended.near is None else ended.near.middle
+    return f"{_short(near)} / {_short(ended.proved.middle)}"
 
 
 def _short(seconds: float) -> str:
@@ -567,7 +571,7 @@ def _short(seconds: float) -> str:
 def refuted_text(study: Study) -> str:
     """How many questions have no design, and who proved that of how many; nothing where all have one or may have one."""
     count = sum(bound_of(study, question) == NEVER for question in range(len(study.questions)))
-    shares = [f"{one.engine} of {one.refuted}" for one in (overall(study, engine) for engine in study.plan.engines) if one.refuted]
+    shares = [f"{row.engine} of {row.refuted}" for row in (overall(study, engine) for engine in study.plan.engines) if row.refuted]
     return f"{several(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
 
 
@@ -585,27 +589,29 @@ def _along(study: Study) -> Iterator[Section]:
     if not every:
         return
     axis, unit = study.plan.axes[0], study.questions[every[0].questions[0]].unit
-    panels = dict.fromkeys(_panel(one) for one in every)
-    pictures = [drawn for panel in panels if (drawn := _panel_of(study, panel, [one for one in every if _panel(one) == panel]))]
-    words = "In brackets what the step from the left changes; a star: another plan."
-    columns = [_column(at, [_step(study, one, place) for one in every]) for place, at in enumerate(axis.values)]
+    panels = dict.fromkeys(_panel(course) for course in every)
+    pictures = [
+        picture for panel in panels if (picture := _panel_of(study, panel, [course for course in every if _panel(course) == panel]))
+    ]
+    note = "In brackets what the step from the left changes; a star: another plan."
+    columns = [_column(at, [_step(study, course, index) for course in every]) for index, at in enumerate(axis.values)]
     yield Section(
         f"Along {axis.name}, best values in {unit}",
-        (*pictures, Table((names("", (one.name or axis.name for one in every)), *columns)), words),
+        (*pictures, Table((names("", (course.name or axis.name for course in every)), *columns)), note),
     )
-    items = ["; ".join(course_text(study, one.questions)) for one in every]
-    told = tuple(f"{one.name}: {words}" if one.name else words for one, words in zip(every, items, strict=True))
-    yield Section("Where it levels off, and where the plan changes", (told,))
+    items = ["; ".join(course_text(study, course.questions)) for course in every]
+    items_named = tuple(f"{course.name}: {text}" if course.name else text for course, text in zip(every, items, strict=True))
+    yield Section("Where it levels off, and where the plan changes", (items_named,))
 
 
-def _step(study: Study, course: Course, place: int) -> tuple[str, Cell]:
+def _step(study: Study, course: Course, index: int) -> tuple[str, Cell]:
     """A value of a course and what the step to it gains."""
-    if place >= len(course.questions):
+    if index >= len(course.questions):
         return "", None
-    value, gain = list(values_along(study, course))[place], list(gains_along(values_along(study, course)))[place]
-    none = "none" if is_asked(study, course.questions[place]) else "not asked"
+    value, gain = list(values_along(study, course))[index], list(gains_along(values_along(study, course)))[index]
+    none = "none" if is_asked(study, course.questions[index]) else "not asked"
     step = "" if gain is None else f" ({-gain:+.0%})"
-    return f"{none if value is None else f'{value:.3g}'}{step}{' *' if list(flips_along(study, course))[place] else ''}", value
+    return f"{none if value is None else f'{value:.3g}'}{step}{' *' if list(flips_along(study, course))[index] else ''}", value
 
 
 def _positive(study: Study, course: Course) -> list[float]:
@@ -632,13 +638,13 @@ def _panel_text(study: Study, panel: Sequence[str]) -> str:
 def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -> Picture | None:
     """Courses as lines, on the scale of all courses of this unit."""
     axis, question, name = study.plan.axes[0], study.questions[members[0].questions[0]], _panel_text(study, panel)
-    alike = [value for one in courses(study) if _unit(study, one) == question.unit for value in _positive(study, one)]
+    alike = [value for course in courses(study) if _unit(study, course) == question.unit for value in _positive(study, course)]
     if not alike:
         return None
     lines = list[Drawn]()
-    for one in members:
-        values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, one))
-        lines.append(Drawn(one.at[0] if one.at else one.subject or "best", values, flips_along(study, one)))
+    for course in members:
+        values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, course))
+        lines.append(Drawn(course.at[0] if course.at else course.subject or "best", values, flips_along(study, course)))
     described = "; ".join(f"{line.label}: {', '.join(_amount(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
     axes, ends = (axis.name, f"{objective} in {question.unit}{where}"), (min(alike), max(alike))
@@ -651,30 +657,30 @@ def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -
 
 def course_text(study: Study, questions: Sequence[int]) -> list[str]:
     """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes; or what is missing."""
-    course = next(one for one in courses(study) if one.questions == tuple(questions))
+    course = next(known for known in courses(study) if known.questions == tuple(questions))
     axis, values = study.plan.axes[0], values_along(study, course)
-    missing = _where(study, questions, lambda place: not is_asked(study, questions[place]))
-    none = _where(study, questions, lambda place: bound_of(study, questions[place]) == NEVER)
+    missing = _where(study, questions, lambda index: not is_asked(study, questions[index]))
+    none = _where(study, questions, lambda index: bound_of(study, questions[index]) == NEVER)
     open_ = [at for at, value in zip(axis.values, values, strict=True) if value is None and at not in {*missing, *none}]
     gaps = (("not asked of every engine at", missing), ("no design at", none), ("none found at", open_))
-    words = [f"{what} {', '.join(places)}" for what, places in gaps if places] or [_level(axis.values, values)]
+    parts = [f"{what} {', '.join(places)}" for what, places in gaps if places] or [_level(axis.values, values)]
     changed = [at for at, flip in zip(axis.values, flips_along(study, course), strict=True) if flip]
     if changed:
-        return [*words, f"another plan at {', '.join(changed)}"]
+        return [*parts, f"another plan at {', '.join(changed)}"]
     planned = sum(value is not None for value in values)
-    return [*words, *(["one plan throughout"] if planned == len(values) else ["one plan at the others"] if planned > 1 else [])]
+    return [*parts, *(["one plan throughout"] if planned == len(values) else ["one plan at the others"] if planned > 1 else [])]
 
 
 def _where(study: Study, questions: Sequence[int], holds: Callable[[int], bool]) -> list[str]:
     """The values of the first axis at whose places this holds."""
-    return [at for place, at in enumerate(study.plan.axes[0].values[: len(questions)]) if holds(place)]
+    return [at for index, at in enumerate(study.plan.axes[0].values[: len(questions)]) if holds(index)]
 
 
 def _level(places: Sequence[str], values: Sequence[float | None]) -> str:
-    place = level_from(values)
+    index = level_from(values)
     if all(gain is None or gain <= 0.0 for gain in gains_along(values)):
         return "no step makes it less"
-    return "the last step still gains 10 %" if place is None else f"from {places[place]} on no step gains 10 %"
+    return "the last step still gains 10 %" if index is None else f"from {places[index]} on no step gains 10 %"
 
 
 # --- pictures, on pages --------------------------------------------------------------------------------------------------------------
@@ -686,8 +692,8 @@ def _study_pictures(study: Study) -> Iterator[Section]:
     gaps, times = (gaps, times) if len(times) <= _SHOWN else ([], [])
     over = [(engine, overall(study, engine)) for engine in study.plan.engines]
     alone = len(study.questions) == 1
-    engines = [] if alone else [_gap_row(engine, one.above) for engine, one in over if one.above is not None]
-    late_ = [_time_row(engine, one.near_after, one.proved_after) for engine, one in over if one.near_after and one.proved_after]
+    engines = [] if alone else [_gap_row(engine, row.above) for engine, row in over if row.above is not None]
+    late_ = [_time_row(engine, row.near_after, row.proved_after) for engine, row in over if row.near_after and row.proved_after]
     each = "one question with several seeds"
     yield Section("Distance of each engine from the bound", (_gaps_picture(engines, "all questions"),) if engines else ())
     yield Section("Time of each engine", (_times_picture(late_, "all questions"),) if late_ and not alone else ())
@@ -699,10 +705,10 @@ def _rows_of_questions(study: Study) -> tuple[list[Row], list[Row]]:
     gaps, times = list[Row](), list[Row]()
     for question in range(len(study.questions)):
         cells = [found for engine in study.plan.engines if (found := cell(study, question, engine)) is not None]
-        if any(one.above is not None for one in cells):
+        if any(ended.above is not None for ended in cells):
             name = study.questions[question].name
-            gaps += [Row(name, (), ""), *(_gap_row(one.engine, one.above) for one in cells if one.above is not None)]
-            times += [Row(name, (), ""), *(_time_row(one.engine, one.near or _LATE, one.proved) for one in cells)]
+            gaps += [Row(name, (), ""), *(_gap_row(ended.engine, ended.above) for ended in cells if ended.above is not None)]
+            times += [Row(name, (), ""), *(_time_row(ended.engine, ended.near or _LATE, ended.proved) for ended in cells)]
     return gaps, times
 
 
@@ -741,10 +747,10 @@ def _gap_row(engine: str, gaps: Spread) -> Row:
 def _time_row(engine: str, near: Spread, proved: Spread) -> Row:
     """Both times; of an engine that never proves only the first."""
     proves = proved.least < NEVER
-    words = "never" if near.middle == NEVER else time_of(near.middle)
+    text = "never" if near.middle == NEVER else time_of(near.middle)
     marks = (_mark(near), _mark(proved)) if proves else (_mark(near),)
     proof = "in some runs" if proved.middle == NEVER else time_of(proved.middle)
-    return Row(engine, marks, f"{words}, proof {proof}" if proves else words)
+    return Row(engine, marks, f"{text}, proof {proof}" if proves else text)
 
 
 def _mark(times: Spread) -> Mark:

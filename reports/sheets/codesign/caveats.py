@@ -68,8 +68,8 @@ def at_range_end(context: Context) -> Note | None:
 
 def at_most(context: Context) -> Note | None:
     """Limits and parts of which the chip uses all that the question allows."""
-    held = held_text(context.question, context.design, context.evaluation.binding)
-    return _note("at the most", f"{held} (`explain` says what binds)" if held else "")
+    full = held_text(context.question, context.design, context.evaluation.binding)
+    return _note("at the most", f"{full} (`explain` says what binds)" if full else "")
 
 
 def within_model_error(context: Context) -> Note | None:
@@ -78,9 +78,9 @@ def within_model_error(context: Context) -> Note | None:
     if space is None or space.error is None or space.within_error is None:
         return None
     others, near = space.within_error - 1, f"within {space.error:.1%}, the model's mean error on measured runs, of the best"
-    words = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
+    texts = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
     many = f"{count_of(others)} other designs are {near}: the model cannot tell them apart"
-    return _note("within the model's error", words.get(others, many))
+    return _note("within the model's error", texts.get(others, many))
 
 
 def memory_nearly_full(context: Context) -> Note | None:

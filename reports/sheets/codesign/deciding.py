@@ -35,7 +35,7 @@ _NEEDED = 0.01
 
 def deciding_sheet(found: Deciding) -> Sheet:
     """What is shown."""
-    central, every = found.central, [end for one in found.constants for end in (one.low, one.high)]
+    central, every = found.central, [end for constant in found.constants for end in (constant.low, constant.high)]
     proved = all(end is not None and end.proved for end in every)
     value = f"{_value(found, central)} with all constants as they are stated"
     none = f"no design {'keeps every limit' if central.proved else 'found in time'}, and so nothing decides it"
@@ -61,13 +61,13 @@ def deciding_sheet(found: Deciding) -> Sheet:
 
 
 def _sections(found: Deciding) -> tuple[Section, ...]:
-    constants, rows = found.constants, [(name_of(one), end) for one in found.constants for end in one.ends]
-    lows, highs = [one.low for one in constants], [one.high for one in constants]
+    constants, rows = found.constants, [(name_of(constant), end) for constant in found.constants for end in constant.ends]
+    lows, highs = [constant.low for constant in constants], [constant.high for constant in constants]
     table = Table(
         (
             names("constant", map(name_of, constants)),
             _changes("optimum at low", found, lows),
-            names("", (_bar(found, one) for one in constants)),
+            names("", (_bar(found, constant) for constant in constants)),
             _changes("optimum at high", found, highs),
         )
     )
@@ -88,13 +88,13 @@ def _sections(found: Deciding) -> tuple[Section, ...]:
         on_pages=len(constants),
     )
     picture = Picture(lambda titles: deciding_picture(found, titles.width), "", _CAPTION, zooms=False)
-    grid = [(name, words) for name, end in rows if (words := grid_text(found, end))]
-    designs = [(name, words) for name, end in rows if (words := design_text(found, end))]
+    grid = [(name, text) for name, end in rows if (text := grid_text(found, end))]
+    designs = [(name, text) for name, end in rows if (text := design_text(found, end))]
     said = list(sources(found))
     by_whom = (
-        names("constant", (one[0] for one in said)),
-        names("times", (one[1] for one in said)),
-        names("by whom", (one[2] for one in said)),
+        names("constant", (row[0] for row in said)),
+        names("times", (row[1] for row in said)),
+        names("by whom", (row[2] for row in said)),
     )
     return (
         Section("What moves it most", (picture, table, values)),
@@ -111,10 +111,10 @@ def _changes(head: str, found: Deciding, ends: Sequence[End | None]) -> Column:
 
 def deciding_picture(found: Deciding, width: float = WIDTH) -> str:
     """The tornado, in per cent of the optimum with all constants as they are."""
-    words = "; ".join(f"{name_of(one)}: {', '.join(tip_text(found, end) for end in (one.low, one.high))}" for one in found.constants)
+    text = "; ".join(f"{name_of(each)}: {', '.join(tip_text(found, end) for end in (each.low, each.high))}" for each in found.constants)
     objective = found.objective.replace("_", " ")
-    titles = Titles("tornado", f"What moves the {objective} most", f"{words}.", width)
-    swings = [Swing(name_of(one), (_tip(found, one.low), _tip(found, one.high))) for one in found.constants]
+    titles = Titles("tornado", f"What moves the {objective} most", f"{text}.", width)
+    swings = [Swing(name_of(each), (_tip(found, each.low), _tip(found, each.high))) for each in found.constants]
     return tornado(titles, swings, 0.0, f"{objective} of the best design, in % more")
 
 
@@ -123,10 +123,10 @@ def _tip(found: Deciding, end: End | None) -> Tip:
     return Tip(None if moved is None else 100.0 * moved, tip_text(found, end), end is not None and not stays(end))
 
 
-def name_of(one: Decided) -> str:
+def name_of(constant: Decided) -> str:
     """What a constant is called among people."""
-    section = {"efficiency": "model", "dram": "HBM"}.get(one.section, choice_name(one.section))
-    return f"{section}: {choice_name(one.figure)}"
+    section = {"efficiency": "model", "dram": "HBM"}.get(constant.section, choice_name(constant.section))
+    return f"{section}: {choice_name(constant.figure)}"
 
 
 def change(found: Deciding, end: End | None) -> float | None:
@@ -148,10 +148,10 @@ def grid_text(found: Deciding, end: End | None) -> str:
     where they do not."""
     if end is None or end.followed is None or found.central.followed is None:
         return ""
-    asked, moved = asked_by(found.central, end), moved_by(found.central, end)
-    if asked is not None and moved is not None and abs(asked - moved) < _STEP:
+    change, moved = asked_by(found.central, end), moved_by(found.central, end)
+    if change is not None and moved is not None and abs(change - moved) < _STEP:
         return ""
-    there = "no design" if asked is None else _percent(asked)
+    there = "no design" if change is None else _percent(change)
     before = {name: _cost(worth) for name, worth in found.central.followed.opened}
     needed = [name for name, worth in end.followed.opened if _cost(worth) > before.get(name, 0.0) + _NEEDED]
     closed = ", ".join(choice_name(name) for name in needed)
@@ -196,32 +196,32 @@ def stays(end: End) -> bool:
 
 def summary(found: Deciding) -> str:
     """How many constants matter to the choice, and what is not known."""
-    asked = [one for one in found.constants if one.ends]
-    other = [name_of(one) for one in asked if any(end.value is not None and not stays(end) for end in one.ends)]
-    every = [end for one in found.constants for end in (one.low, one.high)]
+    known = [constant for constant in found.constants if constant.ends]
+    other = [name_of(constant) for constant in known if any(end.value is not None and not stays(end) for end in constant.ends)]
+    every = [end for constant in found.constants for end in (constant.low, constant.high)]
     proved = sum(end is not None and end.proved for end in every)
-    words = f"{proved} of {len(every)} ends are proved, each as a question of its own."
+    text = f"{proved} of {len(every)} ends are proved, each as a question of its own."
     if found.central.followed is not None:
-        words = (
+        text = (
             f"Changes are those of the best chip that can follow: areas and powers in steps a quarter as large, parts that the question "
-            f"leaves closed with up to a quarter more. {words}"
+            f"leaves closed with up to a quarter more. {text}"
         )
-    words += (
-        f" Another design is best at an end of {len(other)} constants of {len(asked)}." if other else " The design stays at all of them."
+    text += (
+        f" Another design is best at an end of {len(other)} constants of {len(known)}." if other else " The design stays at all of them."
     )
-    return words if proved == len(every) else f"{words} A ? marks the best found in time (give more time with --time-limit)."
+    return text if proved == len(every) else f"{text} A ? marks the best found in time (give more time with --time-limit)."
 
 
 def _value(found: Deciding, end: End) -> str:
     return amount(end.value, found.unit)
 
 
-def _bar(found: Deciding, one: Decided) -> str:
+def _bar(found: Deciding, constant: Decided) -> str:
     """A bar to either side of the middle, as long as that of the constant that moves the optimum most allows."""
     most = max(
         (abs(moved) for other in found.constants for end in other.ends if (moved := proved_change(found, end)) is not None), default=0.0
     )
-    own = [proved_change(found, end) or 0.0 for end in one.ends]
+    own = [proved_change(found, end) or 0.0 for end in constant.ends]
     left, right = (-min([0.0, *own]), max([0.0, *own]))
     signs = [round(side / most * _HALF) if most else 0 for side in (left, right)]
     return f"{'█' * signs[0]:>{_HALF}}│{'█' * signs[1]:<{_HALF}}"
@@ -229,6 +229,6 @@ def _bar(found: Deciding, one: Decided) -> str:
 
 def sources(found: Deciding) -> Iterator[tuple[str, str, str]]:
     """Each constant with its range and who says so."""
-    for one in found.constants:
-        ends = [f"{end.factor:.3g}" for end in one.ends]
-        yield name_of(one), " to ".join(ends), one.source
+    for constant in found.constants:
+        ends = [f"{end.factor:.3g}" for end in constant.ends]
+        yield name_of(constant), " to ".join(ends), constant.source

@@ -26,10 +26,10 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
     labels, found = [name.replace("_", " ") for name in figures], front.points
     ended = "" if front.stopped == "complete" else f" ({front.stopped})"
     proved = f"each proved; nothing is better in {labels[0]} that is not worse in {labels[1]}"
-    words = proved if front.proved else f"not proved{ended}: there may be better ones, beside these and beyond them"
+    status = proved if front.proved else f"not proved{ended}: there may be better ones, beside these and beyond them"
     none = "no design keeps every limit" if front.proved else f"no design found{ended}"
-    headline = f"{several(len(found), 'design')}, {words}" if found else none
-    asked = asked_of(question)
+    headline = f"{several(len(found), 'design')}, {status}" if found else none
+    terms_of = asked_of(question)
     legend = f"{_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}."
     bounded = any(point.result.bound is not None for point in found)
     ends = [(f"least {labels[0]}", found[0].first, figures[0]), (f"least {labels[1]}", found[-1].second, figures[1])] if found else []
@@ -43,7 +43,7 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
         asks=f"{labels[0]} and {labels[1]}",
         figures=tuple((label, amount(value, UNITS[key])) for label, value, key in ends),
         summary=several(len(found), "design"),
-        question=Section("The question", (given_in(asked.terms), *open_choices(asked))),
+        question=Section("The question", (given_in(terms_of.terms), *open_choices(terms_of))),
         sections=(
             Section(
                 "The front", (_table(figures, front, bounded), *([legend] if bounded else []), *_picture(figures, front)) if found else ()
@@ -63,14 +63,14 @@ def without_question(sheet: Sheet) -> Sheet:
 def _picture(figures: tuple[str, str], front: Front) -> tuple[Picture, ...]:
     pairs = [(_marked(point.first, figures[0]), _marked(point.second, figures[1])) for point in front.points]
     ends = "; ".join(
-        f"{place}: {amount(point.first, UNITS[figures[0]])}, {amount(point.second, UNITS[figures[1]])}"
-        for place, point in enumerate(front.points, 1)
+        f"{number}: {amount(point.first, UNITS[figures[0]])}, {amount(point.second, UNITS[figures[1]])}"
+        for number, point in enumerate(front.points, 1)
     )
-    one, other = (f"{name.replace('_', ' ')} in {_mark(name).replace('^2', '²')}" for name in figures)
+    across, upward = (f"{name.replace('_', ' ')} in {_mark(name).replace('^2', '²')}" for name in figures)
     caption = (
         "Numbers are the rows of the table. Designs above and to the right of the line are worse than one of the points in both figures."
     )
-    return (Picture(lambda titles: points(titles, pairs, (one, other)), "", caption, described=f"{ends}.", zooms=False),)
+    return (Picture(lambda titles: points(titles, pairs, (across, upward)), "", caption, described=f"{ends}.", zooms=False),)
 
 
 def _mark(figure: str) -> str:
@@ -83,7 +83,7 @@ def _table(figures: tuple[str, str], front: Front, bounded: bool) -> Table:
     bound = Column(_BOUND, tuple(_bound(point, second) for point in front.points), tuple(_least(point, second) for point in front.points))
     return Table(
         (
-            names("point", (str(place) for place in range(1, len(designs) + 1))),
+            names("point", (str(number) for number in range(1, len(designs) + 1))),
             _column(first, [point.first for point in front.points]),
             _column(second, [point.second for point in front.points]),
             *([replace(bound, exact_head=f"no {second.replace('_', ' ')} below, in {_mark(second)}")] if bounded else []),

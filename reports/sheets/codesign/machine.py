@@ -19,31 +19,31 @@ def operators_section(roofs: Roofs | None, of: str = "") -> Section:
     if roofs is None:
         return Section("", ())
     works = [work for work in roofs.works if work.flops > 0.0 and work.seconds > 0.0 and work.moved[0] > 0.0]
-    marks = [_mark(place, work, roofs) for place, work in enumerate(works)]
+    marks = [_mark(index, work, roofs) for index, work in enumerate(works)]
     pairs = zip(MEMORIES, roofs.bandwidths, strict=True)
     memories = [Roof(f"{name} {shown(speed, 'bandwidth')}", speed, name) for (name, _), speed in pairs if speed > 0.0]
     peaks = (("matrix peak", roofs.matrix), ("vector peak", roofs.vector))
     engines = [Roof(f"{name} {_rate(speed)}", speed, name) for name, speed in peaks]
     best = max(work.flops / work.seconds / roofs.matrix for work in works)
-    told = f"{len(works)} operators; the best reaches {best:.0%} of the matrix peak"
+    summary = f"{len(works)} operators; the best reaches {best:.0%} of the matrix peak"
     caption = (
         "Round marks are forward passes, square ones backward (the head: both). An operator stands at the bytes that it moves from the "
         "memory; where it is nearer to the roof of another level, a hollow mark at that level's bytes is joined to it."
     )
-    picture = Picture(lambda titles: roofline(titles, marks, memories, engines), "", caption, described=f"{told}.", zooms=False)
+    picture = Picture(lambda titles: roofline(titles, marks, memories, engines), "", caption, described=f"{summary}.", zooms=False)
     return Section(f"Roofline{of}", (picture, _operators(works, roofs)))
 
 
-def _mark(place: int, work: Work, roofs: Roofs) -> Mark:
+def _mark(index: int, work: Work, roofs: Roofs) -> Mark:
     uses = _uses(work, roofs)
     nearest = uses.index(max(uses))
     return Mark(
-        colour=place,
+        colour=index,
         square=work.backward,
         rate=work.flops / work.seconds,
         intensity=work.flops / work.moved[0],
         nearest=work.flops / work.moved[nearest],
-        tip=f"{letter(place)}  {work.name}: {time_of(work.seconds)}, {_rate(work.flops / work.seconds)}",
+        tip=f"{letter(index)}  {work.name}: {time_of(work.seconds)}, {_rate(work.flops / work.seconds)}",
     )
 
 
@@ -57,13 +57,13 @@ def _operators(works: Sequence[Work], roofs: Roofs) -> Table:
     uses = [(work.flops / work.seconds / roofs.matrix, *_uses(work, roofs)) for work in works]
     heads = ("matrix", *(name for name, _ in MEMORIES))
     of_works = (
-        names("operator", (f"{letter(place)}  {work.name}" for place, work in enumerate(works))),
+        names("operator", (f"{letter(index)}  {work.name}" for index, work in enumerate(works))),
         names("pass", ways),
         amounts("time", [work.seconds for work in works], time_of, "s"),
         amounts("FLOPs", [work.flops for work in works], "{:.3g}".format),
         amounts("from memory", [work.moved[0] for work in works], lambda size: shown(size, "bytes"), "bytes"),
         amounts("FLOPs a byte", [work.flops / work.moved[0] for work in works], _ratio),
-        *(amounts(head, [shares[place] for shares in uses], "{:.0%}".format) for place, head in enumerate(heads)),
+        *(amounts(head, [shares[index] for shares in uses], "{:.0%}".format) for index, head in enumerate(heads)),
     )
     return Table(of_works, caption="One microbatch of one layer on one device; shares of the matrix peak and of each memory's bandwidth")
 
@@ -84,27 +84,27 @@ def network_section(network: Network | None, of: str = "") -> Section:
     title = f"How the network{of} is used"
     if network is None:
         return Section(title, ())
-    used = [(level, one) for level in range(len(network.sizes)) for one in network.exchanges if one.bytes[level] >= 1.0]
+    used = [(level, kind) for level in range(len(network.sizes)) for kind in network.exchanges if kind.bytes[level] >= 1.0]
     if not used:
         return Section(title, ())
-    times, sent = [one.seconds[level] for level, one in used], [one.bytes[level] for level, one in used]
+    times, sent = [kind.seconds[level] for level, kind in used], [kind.bytes[level] for level, kind in used]
     rows = [
-        Row(one.name, seconds, f"level {level + 1}: {time_of(seconds)}, {shown(size, 'bytes')}")
-        for (level, one), seconds, size in zip(used, times, sent, strict=True)
+        Row(kind.name, seconds, f"level {level + 1}: {time_of(seconds)}, {shown(size, 'bytes')}")
+        for (level, kind), seconds, size in zip(used, times, sent, strict=True)
     ]
     levels = [f"{level + 1}, {network.named[level]}" for level, _ in used]
-    busy = [f"of level {level + 1} for {time_of(sum(one.seconds[level] for at, one in used if at == level))}" for level in _levels(used)]
-    told = (
+    busy = [f"of level {level + 1} for {time_of(sum(kind.seconds[level] for at, kind in used if at == level))}" for level in _levels(used)]
+    notes = (
         f"Links are busy {', '.join(busy)}. An exchange may keep several levels busy at once; the step waits for the slowest.",
-        *(f"{words[0].upper()}{words[1:]}." for words in (network.latencies, network.in_order, network.linked) if words),
+        *(f"{text[0].upper()}{text[1:]}." for text in (network.latencies, network.in_order, network.linked) if text),
     )
     caption = "One step of one device on the fullest stage; exchanges that hide behind computation count in full."
     described = "; ".join(f"{row.label}, {row.shown}" for row in rows) + "."
-    drawn = Picture(lambda titles: bars(titles, rows, max(times), "the longest"), "", caption, described=described, zooms=False)
+    picture = Picture(lambda titles: bars(titles, rows, max(times), "the longest"), "", caption, described=described, zooms=False)
     speeds = [size / seconds for size, seconds in zip(sent, times, strict=True)]
     of_levels = (
         names("level", levels),
-        names("exchange", (one.name for _, one in used)),
+        names("exchange", (kind.name for _, kind in used)),
         amounts("busy", times, time_of, "s"),
         amounts("sent", sent, lambda size: shown(size, "bytes"), "bytes"),
         amounts("reached", speeds, lambda speed: shown(speed, "bandwidth"), "B/s"),
@@ -112,7 +112,7 @@ def network_section(network: Network | None, of: str = "") -> Section:
             "of the link", [speed / network.bandwidths[level] for (level, _), speed in zip(used, speeds, strict=True)], "{:.0%}".format
         ),
     )
-    return Section(title, (*told, drawn, Table(of_levels)))
+    return Section(title, (*notes, picture, Table(of_levels)))
 
 
 def _levels(used: Sequence[tuple[int, Exchanged]]) -> list[int]:
@@ -132,8 +132,8 @@ def chip_sections(chip: Chip) -> Iterator[Section]:
     if chip.watts is not None:
         yield Section("Power", _powers(chip.watts))
     if chip.bill is not None:
-        told = f"{chip.bill.total:,.0f} USD of one device; {yield_text(chip.bill)}."
-        yield Section("Price of a device", (Breakdown("part", chip.bill.parts, "money", told),))
+        caption = f"{chip.bill.total:,.0f} USD of one device; {yield_text(chip.bill)}."
+        yield Section("Price of a device", (Breakdown("part", chip.bill.parts, "money", caption),))
 
 
 def _sum(amounts: Amounts) -> float:
@@ -161,7 +161,7 @@ def floor_of(chip: Chip) -> Floor | None:
     """What lies on the package; None where nobody knows."""
     if chip.package is None:
         return None
-    found = [Part(name, value, shown(value, "area"), place) for place, (name, value) in enumerate(chip.areas) if value > 0.0]
+    found = [Part(name, value, shown(value, "area"), index) for index, (name, value) in enumerate(chip.areas) if value > 0.0]
     parts, package = tuple(sorted(found, key=lambda part: -part.value)), chip.package
     on_die = Plan("HBM", ("node network", "network"), "L2", "links between dies", ("compute", "registers", "L1"), package.bundles)
     return Floor(parts, on_die, "filler", package.stacks, package.stack, package.die, package.rim, package.dies)
@@ -170,7 +170,7 @@ def floor_of(chip: Chip) -> Floor | None:
 def _powers(watts: Watts) -> tuple[SheetPart, ...]:
     """A bar for each further kind of kernels than the one that draws most, and up to how much each part may draw."""
     limit = "" if watts.limit == float("inf") else f", of {shown(watts.limit, 'power')} that the board bears"
-    drawn = [
+    bars_of_kinds = [
         Breakdown("part", kind.watts, "power", f"Drawn in {kind.name}: {shown(kind.total, 'power')} of one device{limit}")
         for kind in watts.kinds[1:]
     ]
@@ -180,7 +180,7 @@ def _powers(watts: Watts) -> tuple[SheetPart, ...]:
         "Uncore has what regulators of the board lose, too: ratings of boards hold it, and no source tells it apart."
     )
     up_to = amounts("up to", [watt for _, watt in most], lambda watt: shown(watt, "power"), "W")
-    return (*drawn, Table((names("part", (part for part, _ in most)), up_to)), note)
+    return (*bars_of_kinds, Table((names("part", (part for part, _ in most)), up_to)), note)
 
 
 # --- memory --------------------------------------------------------------------------------------------------------------------------
@@ -196,16 +196,16 @@ def stages_section(stages: Sequence[Amounts], capacity: float, of: str = "") -> 
     values = [(use, [stage[use] for stage in each]) for use in each[0] if any(stage[use] > 0.0 for stage in each)]
     least, most, there = (shown(size, "bytes") for size in (min(totals), max(totals), capacity))
     described = f"{len(totals)} columns of {least} to {most}; a device has {there}."
-    unit, one = ("GiB", 2.0**30) if capacity >= 2.0**30 else ("MiB", 2.0**20)
-    axis = Units(unit, one, f"capacity {there}", "pipeline stage, the first one left")
-    numbers = [str(place + 1) for place in range(len(totals))]
+    unit, size = ("GiB", 2.0**30) if capacity >= 2.0**30 else ("MiB", 2.0**20)
+    axis = Units(unit, size, f"capacity {there}", "pipeline stage, the first one left")
+    numbers = [str(index + 1) for index in range(len(totals))]
     caption = f"The fullest stage is number {fullest + 1}: {most} of {there} on each of its devices."
     picture = Picture(lambda titles: columns(titles, numbers, values, capacity, axis), "", caption, described=described, zooms=False)
-    held = Table(
+    table = Table(
         (
             names("stage", numbers),
             *(amounts(use, sizes, lambda size: shown(size, "bytes"), "bytes") for use, sizes in values),
             amounts("in all", totals, lambda size: shown(size, "bytes"), "bytes"),
         )
     )
-    return Section(title, (picture, held))
+    return Section(title, (picture, table))

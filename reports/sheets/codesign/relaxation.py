@@ -41,7 +41,7 @@ def relaxation_sheet(found: Relaxed) -> Sheet:
     solved = found.root is not None
     no_time = "" if solved else "; there was no time to solve its relaxation (give a longer --time-limit)"
     verdict = f"No design is below {_seconds(found.bound)}, by the report of {found.solver}; {ending(found)}." if solved else ""
-    told = (
+    figures = (
         ("best design known before the tree", _seconds(found.start)),
         ("root of the relaxation", _seconds(found.root)),
         ("integer model", _seconds(found.optimum)),
@@ -60,8 +60,8 @@ def relaxation_sheet(found: Relaxed) -> Sheet:
         value=found.known,
         bound=found.bound,
         gap=gap_between(found.known, found.bound),
-        exactly=tuple(pair for pair in told if pair[1] != "none") if solved else (),
-        shortly=told if solved else (),
+        exactly=tuple(pair for pair in figures if pair[1] != "none") if solved else (),
+        shortly=figures if solved else (),
         summary=found.design,
         sections=(_shares(found), _gap(found), _tree(found)) if solved else (),
         engine="branch and bound",
@@ -72,14 +72,14 @@ def relaxation_sheet(found: Relaxed) -> Sheet:
 
 def _shares(found: Relaxed) -> Section:
     """Part by part the choices of the root, with the share of each."""
-    words = "Shares of one part add up to one. A share of one is a choice; all others are fractions that no chip can have."
-    whole = ("Every choice is whole: there is nothing to branch on.",) if all(one.share > 1.0 - 1e-6 for one in found.shares) else ()
+    text = "Shares of one part add up to one. A share of one is a choice; all others are fractions that no chip can have."
+    integral = ("Every choice is whole: there is nothing to branch on.",) if all(share.share > 1.0 - 1e-6 for share in found.shares) else ()
     columns = (
-        names("part", (one.part for one in found.shares)),
-        amounts("share", [one.share for one in found.shares], "{:.4f}".format),
-        names("choice", (one.choice for one in found.shares)),
+        names("part", (share.part for share in found.shares)),
+        amounts("share", [share.share for share in found.shares], "{:.4f}".format),
+        names("choice", (share.choice for share in found.shares)),
     )
-    return Section("What the relaxation takes at the root", (words, Table(columns), *whole) if found.shares else ())
+    return Section("What the relaxation takes at the root", (text, Table(columns), *integral) if found.shares else ())
 
 
 def _gap(found: Relaxed) -> Section:
@@ -91,11 +91,11 @@ def _gap(found: Relaxed) -> Section:
     series = [Steps(label, way) for label, way in ways if way]
     if not series or len(found.nodes) < 2:
         return Section("How branching closes the gap", ())
-    words = f"After {several(len(found.nodes), 'node')} the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."
+    text = f"After {several(len(found.nodes), 'node')} the bound is {_seconds(found.bound)}, the best solution {_seconds(found.optimum)}."
     title, until = "Bound and best solution over the nodes of the tree", float(len(found.nodes))
-    picture = Picture(lambda titles: steps(titles, series, until, ("nodes", "step time in s")), words, "", title=title, zooms=False)
+    picture = Picture(lambda titles: steps(titles, series, until, ("nodes", "step time in s")), text, "", title=title, zooms=False)
     rises = [next(iter(rows)) for _, rows in groupby(found.steps, key=lambda step: (_shown(step[1]), _shown(step[2])))]
-    some = rises if len(rises) <= _STEPS else [rises[round(place * (len(rises) - 1) / (_STEPS - 1))] for place in range(_STEPS)]
+    some = rises if len(rises) <= _STEPS else [rises[round(index * (len(rises) - 1) / (_STEPS - 1))] for index in range(_STEPS)]
     columns = (
         counts("nodes", [count for count, _, _ in some]),
         amounts("bound", [low for _, low, _ in some], _shown, "s"),
@@ -108,13 +108,13 @@ def _tree(found: Relaxed) -> Section:
     """A picture, and a row for each node."""
     if len(found.nodes) < 2:
         return Section("The tree", (f"No branching: {ending(found)}.",))
-    shared = tuple(f"{words[0].upper()}{words[1:]}." for words in said_once(found))
+    shared = tuple(f"{text[0].upper()}{text[1:]}." for text in said_once(found))
     picture = Picture(lambda titles: relaxation_tree(found, titles.width), "", " ".join((_BRANCHED, *shared)), zooms=False)
     nodes = found.nodes
     more = len(nodes) - _ROWS
     left = (f"{more:,} more nodes are not listed (--svg FILE draws them, --out FILE has them all).",) if more > 0 else ()
     columns = (
-        Column("node", tuple(f"{place:,}" for place in range(len(nodes))), tuple(range(len(nodes)))),
+        Column("node", tuple(f"{number:,}" for number in range(len(nodes))), tuple(range(len(nodes)))),
         figures("from", ["" if node.parent is None else f"{node.parent:,}" for node in nodes]),
         names("choice", _choices(found)),
         amounts("bound", [node.bound for node in nodes], _shown, "s"),
@@ -144,11 +144,11 @@ def relaxation_tree(found: Relaxed, width: float = WIDTH) -> str:
 def ending(found: Relaxed) -> str:
     """How the tree ended, in words."""
     counts = Counter(_status(found, node) for node in found.nodes if node.status != "open")
-    told = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(counts.items()))
     if found.stopped != "complete":
         left = sum(node.status == "open" for node in found.nodes)
-        return f"not closed ({found.stopped}): {left:,} nodes are open, {told}"
-    return f"closed after {len(found.nodes):,} node{'s' * (len(found.nodes) != 1)}: {told}"
+        return f"not closed ({found.stopped}): {left:,} nodes are open, {statuses}"
+    return f"closed after {len(found.nodes):,} node{'s' * (len(found.nodes) != 1)}: {statuses}"
 
 
 def _choices(found: Relaxed) -> list[str]:
@@ -172,8 +172,8 @@ def _shared(found: Relaxed) -> list[str]:
 def _without(choice: str, shared: Sequence[str]) -> list[str]:
     """The settings of a choice that are not shared; a forbidden plan stays so."""
     forbidden = choice.startswith(_NOT)
-    kept = [part for part in choice.removeprefix(_NOT).split(_BETWEEN) if part not in shared]
-    return [f"{_NOT}{kept[0]}", *kept[1:]] if forbidden and kept else kept
+    settings = [part for part in choice.removeprefix(_NOT).split(_BETWEEN) if part not in shared]
+    return [f"{_NOT}{settings[0]}", *settings[1:]] if forbidden and settings else settings
 
 
 def _status(found: Relaxed, node: Branch) -> str:

@@ -30,16 +30,16 @@ def step_section(step: Step | None, of: str = "", uses: Sequence[str] = ()) -> S
     """The section; empty where no step is known. `uses` have letters and colours already, in this order, by which they are known here."""
     if step is None:
         return Section("", ())
-    count, slot = len(step.passes), max(one.total for one in step.passes)
+    count, slot = len(step.passes), max(each.total for each in step.passes)
     after = step.total - min(step.drained, step.pipeline)
-    ends = (sum(one.ahead for one in step.passes) / step.chunks, sum(one.back + one.weights for one in step.passes) / step.chunks)
+    ends = (sum(each.ahead for each in step.passes) / step.chunks, sum(each.back + each.weights for each in step.passes) / step.chunks)
     pieces = partial(pieces_of, step.total, slot, ends, after)
-    unit, one = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
+    unit, second = ("s", 1.0) if step.total >= 1.0 else ("ms", 1e-3)
     kinds, title = kinds_of(step), f"One step{of} over time"
-    words = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
+    text = f"{step.microbatches:,} microbatch{'es' * (step.microbatches != 1)} through {_stages(step)}; {_after(step)}"
     blocks, labels = _lettered(list(blocks_of(step, draw_stages(count))), kinds, uses)
-    axis = Axis(pieces(), unit, one)
-    tips = {(stage, labels.index(kinds[kind])): told for (stage, kind), told in _tips(step, kinds).items() if kinds[kind] in labels}
+    axis = Axis(pieces(), unit, second)
+    tips = {(stage, labels.index(kinds[kind])): tip for (stage, kind), tip in _tips(step, kinds).items() if kinds[kind] in labels}
     picture = partial(_drawn, (blocks, tips), count, (axis, pieces))
     lanes = (
         "The upper lane of a stage is forward, the lower one backward; recomputation is half as high, communication that nothing hides "
@@ -47,19 +47,19 @@ def step_section(step: Step | None, of: str = "", uses: Sequence[str] = ()) -> S
     )
     numbers = " Numbers are those of microbatches." if re.search(r'class="on"[^>]*>\d', picture(Titles("", "", "", WIDTH))) else ""
     gap = " The beginning and the end are drawn at one scale." if len(axis.pieces) > 1 else ""
-    drawn, described = {one.kind for one in blocks}, f"{words} The step takes {time_of(step.total)}."
-    keys = tuple(label if place in drawn else "" for place, label in enumerate(labels))
-    parts = (Picture(picture, words, f"{lanes}{numbers}{gap}", keys=keys, described=described), _table(step), _margin(step))
+    visible, described = {block.kind for block in blocks}, f"{text} The step takes {time_of(step.total)}."
+    keys = tuple(label if index in visible else "" for index, label in enumerate(labels))
+    parts = (Picture(picture, text, f"{lanes}{numbers}{gap}", keys=keys, described=described), _table(step), _margin(step))
     return Section(title, parts)
 
 
 def _lettered(blocks: Sequence[Block], kinds: Sequence[str], uses: Sequence[str]) -> tuple[list[Block], list[str]]:
     """The blocks by their places among letters and colours, and what stands at each: uses that are known already keep theirs, whatever
     else is drawn comes behind all of them."""
-    drawn = [kinds[kind] for kind in sorted({one.kind for one in blocks})]
-    labels = [*uses, *(name for name in drawn if name not in uses)]
-    found = [replace(one, kind=labels.index(kinds[one.kind])) for one in blocks]
-    return [replace(one, label=letter(one.kind)) if one.lane == _ONCE else one for one in found], labels
+    visible = [kinds[kind] for kind in sorted({block.kind for block in blocks})]
+    labels = [*uses, *(name for name in visible if name not in uses)]
+    found = [replace(block, kind=labels.index(kinds[block.kind])) for block in blocks]
+    return [replace(block, label=letter(block.kind)) if block.lane == _ONCE else block for block in found], labels
 
 
 def _drawn(blocks: tuple[Sequence[Block], Tips], count: int, time: tuple[Axis, Pieces], titles: Titles) -> str:
@@ -71,11 +71,11 @@ def _tips(step: Step, kinds: Sequence[str]) -> Tips:
     """What the blocks of a stage and kind say: seconds of one microbatch, or of what follows once."""
     seconds = dict(step.after)
     tips = dict[tuple[int, int], str]()
-    for stage, one in enumerate(step.passes):
-        each = (one.forward, one.backward, one.again, one.sent + one.returned, one.weights)
+    for stage, part in enumerate(step.passes):
+        each = (part.forward, part.backward, part.again, part.sent + part.returned, part.weights)
         for kind, name in enumerate(kinds):
-            told = time_of(seconds[name]) if name in seconds else f"{time_of(each[kind])} a microbatch"
-            tips[stage, kind] = f"stage {stage + 1}, {name}: {told}"
+            tip = time_of(seconds[name]) if name in seconds else f"{time_of(each[kind])} a microbatch"
+            tips[stage, kind] = f"stage {stage + 1}, {name}: {tip}"
     return tips
 
 
@@ -86,7 +86,7 @@ def kinds_of(step: Step) -> tuple[str, ...]:
 
 def _kinds(step: Step) -> tuple[str, ...]:
     """What stages do, backward passes in one part or in two."""
-    return _IN_PARTS if any(one.weights for one in step.passes) else _KINDS
+    return _IN_PARTS if any(part.weights for part in step.passes) else _KINDS
 
 
 def _stages(step: Step) -> str:
@@ -104,13 +104,13 @@ def _after(step: Step) -> str:
 def _margin(step: Step) -> str:
     """How far the model's closed form is from the passes in their order."""
     difference = step.pipeline - step.drained
-    whole = f"The passes end after {time_of(step.drained)}"
+    ends = f"The passes end after {time_of(step.drained)}"
     if abs(difference) <= _NEAR * step.pipeline:
-        return f"{whole}, which is what the model charges for the pipeline; with what follows, this is the step of {time_of(step.total)}."
+        return f"{ends}, which is what the model charges for the pipeline; with what follows, this is the step of {time_of(step.total)}."
     charges = f"the model's closed form charges {time_of(step.pipeline)}, {abs(difference) / step.pipeline:.2%}"
     if difference > 0.0:
-        return f"{whole}; {charges} more, because the stages differ. What follows is drawn after what the model charges."
-    return f"{whole}; {charges} less, because the stages differ in how long backward takes to forward. What follows is drawn as charged."
+        return f"{ends}; {charges} more, because the stages differ. What follows is drawn after what the model charges."
+    return f"{ends}; {charges} less, because the stages differ in how long backward takes to forward. What follows is drawn as charged."
 
 
 def blocks_of(step: Step, stages: Sequence[int]) -> Iterator[Block]:
@@ -120,7 +120,7 @@ def blocks_of(step: Step, stages: Sequence[int]) -> Iterator[Block]:
 
 
 def _passes(step: Step, stages: Sequence[int]) -> Iterator[Block]:
-    shown, later = set(stages), step.skipped * max(one.total for one in step.passes)
+    shown, later = set(stages), step.skipped * max(part.total for part in step.passes)
     ending = max(run.end for run in step.runs) / 2.0
     for run in step.runs:
         if run.stage in shown:
@@ -157,11 +157,11 @@ def _following(step: Step, stages: Sequence[int]) -> Iterator[Block]:
 def _table(step: Step) -> Table:
     """What each stage does; stages that do the same in one row."""
     rows, ends, kinds = list[tuple[str, ...]](), list[tuple[int, int]](), _kinds(step)
-    for number, one in enumerate(step.passes, 1):
-        work = step.microbatches * one.total
-        late = (one.weights,) if kinds is _IN_PARTS else ()
-        ways = (one.forward, one.backward, one.again, one.sent + one.returned, *late)
-        parts = (*ways, one.total, work, max(step.pipeline - work, 0.0))
+    for number, part in enumerate(step.passes, 1):
+        work = step.microbatches * part.total
+        late = (part.weights,) if kinds is _IN_PARTS else ()
+        ways = (part.forward, part.backward, part.again, part.sent + part.returned, *late)
+        parts = (*ways, part.total, work, max(step.pipeline - work, 0.0))
         cells = tuple(time_of(part) if part > _NEAR * step.pipeline else "-" for part in parts)
         if rows and rows[-1] == cells:
             ends[-1] = (ends[-1][0], number)
@@ -171,5 +171,5 @@ def _table(step: Step) -> Table:
     stages = [f"stage {first}" if first == last else f"stages {first} to {last}" for first, last in ends]
     caption = f"Seconds of one microbatch, of all {step.microbatches:,}, and for how long a stage waits."
     heads = (*kinds, "one microbatch", "all", "waits")
-    columns = (figures(head, [row[place] for row in rows]) for place, head in enumerate(heads))
+    columns = (figures(head, [row[column] for row in rows]) for column, head in enumerate(heads))
     return Table((names("", stages), *columns), caption=caption)
