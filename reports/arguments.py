@@ -77,10 +77,10 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _retried(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(","))
-    if strange := [word for word in words if word not in RETRIED]:
+    states = tuple(word.strip() for word in text.split(","))
+    if strange := [word for word in states if word not in RETRIED]:
         raise argparse.ArgumentTypeError(f"{strange[0]!r} is nothing to ask again (one of {', '.join(RETRIED)})")
-    return words
+    return states
 
 
 # What `import` takes.
@@ -88,8 +88,8 @@ def _retried(text: str) -> tuple[str, ...]:
 _LONGEST = 10**18
 
 
-def add_import(parser: ArgumentParser, whole: Callable[[str], int]) -> None:
-    """All of it; `whole` reads a count."""
+def add_import(parser: ArgumentParser, count: Callable[[str], int]) -> None:
+    """All of it; `count` reads a count."""
     of_time: dict[str, Any] = {"type": nanoseconds_of, "metavar": "TIME"}
     parser.add_argument(
         "files",
@@ -101,7 +101,7 @@ def add_import(parser: ArgumentParser, whole: Callable[[str], int]) -> None:
     )
     axes = "the length of an open axis of a network, such as batch=32, or ids.1=128 for axis 1 of the input ids"
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="AXIS=LENGTH", help=axes)
-    parser.add_argument("--rank", type=whole, metavar="N", help="of several traces the rank that is kept (default: that of the first file)")
+    parser.add_argument("--rank", type=count, metavar="N", help="of several traces the rank that is kept (default: that of the first file)")
     parser.add_argument("--step", type=_number, metavar="N", help="the step alone that the profiler marked with ProfilerStep#N")
     parser.add_argument("--from", dest="begin", **of_time, help="what is launched from this time on, such as 12.5ms from the first event")
     parser.add_argument("--to", dest="end", **of_time, help="what is launched before this time")
@@ -294,13 +294,13 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     rent = "USD of a device and an hour: 2.5, or h100=2.5,b200=4 (default: list prices of `crossopt list hardware`, where there are any)"
     parser.add_argument("--rent", metavar="MONEY", help=rent)
     mode = parser.add_mutually_exclusive_group()
-    told = {
+    modes = {
         "fastest": "all devices, in the shortest time (default)",
         "cheapest": "the least money, of all devices, half of them, and so on",
         "fewest": "the fewest devices in time, by bisection over whole nodes",
     }
-    for name, words in told.items():
-        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=words)
+    for name, text in modes.items():
+        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     parser.add_argument(
         "--save", type=Path, metavar="FILE.yaml", help="write the question that is asked, for `solve` and all other commands"
     )

@@ -135,8 +135,8 @@ def _failed(error: Exception) -> int:
     return INTERNAL
 
 
-def _uncapitalised(words: str) -> str:
-    return words[:1].lower() + words[1:]
+def _uncapitalised(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 _OF_OUTPUTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -149,7 +149,7 @@ def _is_starved(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
-        if not isinstance(error, ValueError) and any(words in str(error).lower() for words in _STARVED):
+        if not isinstance(error, ValueError) and any(message in str(error).lower() for message in _STARVED):
             return True
         error = error.__cause__ or error.__context__
     return False

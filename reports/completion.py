@@ -19,7 +19,7 @@ def completion_script(shell: str, parser: argparse.ArgumentParser) -> str:
         if isinstance(action, argparse._SubParsersAction):
             for command, inner in action.choices.items():
                 _mark(command, inner, names, functions)
-    preamble = "\n".join(_function(shell, name, words) for name, words in functions.items())
+    preamble = "\n".join(_function(shell, name, values) for name, values in functions.items())
     return shtab.complete(parser, shell, root_prefix="crossopt", preamble=preamble)
 
 
@@ -44,16 +44,16 @@ def _open(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
-def _function(shell: str, name: str, words: str) -> str:
+def _function(shell: str, name: str, values: str) -> str:
     """A function of the shell that offers words, and files where the name says so."""
     files = name.endswith("_or_files")
     if shell == "bash":
         also = ' compgen -f -- "$1";' if files else ""
-        return f'{name}() {{ compgen -W "{words}" -- "$1";{also} }}'
+        return f'{name}() {{ compgen -W "{values}" -- "$1";{also} }}'
     if shell == "zsh":
-        return f"{name}() {{ compadd -- {words};{' _files;' if files else ''} }}"
+        return f"{name}() {{ compadd -- {values};{' _files;' if files else ''} }}"
     also = "    __fish_complete_path (commandline -ct)\n" if files else ""
-    return f"function {name}\n    printf '%s\\n' {words}\n{also}end"
+    return f"function {name}\n    printf '%s\\n' {values}\n{also}end"
 
 
 def _known_names() -> dict[str, tuple[str, ...]]:

@@ -53,22 +53,22 @@ def solve(options: Namespace, kind: str) -> Ending:
     def written(result: Result[Any, Any]) -> Kept:
         return saved_of(options, result, lambda: text_of(kind, question, result, options.verbose))
 
-    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as told:
-        kept = Keeping(keep, family, question, name, limits, told, written) if keep else None
+    with progress_on(sys.stderr, unit_of(family, question) or "value") as shown, log_to(shown, options.log, failed) as watch:
+        keeping = Keeping(keep, family, question, name, limits, watch, written) if keep else None
         left = max(limits.seconds - (monotonic() - began), 0.0)  # large files take seconds to be read
-        simple = kept.simplest_answer if kept else simplest_of(family, question)
+        simple = keeping.simplest_answer if keeping else simplest_of(family, question)
         spent, ending = replace(limits, seconds=left), keep.finish if keep else no_op
-        result = solve_and_hold(family, question, name, spent, kept or told, ending, simple)
+        result = solve_and_hold(family, question, name, spent, keeping or watch, ending, simple)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error
     return Ending(result.status, result.proved)
 
 
-def saved_of(options: Namespace, result: Result[Any, Any], words: Callable[[], str]) -> Kept:
+def saved_of(options: Namespace, result: Result[Any, Any], text_of_answer: Callable[[], str]) -> Kept:
     """An answer as the options want it written: in words or as JSON."""
     text = to_text(result) if options.json or options.out else ""
-    shown = text if options.json or str(options.out) == "-" else fitted(words())
+    shown = text if options.json or str(options.out) == "-" else fitted(text_of_answer())
     code, spare = (
         code_of(result.status, options.strict and not result.proved),
         result.status == "UNKNOWN" and result.stopped == "interrupted",
@@ -107,14 +107,14 @@ def limits_of(options: Namespace) -> Limits:
     return Limits(seconds, options.seed, options.gap, options.form or "strong", workers)
 
 
-def hand_out(kept: Kept, out: Path | None) -> None:
+def hand_out(last: Kept, out: Path | None) -> None:
     """Write the last answer, or give it to who keeps answers for this process."""
     keep = keeper()
     if keep is None:
-        put(kept, out)
+        put(last, out)
     else:
         keep.finish()
-        keep.keep(kept)
+        keep.keep(last)
 
 
 def compare(options: Namespace, kind: str) -> Ending:
@@ -127,16 +127,16 @@ def compare(options: Namespace, kind: str) -> Ending:
     question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else COMPARED
     refused = dict[tuple[str, str], str]()
 
-    def told(name: str, why: RefusedError) -> None:
+    def refuse(name: str, why: RefusedError) -> None:
         refused[name, question.name] = str(why)
 
     with progress_on(sys.stderr, unit_of(family, question) or "value") as watch:
-        answers = _until_interrupted(answers_of(family, question, names, Limits(seconds), watch, told))
-        found, whole = collected(answers, lambda some: keep_table(_table(kind, question, dict(some))))
+        answers = _until_interrupted(answers_of(family, question, names, Limits(seconds), watch, refuse))
+        found, complete = collected(answers, lambda some: keep_table(_table(kind, question, dict(some))))
     first = found[0][1]
-    ending = Ending(first.status, first.proved, whole, bool(refused) and options.engines is not None)
+    ending = Ending(first.status, first.proved, complete, bool(refused) and options.engines is not None)
     written = to_text(_joined(family, question, dict(found))) if options.out else None
-    show_table(_table(kind, question, dict(found)) + refused_text(refused), code_of_ending(ending), whole, written, options.out)
+    show_table(_table(kind, question, dict(found)) + refused_text(refused), code_of_ending(ending), complete, written, options.out)
     return ending
 
 
@@ -150,10 +150,10 @@ def _until_interrupted(answers: Iterable[tuple[str, Result[Any, Any]]]) -> Itera
 
 def _table(kind: str, question: Any, results: dict[str, Result[Any, Any]]) -> str:  # noqa: ANN401 - of any kind
     first, *_ = results.values()
-    name = max(results, key=lambda one: float("-inf") if (bound := results[one].bound) is None else bound)
+    name = max(results, key=lambda engine: float("-inf") if (bound := results[engine].bound) is None else bound)
     sheets = {name: sheet_of(kind, question, result) for name, result in results.items()}
     rows = [_compared(name, sheet) for name, sheet in sheets.items()]
-    rows += [Compared(Bar(one.name, one.value, "" if one.note else "a rule beside it", one.note)) for one in first.baselines]
+    rows += [Compared(Bar(rule.name, rule.value, "" if rule.note else "a rule beside it", rule.note)) for rule in first.baselines]
     sheet = sheets[name]
     return compared_text(sheet, f"{sheet.asks}{f' in {sheet.unit}' if sheet.unit else ''}", rows)
 
@@ -162,9 +162,11 @@ def _joined(family: ProblemType[Any, Any, Any], question: Any, results: dict[str
     """The answer with the best bound, with what the other engines found as its baselines beside those that it has."""
     name, best = max(results.items(), key=lambda pair: float("-inf") if pair[1].bound is None else pair[1].bound)
     others = [
-        Baseline(other, None, one.answer, "", one.seconds) for other, one in results.items() if other != name and one.answer is not None
+        Baseline(other, None, result.answer, "", result.seconds)
+        for other, result in results.items()
+        if other != name and result.answer is not None
     ]
-    judged = (judge_baseline(family.judge, question, one) for one in others)
+    judged = (judge_baseline(family.judge, question, result) for result in others)
     return replace(best, baselines=(*best.baselines, *judged))
 
 
@@ -174,7 +176,7 @@ def answers_of(
     names: Sequence[str],
     limits: Limits,
     watch: Watch,
-    told: Callable[[str, RefusedError], None] = lambda name, why: None,
+    on_refusal: Callable[[str, RefusedError], None] = lambda name, why: None,
 ) -> Iterator[tuple[str, Result[Any, Any]]]:
     """What each engine says, with its name; engines that refuse such a question are told and left out, unless all do."""
     refused = list[RefusedError]()
@@ -185,7 +187,7 @@ def answers_of(
             result = solved(family, question, name, limits, watch)
         except RefusedError as error:
             refused.append(error)
-            told(name, error)
+            on_refusal(name, error)
         else:
             yield name, result
     if refused and len(refused) == len(names):

@@ -126,19 +126,19 @@ def question_of(options: argparse.Namespace, keys: Mapping[str, str]) -> Any:  #
     try:
         return read(question_path(options.file), (*options.settings, *given), getattr(options, "workload", None))
     except InstanceError as error:
-        told = [(fault, _of_option(fault, given)) for fault in error.faults]
-        if all(words for _, words in told):
-            usage("; ".join(dict.fromkeys(words for _, words in told)))
-        faults = [replace(fault, message=words, path="") if words else fault for fault, words in told]
+        messages = [(fault, _of_option(fault, given)) for fault in error.faults]
+        if all(message for _, message in messages):
+            usage("; ".join(dict.fromkeys(message for _, message in messages)))
+        faults = [replace(fault, message=message, path="") if message else fault for fault, message in messages]
         raise InstanceError(error.source, faults, error.undone) from error
 
 
 def _of_option(fault: Fault, given: Mapping[str, str]) -> str:
     """The words of a fault that an option brought in, with its name; nothing of other faults."""
     for setting, name in given.items():
-        words = fault.message.removesuffix(f" [from --set {setting}]").removesuffix(f" [from --set {setting.partition('=')[0]}]")
-        if words != fault.message:
-            return f"{FLAGS[name]}: {words}"
+        message = fault.message.removesuffix(f" [from --set {setting}]").removesuffix(f" [from --set {setting.partition('=')[0]}]")
+        if message != fault.message:
+            return f"{FLAGS[name]}: {message}"
     return ""
 
 

@@ -57,18 +57,18 @@ def explain_constants(options: Namespace) -> Status:
     def ask(more: str) -> Instance:
         return read_instance(question, (*settings, more), options.workload)
 
-    def told(known: Deciding) -> None:
+    def show(known: Deciding) -> None:
         if keep is not None:
             keep.keep(Kept(None, fitted(terminal(deciding_sheet(known)) + _ENDED), code_of(_status(known), unproved=False)))
 
     with progress_on(sys.stderr, unit_of(instance)) as watch:
-        found = deciding(instance, ask, Limits(seconds_of(options.time_limit)), watch, told)
+        found = deciding(instance, ask, Limits(seconds_of(options.time_limit)), watch, show)
     text = fitted(terminal(deciding_sheet(found)) + (_ENDED if found.stopped == "interrupted" else ""))
-    saved, drawn = to_text(instance.document, found), alone(deciding_picture(found)) if found.constants else ""
-    for target, content in ((options.out, saved), (options.svg, drawn)):
+    saved, picture = to_text(instance.document, found), alone(deciding_picture(found)) if found.constants else ""
+    for target, content in ((options.out, saved), (options.svg, picture)):
         if target and str(target) != "-" and content:
             write_whole(target, content)
-    hand_over(drawn if str(options.svg) == "-" else saved if str(options.out) == "-" else text, code_of(_status(found), unproved=False))
+    hand_over(picture if str(options.svg) == "-" else saved if str(options.out) == "-" else text, code_of(_status(found), unproved=False))
     return _status(found)
 
 
@@ -98,22 +98,24 @@ def from_json(data: Any) -> tuple[dict[str, Any], Deciding]:  # noqa: ANN401 - w
 
 def deciding_faults(document: dict[str, Any], found: Deciding) -> list[str]:
     """What is other than the question says."""
-    asked = read_question(document)
+    question = read_question(document)
     said = (found.name, found.unit, found.objective)
-    faults = [] if said == (asked.name, unit_of(asked), asked.objective) else ["name, unit or objective: they are not the question's"]
-    faults += _end_faults("central", asked, 1.0, found.central, found.central.design)
-    known = {one.name: one for one in asked.ranges}
+    faults = (
+        [] if said == (question.name, unit_of(question), question.objective) else ["name, unit or objective: they are not the question's"]
+    )
+    faults += _end_faults("central", question, 1.0, found.central, found.central.design)
+    known = {span.name: span for span in question.ranges}
     if ranked(found.central, found.constants) != found.constants:
         faults.append("constants: they are not in their order")
-    for place, one in enumerate(found.constants):
-        path = f"constants[{place}]"
-        if one.name not in known or one.source != known[one.name].source:
+    for index, constant in enumerate(found.constants):
+        path = f"constants[{index}]"
+        if constant.name not in known or constant.source != known[constant.name].source:
             faults.append(f"{path}: the question has no such range")
             continue
-        for side, factor in (("low", known[one.name].low), ("high", known[one.name].high)):
-            end = getattr(one, side)
+        for side, factor in (("low", known[constant.name].low), ("high", known[constant.name].high)):
+            end = getattr(constant, side)
             if end is not None:
-                faults += _end_faults(f"{path}.{side}", _at(document, one, factor), factor, end, found.central.design)
+                faults += _end_faults(f"{path}.{side}", _at(document, constant, factor), factor, end, found.central.design)
     return faults
 
 
@@ -124,50 +126,50 @@ def check(path: Path) -> Report:
     if faults:
         return Report((), tuple(faults))
     ends = [("central", read_question(document), found.central)]
-    for place, one in enumerate(found.constants):
-        sides = ((side, getattr(one, side)) for side in ("low", "high"))
-        ends += [(f"constants[{place}].{side}", _at(document, one, end.factor), end) for side, end in sides if end is not None]
+    for index, constant in enumerate(found.constants):
+        sides = ((side, getattr(constant, side)) for side in ("low", "high"))
+        ends += [(f"constants[{index}].{side}", _at(document, constant, end.factor), end) for side, end in sides if end is not None]
     sure = [end for end in ends if end[2].proved]
     with progress_on(sys.stderr, found.unit) as watch:
-        refused = [fault for path, asked, end in sure for fault in _unproved(path, asked, end, watch)]
-        refused += [fault for path, asked, end in ends for fault in _unfollowed(path, asked, end, watch)]
+        refused = [fault for path, question, end in sure for fault in _unproved(path, question, end, watch)]
+        refused += [fault for path, question, end in ends for fault in _unfollowed(path, question, end, watch)]
     checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs repeated"
     return Report((checked,), tuple(refused), unverified=len(sure) < len(ends))
 
 
-def _unproved(path: str, asked: Instance, end: End, watch: Watch) -> Iterator[str]:
-    anew = solve(FAMILY, asked, "auto", Limits(), watch)
-    proved = FAMILY.prove(asked, anew, watch)
+def _unproved(path: str, question: Instance, end: End, watch: Watch) -> Iterator[str]:
+    anew = solve(FAMILY, question, "auto", Limits(), watch)
+    proved = FAMILY.prove(question, anew, watch)
     if anew.value != end.value or not anew.proved or proved.refused or proved.unverified:
         why = "".join(f" ({fault})" for fault in proved.refused)
         yield f"{path}: {end.value!r} is told as proved, and asked again it is {anew.value!r}{why}"
 
 
-def _unfollowed(path: str, asked: Instance, end: End, watch: Watch) -> Iterator[str]:
+def _unfollowed(path: str, question: Instance, end: End, watch: Watch) -> Iterator[str]:
     if end.followed is not None:
-        anew = followed(asked, end.design, float("inf"), watch)
+        anew = followed(question, end.design, float("inf"), watch)
         if anew is None or anew.value != end.followed.value:
-            told = None if anew is None else anew.value
-            yield f"{path}.followed: {end.followed.value!r} is told as proved of a chip that can follow, and asked again it is {told!r}"
+            value = None if anew is None else anew.value
+            yield f"{path}.followed: {end.followed.value!r} is told as proved of a chip that can follow, and asked again it is {value!r}"
 
 
-def _at(document: dict[str, Any], one: Decided, factor: float) -> Instance:
-    return read_question({**document, "settings": [*document["settings"], f"factors.{one.name}={factor!r}"]})
+def _at(document: dict[str, Any], constant: Decided, factor: float) -> Instance:
+    return read_question({**document, "settings": [*document["settings"], f"factors.{constant.name}={factor!r}"]})
 
 
-def _end_faults(path: str, asked: Instance, factor: float, end: End, before: ChosenDesign | None) -> Iterator[str]:
-    value, broken = kept_there(asked, end.design)
-    kept, why = kept_there(asked, before)
+def _end_faults(path: str, question: Instance, factor: float, end: End, before: ChosenDesign | None) -> Iterator[str]:
+    value, broken = kept_there(question, end.design)
+    old, why = kept_there(question, before)
     same = same_choices(end.design, before)
     if end.factor != factor:
         yield f"{path}.factor: {end.factor!r} is not the end of the range, {factor!r}"
     if end.value != value or broken:
-        yield f"{path}.value: {end.value!r} is not what the design comes to, {value!r}{''.join(f' ({words})' for words in broken[:1])}"
-    if (end.value_of_design, end.broken, end.same) != (kept, why, same):
-        yield f"{path}.value_of_design: {end.value_of_design!r} is not what the design with all constants as they are comes to, {kept!r}"
+        yield f"{path}.value: {end.value!r} is not what the design comes to, {value!r}{''.join(f' ({fault})' for fault in broken[:1])}"
+    if (end.value_of_design, end.broken, end.same) != (old, why, same):
+        yield f"{path}.value_of_design: {end.value_of_design!r} is not what the design with all constants as they are comes to, {old!r}"
     if (chip := end.followed) is not None:
-        own = value_of(asked, chip.design)
-        if own != chip.value or chip.opened != opened_in(asked, chip.design, chip.value):
+        own = value_of(question, chip.design)
+        if own != chip.value or chip.opened != opened_in(question, chip.design, chip.value):
             yield f"{path}.followed: {chip.value!r} is not what the design comes to, {own!r}, or other parts are open"
     if end.bound is not None and end.value is not None and not end.bound <= end.value:
         yield f"{path}.bound: {end.bound!r} is above the value {end.value!r}"

@@ -75,8 +75,8 @@ def grade_gradescope(grade: Grade) -> str:
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
     """A line for each student: points by assignment, empty where nothing was handed in, their sum, of how many, in per cent, and in remarks
     what could not be looked at, what of two files was, and where a program of which no function returned anything failed first."""
-    names = sorted({name for one in grades.values() for name in one})
-    out_of = sum(max(one[name].out_of for one in grades.values() if name in one) for name in names)
+    names = sorted({name for by_assignment in grades.values() for name in by_assignment})
+    out_of = sum(max(by_assignment[name].out_of for by_assignment in grades.values() if name in by_assignment) for name in names)
     rows = [["student", *names, "points", "out of", "per cent", "remarks"]]
     for student in students:
         own = grades.get(student, {})
@@ -97,8 +97,8 @@ def board_text(title: str, above: Mapping[str, float]) -> str:
     rows = sorted(above.items(), key=lambda pair: (pair[1], pair[0]))
     lines = [f"# {title}", "", "| place | student | above the proved bound |", "|---|---|---|"]
     places = [1 + sum(other < value for _, other in rows) for _, value in rows]
-    cells = [(place, student.replace("|", "/"), f"{value:.2%}") for place, (student, value) in zip(places, rows, strict=True)]
-    return "\n".join([*lines, *(f"| {place} | {student} | {value} |" for place, student, value in cells)]) + "\n"
+    cells = [(rank, student.replace("|", "/"), f"{value:.2%}") for rank, (student, value) in zip(places, rows, strict=True)]
+    return "\n".join([*lines, *(f"| {rank} | {student} | {value} |" for rank, student, value in cells)]) + "\n"
 
 
 def table_csv(rows: Sequence[Sequence[str]]) -> str:
@@ -142,15 +142,15 @@ def grade(options: argparse.Namespace) -> int:
     if options.submission is None:
         return _grade_class(options)
     _only_of_a_class(options)
-    asked = _assignment(options.assignment)
+    assignment = _assignment(options.assignment)
     submission = options.submission
     if not submission.exists():
         usage(f"{submission}: there is no such submission (name a folder or a .zip)")
     check_target(options.out)
-    walls = asked.judge is None and not options.unconfined
-    if asked.judge is None:
+    walls = assignment.judge is None and not options.unconfined
+    if assignment.judge is None:
         _check_walls(options.unconfined)
-    found = graded(asked, submission, _seed(options), walls)
+    found = graded(assignment, submission, _seed(options), walls)
     text = FORMATS[options.format](found)
     try:
         if options.out and str(options.out) != "-":
@@ -199,8 +199,8 @@ def _grade_class(options: argparse.Namespace) -> int:
     asking = Asking(_hidden_word(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
     journal = options.out.with_name(f"{options.out.name}.journal")
     grades: dict[str, dict[str, Grade]] = {}
-    for one in grade_class(found.handed, asking, journal, _progress):
-        grades.setdefault(one.handed.student, {})[one.grade.assignment] = one.grade
+    for row in grade_class(found.handed, asking, journal, _progress):
+        grades.setdefault(row.handed.student, {})[row.grade.assignment] = row.grade
     write_whole(options.out, class_csv(found.students, grades))
     _write_more(options, found, grades)
     for stranger in found.strangers:
@@ -209,9 +209,9 @@ def _grade_class(options: argparse.Namespace) -> int:
     return _GRADED
 
 
-def _progress(done: int, of: int, one: Graded) -> None:
+def _progress(done: int, of: int, row: Graded) -> None:
     sys.stderr.write(
-        f"{done} of {of}  {one.handed.student}  {one.grade.assignment}  {one.grade.points:g}{' !' if one.grade.refused else ''}\n"
+        f"{done} of {of}  {row.handed.student}  {row.grade.assignment}  {row.grade.points:g}{' !' if row.grade.refused else ''}\n"
     )
 
 
@@ -219,10 +219,10 @@ def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dic
     """Feedback, the programs that are alike, and the board, where they are asked for."""
     if options.feedback:
         for student, own in grades.items():
-            place = options.feedback / student
-            place.mkdir(parents=True, exist_ok=True)
+            directory = options.feedback / student
+            directory.mkdir(parents=True, exist_ok=True)
             for name, grade in own.items():
-                write_whole(place / f"{name}.txt", FORMATS["text"](grade))
+                write_whole(directory / f"{name}.txt", FORMATS["text"](grade))
     if options.similar:
         pairs = [(p.assignment, p.one, p.other, f"{p.share:.2f}", str(p.prints)) for p in find_similar(found.handed)]
         write_whole(options.similar, table_csv([("assignment", "student", "other", "share", "fingerprints"), *pairs]))
@@ -239,8 +239,8 @@ def course(options: argparse.Namespace) -> int:
 
 
 def _list(_: argparse.Namespace) -> int:
-    width = max(len(one.name) for one in ASSIGNMENTS)
-    sys.stdout.writelines(f"{one.name:<{width}}  {one.title}\n" for one in ASSIGNMENTS)
+    width = max(len(assignment.name) for assignment in ASSIGNMENTS)
+    sys.stdout.writelines(f"{assignment.name:<{width}}  {assignment.title}\n" for assignment in ASSIGNMENTS)
     sys.stdout.write(f"{LAB:<{width}}  a lab, of which nothing is graded: see its README in what `course release` writes\n")
     return _GRADED
 
@@ -272,9 +272,9 @@ def _gradescope(options: argparse.Namespace) -> int:
     if options.target is None or options.only is None:
         usage("course gradescope: name a .zip and what it grades, such as autograder.zip --assignment 2")
     check_target(options.target)
-    asked = _assignment(options.only)
-    options.target.write_bytes(autograder(asked, _hidden_word(options), options.unconfined))
-    sys.stdout.write(f"{options.target}: an autograder of {asked.name} for Gradescope, which holds the word that cases are drawn from\n")
+    task = _assignment(options.only)
+    options.target.write_bytes(autograder(task, _hidden_word(options), options.unconfined))
+    sys.stdout.write(f"{options.target}: an autograder of {task.name} for Gradescope, which holds the word that cases are drawn from\n")
     return _GRADED
 
 
@@ -306,12 +306,12 @@ def _seed(options: argparse.Namespace) -> str:
 
 def _release(target: Path, questions: dict[str, str]) -> None:
     """Write the whole folder or nothing."""
-    with naming(target), tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as place:
-        tree = Path(place) / "tree"
+    with naming(target), tempfile.TemporaryDirectory(prefix=".crossopt-", dir=target.absolute().parent) as temporary:
+        tree = Path(temporary) / "tree"
         shutil.copytree(HANDOUTS, tree, ignore=shutil.ignore_patterns(SOLUTIONS.name, "__pycache__", ".pytest_cache"))
-        for one in ASSIGNMENTS:
-            shutil.copy(tree / BESIDE, tree / one.name)
-            (tree / one.name / f"{one.name}.ipynb").write_text(notebook_of(one.name), encoding="utf-8")
+        for assignment in ASSIGNMENTS:
+            shutil.copy(tree / BESIDE, tree / assignment.name)
+            (tree / assignment.name / f"{assignment.name}.ipynb").write_text(notebook_of(assignment.name), encoding="utf-8")
         (tree / BESIDE).unlink()
         for student, text in questions.items():
             own = tree / "questions" / student
@@ -323,5 +323,5 @@ def _release(target: Path, questions: dict[str, str]) -> None:
 def _assignment(name: str) -> Assignment:
     found = assignment_named(name)
     if found is None:
-        usage(f"there is no assignment {name!r} (one of {', '.join(one.name for one in ASSIGNMENTS)})")
+        usage(f"there is no assignment {name!r} (one of {', '.join(assignment.name for assignment in ASSIGNMENTS)})")
     return found

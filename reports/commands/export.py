@@ -68,14 +68,14 @@ def export_model(question: Path, options: Namespace, seconds: float) -> Status:
     target = target_of(options.stack, options.out, file_name(instance.name))
     refuse_overwriting_others(target, options.out)
     _spare_names(names_of(target))
-    asked = Asked(options.stack, target, options.within or 0.0, seconds)
+    request = Asked(options.stack, target, options.within or 0.0, seconds)
     with progress_on(sys.stderr, "s") as watch, naming(target):
-        told = write_model(instance, asked, watch)
-    if isinstance(told, str):
-        sys.stdout.write(told)
+        outcome = write_model(instance, request, watch)
+    if isinstance(outcome, str):
+        sys.stdout.write(outcome)
         return "FEASIBLE"
-    sys.stderr.write(f"{instance.name}: {told.why}\n")
-    return told.status
+    sys.stderr.write(f"{instance.name}: {outcome.why}\n")
+    return outcome.status
 
 
 def _spare_names(path: Path) -> None:
@@ -88,8 +88,8 @@ def _instance(question: Path, settings: tuple[str, ...], workload: str | None) -
     """The question in a YAML file, with the settings laid over it, or the one that a result answers."""
     if question.suffix != ".json" or settings:
         return read_instance(question, settings, workload)
-    asked = _result_in(question).question
-    return read_question({**asked, "workload": workload} if workload else asked)
+    document = _result_in(question).question
+    return read_question({**document, "workload": workload} if workload else document)
 
 
 def _result_in(path: Path) -> DesignResult:
@@ -102,28 +102,28 @@ def _result_in(path: Path) -> DesignResult:
 
 def _of_several(result: DesignResult) -> str:
     """That one answer is needed, and how to have the best of them alone."""
-    asked = read_again(result.question, result.kind)
-    if not isinstance(asked, MultiScaleQuestion):
+    question = read_again(result.question, result.kind)
+    if not isinstance(question, MultiScaleQuestion):
         return "here are answers about several questions, and one is needed (solve one of them on its own)"
-    best = None if result.answer is None else asked.places.index(result.answer.place)
-    alone = f"{'the best' if result.answer else 'one'} of them on its own: crossopt solve QUESTION {narrowing(asked, best)} --out FILE"
-    return f"here are answers about {several_text(asked)}, and one is needed (solve {alone})"
+    best = None if result.answer is None else question.places.index(result.answer.place)
+    alone = f"{'the best' if result.answer else 'one'} of them on its own: crossopt solve QUESTION {narrowing(question, best)} --out FILE"
+    return f"here are answers about {several_text(question)}, and one is needed (solve {alone})"
 
 
 def _design_of_result(path: Path, workload: str | None) -> tuple[Instance, ChosenDesign | None]:
     """The question and the design of a result; of several workloads those of the one named."""
     result = _result_in(path)
-    asked = asked_in(result.question)
-    if isinstance(asked, Instance):
-        return asked, result.answer.design if result.answer else None
-    names = [part.name for part in asked.parts]
+    question = asked_in(result.question)
+    if isinstance(question, Instance):
+        return question, result.answer.design if result.answer else None
+    names = [part.name for part in question.parts]
     if workload not in names and result.answer is not None:
         message = f"there is a plan for each of several workloads (say --workload NAME, one of {', '.join(names)})"
         raise InstanceError(str(path), [Fault(1, 1, "answer", message)])
     if result.answer is None:
-        return asked.parts[0], None
-    place = names.index(str(workload))
-    return asked.parts[place], result.answer.designs[place]
+        return question.parts[0], None
+    index = names.index(str(workload))
+    return question.parts[index], result.answer.designs[index]
 
 
 def export_placement(path: Path, form: str) -> str:
@@ -166,9 +166,9 @@ def export_certificate(path: Path, out: Path | None) -> None:
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     elif out.suffix == ".gz":
-        whole = out.with_name(f".{out.name}.part")  # no one ever sees half of it
-        whole.write_bytes(gzip.compress(text.encode(), mtime=0))
-        whole.replace(out)
+        partial_file = out.with_name(f".{out.name}.part")  # no one ever sees half of it
+        partial_file.write_bytes(gzip.compress(text.encode(), mtime=0))
+        partial_file.replace(out)
     else:
         write_whole(out, text)
 
@@ -251,7 +251,7 @@ def _split(result: "PlacementAnswer", folder: Path) -> dict[str, Any]:
     question = read_again(result.question, result.kind, folder)
     places = devices_in(question, result.answer.devices if result.answer else {}).tolist()
     devices = [
-        {"load": load.total, "nodes": [name for name, place in zip(question.graph.ids, places, strict=True) if place == device]}
+        {"load": load.total, "nodes": [name for name, where in zip(question.graph.ids, places, strict=True) if where == device]}
         for device, load in enumerate(result.details.loads if result.details else ())
     ]
     return {"maxLoad": result.value, "fpgas": devices[: question.accelerators], "cpus": devices[question.accelerators :]}

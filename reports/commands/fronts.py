@@ -32,43 +32,43 @@ from crossopt.solvers.family import solve as solved
 KIND = "front"
 
 
-def front_in(instance: Instance, options: Namespace, limits: Limits, told: Callable[[Front], None]) -> tuple[Front, list[OSError]]:
+def front_in(instance: Instance, options: Namespace, limits: Limits, hear: Callable[[Front], None]) -> tuple[Front, list[OSError]]:
     """The front, all its questions together within the time limit; who keeps answers for this process is told what there is on the way.
 
     A log has the progress of all of them, one after the other; a disk that is full costs the log alone, and is told in the end."""
     failed = list[OSError]()
     with progress_on(sys.stderr, "") as shown, log_to(shown, options.log, failed) as watch:
-        found = _walked(instance, options, limits, told, watch)
+        found = _walked(instance, options, limits, hear, watch)
     return found, failed
 
 
-def _walked(instance: Instance, options: Namespace, limits: Limits, told: Callable[[Front], None], watch: Watch) -> Front:
+def _walked(instance: Instance, options: Namespace, limits: Limits, hear: Callable[[Front], None], watch: Watch) -> Front:
     first, _, second = options.pareto.partition(",")
     keep, deadline = keeper(), monotonic() + limits.seconds
 
-    def solve(asked: Instance) -> DesignResult:
+    def solve(question: Instance) -> DesignResult:
         left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-        return solve_and_hold(FAMILY, asked, options.engine, left, watch, simplest=simplest_of(FAMILY, asked))
+        return solve_and_hold(FAMILY, question, options.engine, left, watch, simplest=simplest_of(FAMILY, question))
 
     try:
         if keep is None:
             return front(instance, first, second, options.points, solve)
         keep.searching = True
-        found = front(instance, first, second, options.points, solve, _now_and_then(told))
+        found = front(instance, first, second, options.points, solve, _now_and_then(hear))
         keep.finish()
     except ValueError as error:
         usage(f"--pareto {options.pareto}: {error}")
     return found if found.stopped != "interrupted" or monotonic() < deadline else replace(found, stopped="time limit")
 
 
-def _now_and_then(told: Callable[[Front], None]) -> Callable[[Front], None]:
+def _now_and_then(hear: Callable[[Front], None]) -> Callable[[Front], None]:
     """The same, where it takes a small share of the time."""
     due = 0.0
 
     def tell(found: Front) -> None:
         nonlocal due
         if (began := monotonic()) >= due:
-            told(found)
+            hear(found)
             due = monotonic() + (monotonic() - began) / SHARE
 
     return tell
@@ -120,19 +120,19 @@ def front_json(instance: Instance, options: Namespace, found: Front) -> str:
 def check_front(path: Path, cross_check: bool) -> Report:
     """Every point checked as a result of its own, and, where the front says that it is proved, that its points are a front and its ends,
     and that none is missing between them. That there is no point is asked anew."""
-    front, told = read_as(path, front_in_file), False
+    front, unverified = read_as(path, front_in_file), False
     count = f"{several(len(front.points), 'point')}, where about {front.points_asked} were asked for"
     checked, refused = [f"the front says that it has {count}; each was checked as a result of its own"], front_faults(front)
     with progress_on(sys.stderr, "") as watch:
-        for place, (_, result) in enumerate(front.points):
+        for index, (_, result) in enumerate(front.points):
             report = report_of(FAMILY, result, path.parent, watch, cross_check)
-            refused += [f"points[{place}]: {line}" for line in report.refused]
-            told = told or report.unverified
+            refused += [f"points[{index}]: {line}" for line in report.refused]
+            unverified = unverified or report.unverified
         if front.proved and not refused:
             facts, refused = _front_anew(front, watch) if front.points else _none_anew(front, watch)
             checked.append(facts)
     between = "" if front.proved else "; the front says that there may be others, beside them and beyond them"
-    return Report((*checked, f"the points are checked{between}"), tuple(refused), told)
+    return Report((*checked, f"the points are checked{between}"), tuple(refused), unverified)
 
 
 def _none_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
@@ -150,19 +150,19 @@ def _front_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
     exact = all(result.gap_asked == 0.0 for _, result in points)
     most, least = points[0][0][1], points[-1][0][1]
     asks = [(0, 0, first, dict[str, float]()), (len(points) - 1, 1, second, {})]
-    for place, (said, _) in enumerate(points[1:], 1):
-        limit = limit_after(points[place - 1][0][1], most, least, front.points_asked) if exact else said[1]
-        asks.append((place, 0, first, {second: limit}))
+    for index, (said, _) in enumerate(points[1:], 1):
+        limit = limit_after(points[index - 1][0][1], most, least, front.points_asked) if exact else said[1]
+        asks.append((index, 0, first, {second: limit}))
     faults = list[str]()
-    for place, which, objective, limits in asks:
-        (said, result), anew = points[place], solved(FAMILY, ask_with(instance, objective, limits), "auto", Limits(), watch)
+    for index, which, objective, limits in asks:
+        (said, result), anew = points[index], solved(FAMILY, ask_with(instance, objective, limits), "auto", Limits(), watch)
         if anew.stopped != "complete":
             faults.append(f"the proof of the front was not carried to its end: {anew.stopped}")
             break
         if anew.value is None or gap_between(said[which], anew.value) > result.gap_asked:
             within = "".join(f" with {name.replace('_', ' ')} {limit!r} or less" for name, limit in limits.items())
-            told = f"the least {objective.replace('_', ' ')}{within}"
-            faults.append(f"points[{place}]: {told} is {anew.value!r} {UNITS[objective]}, the front says {said[which]!r}")
+            claim = f"the least {objective.replace('_', ' ')}{within}"
+            faults.append(f"points[{index}]: {claim} is {anew.value!r} {UNITS[objective]}, the front says {said[which]!r}")
     names = [name.replace("_", " ") for name in figures]
     near = max(result.gap_asked for _, result in points)
     within = f", by more than {near:.2%}" if near else ""
@@ -190,15 +190,15 @@ def front_faults(front: SavedFront) -> list[str]:
     except InstanceError as error:
         return [f"the question of the front cannot be read: {error}"]
     refused = [*differences("question", true, front.question), *_word_faults(front)]
-    refused += [f"points[{place}]: its question is another one than that of the front" for place in _strangers(front)]
-    for place, (said, result) in enumerate(points):
+    refused += [f"points[{index}]: its question is another one than that of the front" for index in _strangers(front)]
+    for index, (said, result) in enumerate(points):
         priced = tuple(figure_in(instance, result.details.evaluation, name) for name in figures) if result.details else ()
         if not priced:
-            refused.append(f"points[{place}]: there is no design")
+            refused.append(f"points[{index}]: there is no design")
         elif said != priced:
-            refused.append(f"points[{place}]: {figures[0]} and {figures[1]} are {list(priced)}, the front says {list(said)}")
+            refused.append(f"points[{index}]: {figures[0]} and {figures[1]} are {list(priced)}, the front says {list(said)}")
     pairs = [said for said, _ in points] if not refused else []
-    if any(one[0] >= other[0] or one[1] <= other[1] for one, other in pairwise(pairs)):
+    if any(pair[0] >= other[0] or pair[1] <= other[1] for pair, other in pairwise(pairs)):
         refused.append("the points do not go from the least first figure to the least second one")
     return refused
 
@@ -211,17 +211,17 @@ def _word_faults(front: SavedFront) -> list[str]:
         ("a front that was stopped is not proved", not front.proved or front.stopped == "complete"),
         (
             "a front is proved if each of its points is",
-            not front.proved or all(one.proved and not one.unverified for _, one in front.points),
+            not front.proved or all(result.proved and not result.unverified for _, result in front.points),
         ),
     )
-    return [words for words, holds in rules if not holds]
+    return [fault for fault, holds in rules if not holds]
 
 
 def _strangers(front: SavedFront) -> list[int]:
     """Points whose question, without the limits of its own, is not that of the front."""
-    asked = [whole_question(list(front.figures), result) for _, result in front.points]
-    shared = [{name: value for name, value in one.items() if name not in ("objective", "unit")} for one in (front.question, *asked)]
-    return [place for place, one in enumerate(asked) if shared[place + 1] != shared[0] or one["objective"] != front.figures[1]]
+    questions = [whole_question(list(front.figures), result) for _, result in front.points]
+    shared = [{name: value for name, value in own.items() if name not in ("objective", "unit")} for own in (front.question, *questions)]
+    return [index for index, own in enumerate(questions) if shared[index + 1] != shared[0] or own["objective"] != front.figures[1]]
 
 
 def front_in_file(data: Any) -> SavedFront:  # noqa: ANN401
@@ -234,14 +234,14 @@ def front_in_file(data: Any) -> SavedFront:  # noqa: ANN401
     if any(point.figures.keys() != set(saved.figures) for point in saved.points):
         raise ValueError("every point of a front needs its two figures and its result")
     points = tuple(
-        ((point.figures[saved.figures[0]], point.figures[saved.figures[1]]), _result_in(point.result, place))
-        for place, point in enumerate(saved.points)
+        ((point.figures[saved.figures[0]], point.figures[saved.figures[1]]), _result_in(point.result, index))
+        for index, point in enumerate(saved.points)
     )
     return SavedFront(saved.question, saved.figures, saved.asked, saved.stopped, saved.proved, points)
 
 
-def _result_in(data: object, place: int) -> DesignResult:
-    result = result_in(data, Designs, Priced, f"points[{place}].result.")
+def _result_in(data: object, index: int) -> DesignResult:
+    result = result_in(data, Designs, Priced, f"points[{index}].result.")
     if not isinstance(result.question.get("settings"), list) or not isinstance(result.question.get("objective"), str):
         raise ValueError("the result of every point needs its question, with settings and objective")
     return result

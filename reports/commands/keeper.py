@@ -75,10 +75,10 @@ class Keeper:
         """From now on no signal ends the work, which is but writing."""
         self.finishing = True
 
-    def keep(self, kept: Kept) -> None:
+    def keep(self, answer: Kept) -> None:
         """Hands an answer over."""
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.line), "wb") as stream:
-            stream.write(packed((kept.out, kept.shown, kept.code, kept.spare, kept.if_killed)))
+            stream.write(packed((answer.out, answer.shown, answer.code, answer.spare, answer.if_killed)))
 
 
 @dataclass(slots=True)
@@ -126,13 +126,13 @@ def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: 
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         return run()
     near, far = os.pipe()
-    lifeline, held = os.pipe()
+    lifeline, writing_end = os.pipe()
     wait = _Wait(began + seconds, max(_PATIENCE, _SHARE * seconds) if seconds < float("inf") else _PATIENCE, usual)
     _watch_signals(wait)
     child = os.fork()
     if not child:
         os.close(near)
-        os.close(held)
+        os.close(writing_end)
         _work(run, Keeper(far, began), lifeline)
     os.close(far)
     try:
@@ -226,36 +226,36 @@ def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:
     """Writes the last answer, and says how it came to it where the command did not end by itself."""
     from crossopt.reports.commands.console import USAGE  # noqa: PLC0415 - only once all is over
 
-    kept = wait.last_answer
+    last = wait.last_answer
     if status is not None and os.WIFEXITED(status):
         code = os.WEXITSTATUS(status)
-        if code == USAGE and kept is not None and kept.code != USAGE:
-            kept = None  # what the simplest rule said meanwhile is no answer of an engine that refuses to answer
-        if code == _UNVERIFIED and kept is not None and kept.code != _UNVERIFIED:
-            kept = None  # an engine whose last word does not hold has no answer
+        if code == USAGE and last is not None and last.code != USAGE:
+            last = None  # what the simplest rule said meanwhile is no answer of an engine that refuses to answer
+        if code == _UNVERIFIED and last is not None and last.code != _UNVERIFIED:
+            last = None  # an engine whose last word does not hold has no answer
     else:
         why = "at the time limit" if status is None and not wait.signals else "on request"
         if status is not None:
             why = ending_of(-os.WTERMSIG(status))
-            kept = replace(kept, out=kept.if_killed[0], shown=kept.if_killed[1]) if kept and kept.if_killed else kept
+            last = replace(last, out=last.if_killed[0], shown=last.if_killed[1]) if last and last.if_killed else last
         if sys.stderr.isatty():
             sys.stderr.write("\r\x1b[K")
-        then = "what follows is the best answer it had" if kept else "there was no answer yet"
+        then = "what follows is the best answer it had" if last else "there was no answer yet"
         sys.stderr.write(f"the search was ended {why}; {then}\n")
-        code = kept.code if kept else 10
-    if kept is not None:
-        put(kept, out)
+        code = last.code if last else 10
+    if last is not None:
+        put(last, out)
     return code
 
 
-def put(kept: Kept, out: Path | None) -> None:
+def put(answer: Kept, out: Path | None) -> None:
     """Writes an answer to its file and shows it."""
     try:
-        spared = kept.spare and out is not None and out.is_file() and out.stat().st_size > 0
-        if kept.out is not None and out is not None and str(out) != "-" and not spared:
-            write_whole(out, kept.out)
+        spared = answer.spare and out is not None and out.is_file() and out.stat().st_size > 0
+        if answer.out is not None and out is not None and str(out) != "-" and not spared:
+            write_whole(out, answer.out)
     finally:  # a full disk must not cost the answer
-        sys.stdout.write(kept.shown)
+        sys.stdout.write(answer.shown)
 
 
 def _open_standard_streams() -> None:
@@ -353,10 +353,10 @@ class Keeping:
             )  # when it is shown, unless the search was killed
             seconds = until if found.seconds is None else found.seconds
             result = certify(self.family, self.question, found, self.limits, seconds)
-            kept = self.written(result)
+            saved = self.written(result)
             if answer is not None and not result.parts:  # else its words follow from those of its parts
                 killed = self.written(replace(result, stopped="interrupted", seconds=now - self.began, notes=(*result.notes, _KILLED)))
-                kept = replace(kept, if_killed=(killed.out, killed.shown))
-            self.keep.keep(replace(kept, spare=answer is None))
+                saved = replace(saved, if_killed=(killed.out, killed.shown))
+            self.keep.keep(replace(saved, spare=answer is None))
         spent = monotonic() - now
         self.next = monotonic() + spent / SHARE

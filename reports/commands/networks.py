@@ -55,13 +55,13 @@ def _import_network(options: Namespace, path: Path) -> int:
     if strange := [option for name, option in _OF_TRACES.items() if getattr(options, name) not in (None, False)]:
         raise RefusedError(f"{strange[0]} is for traces (leave it out for a network)")
     graph = _read(path, lengths_of(options.settings))
-    told = fitted("\n".join(graph_lines(graph, path)) + "\n")
+    summary = fitted("\n".join(graph_lines(graph, path)) + "\n")
     if options.out is None or str(options.out) != "-":
-        sys.stdout.write(told)
+        sys.stdout.write(summary)
     if options.out is not None:
         text = _text(graph)
         if str(options.out) == "-":
-            sys.stderr.write(told)
+            sys.stderr.write(summary)
             sys.stdout.write(text)
         else:
             write_whole(options.out, text)
@@ -112,8 +112,8 @@ def graph_lines(graph: OperatorGraph, path: Path) -> Iterator[str]:
     yield f"  multiply-adds  {graph.macs:,} forward, {graph.macs * 2:,} FLOPs"
     buffers = f", {graph.buffers:,} values beside them without gradients" if graph.buffers else ""
     yield f"  parameters     {graph.parameters:,}{buffers}"
-    kept = values_in(kept_tensors(graph), graph.tensors)
-    yield f"  kept           {kept:,} values from the forward to the backward pass"
+    stored = values_in(kept_tensors(graph), graph.tensors)
+    yield f"  kept           {stored:,} values from the forward to the backward pass"
     blocks = [f"{group.length} operators {group.copies} times" for group in graph.groups]
     yield from listed("  repeated       ", " · ".join(blocks) or "no block of operators")
     if shared := shared_weights(graph):
@@ -128,7 +128,7 @@ def graph_lines(graph: OperatorGraph, path: Path) -> Iterator[str]:
 def _largest(graph: OperatorGraph) -> Iterator[str]:
     """Operators with the most multiply-adds."""
     ranked = sorted(graph.nodes, key=lambda node: -node.macs)[:_LONGEST]
-    for number, node in enumerate(one for one in ranked if one.macs):
+    for number, node in enumerate(ranked_node for ranked_node in ranked if ranked_node.macs):
         label = "  most work      " if number == 0 else " " * 17
         share = f"{node.macs / graph.macs:>6.1%}  {node.macs:>15,}  weights {weight_values(graph, node):>11,}"
         yield f"{label}{share}  {node.name[:_NAMED]}"

@@ -47,13 +47,13 @@ def compare(options: argparse.Namespace) -> Ending:
     found = list[Baseline[Placement]]()
 
     def others() -> Iterator[Compared]:
-        for one in baselines:
-            found.append(one)
-            yield Compared(Bar(one.name, one.value, fault=one.note), None, one.seconds)
+        for baseline in baselines:
+            found.append(baseline)
+            yield Compared(Bar(baseline.name, baseline.value, fault=baseline.note), None, baseline.seconds)
 
-    rows, whole = collected(chain([own], others()), lambda some: keep_table(table(some)))
-    whole = whole and result.stopped != "interrupted"
-    beside = tuple(judge_baseline(judge_placement, question, one) for one in found)
+    rows, complete = collected(chain([own], others()), lambda some: keep_table(table(some)))
+    complete = complete and result.stopped != "interrupted"
+    beside = tuple(judge_baseline(judge_placement, question, baseline) for baseline in found)
     written = to_text(replace(result, baselines=beside)) if options.out else None
-    show_table(table(rows), code_of(result.status, unproved=False), whole, written, options.out)
-    return Ending(result.status, result.proved, whole)
+    show_table(table(rows), code_of(result.status, unproved=False), complete, written, options.out)
+    return Ending(result.status, result.proved, complete)

@@ -126,8 +126,8 @@ def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
         return _solved(replace(run, rent=rents.get(group.device)), group, limits, watch)
 
     found = [_tried(group, options.mode, solved) for group in groups]
-    tried = [one for of_group in found for one in of_group]
-    best = min(tried, key=lambda one: _rank(one, options))
+    tried = [trial for of_group in found for trial in of_group]
+    best = min(tried, key=lambda trial: _rank(trial, options))
     return best, _verdict_text(best, tried, options)
 
 
@@ -168,11 +168,11 @@ def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
     for part in [] if text is None else text.split(",") if "=" in text else [text]:
         name, equals, money = part.rpartition("=")
         named = [_read("--rent", device_named, name)] if equals else kinds
-        if unknown := [one for one in named if one not in kinds]:
+        if unknown := [kind for kind in named if kind not in kinds]:
             raise ValueError(f"--rent: {unknown[0]} is not among the devices of --gpus ({', '.join(kinds)})")
         dollars = money if money.strip()[-1:].isalpha() else f"{money} USD"
         _read("--rent", lambda text: parse_quantity(text, "money"), dollars)
-        rents |= {str(one): dollars for one in named}
+        rents |= {str(kind): dollars for kind in named}
     unpriced = [kind for kind in kinds if kind not in rents and device(kind).rent is None]
     if options.mode == "cheapest" and unpriced:
         raise ValueError(f"--cheapest: no list price of {unpriced[0]} is known (say for example --rent {unpriced[0]}=2.5)")
@@ -202,37 +202,37 @@ def _fewest(group: Group, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]
         best = found[counts[early]]
         wanted = best.group.count * best.seconds / best.goal.deadline if best.goal and len(found) % 2 else 0.0
         middle = min(max(bisect_left(counts, wanted), late + 1), early - 1) if wanted else (late + early) // 2
-        found[counts[middle]] = one = solved(replace(group, count=counts[middle]))
-        late, early = (late, middle) if one.in_time else (middle, early)
-    for place in range(late - 1, max(late - 1 - _NEIGHBOURS, -1), -1):
-        if counts[place] not in found:
-            found[counts[place]] = solved(replace(group, count=counts[place]))
+        found[counts[middle]] = trial = solved(replace(group, count=counts[middle]))
+        late, early = (late, middle) if trial.in_time else (middle, early)
+    for index in range(late - 1, max(late - 1 - _NEIGHBOURS, -1), -1):
+        if counts[index] not in found:
+            found[counts[index]] = solved(replace(group, count=counts[index]))
     return tuple(found[count] for count in sorted(found, reverse=True))
 
 
-def _usable(whole: Tried) -> list[int]:
+def _usable(largest: Tried) -> list[int]:
     """Numbers of devices up to these, ascending: whole nodes and divisors of a node; with a batch that is given only those of which what
     replicas cannot share of it may be left to tensor, context and pipeline parallelism."""
-    count, node, model = whole.group.count, device(whole.group.device).devices_per_node, whole.question.workload
+    count, node, model = largest.group.count, device(largest.group.device).devices_per_node, largest.question.workload
     counts = [part for part in range(1, min(node, count)) if node % part == 0]
     counts += [*range(node, count, node), count]
-    if whole.run.batch is None or not isinstance(model, Transformer):
+    if largest.run.batch is None or not isinstance(model, Transformer):
         return counts
     shared = model.heads * model.layers * model.sequence
-    return [one for one in counts if one == count or shared % (one // gcd(one, whole.run.batch)) == 0]
+    return [part for part in counts if part == count or shared % (part // gcd(part, largest.run.batch)) == 0]
 
 
 def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
     """The fastest plan, whatever the deadline, which is compared with it then."""
-    asked: Instance = read_given(question_text(replace(run, deadline=None), group), "codesign")
-    whole: Instance = read_given(question_text(run, group), "codesign")
-    return Tried(run, group, whole, solve_and_hold(family_of("codesign"), asked, "auto", limits, watch))
+    unlimited: Instance = read_given(question_text(replace(run, deadline=None), group), "codesign")
+    full: Instance = read_given(question_text(run, group), "codesign")
+    return Tried(run, group, full, solve_and_hold(family_of("codesign"), unlimited, "auto", limits, watch))
 
 
-def _rank(one: Tried, options: Namespace) -> tuple[float, ...]:
+def _rank(trial: Tried, options: Namespace) -> tuple[float, ...]:
     """What is best: a plan in time before all others, then by what was asked."""
-    first = {"fastest": one.seconds, "cheapest": one.money, "fewest": float(one.group.count)}[options.mode]
-    return (float(not one.in_time), first if one.in_time else one.seconds, one.seconds)
+    first = {"fastest": trial.seconds, "cheapest": trial.money, "fewest": float(trial.group.count)}[options.mode]
+    return (float(not trial.in_time), first if trial.in_time else trial.seconds, trial.seconds)
 
 
 def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace) -> str:
@@ -293,21 +293,21 @@ def _untried(tried: Sequence[Tried], mode: str) -> str:
 
 def _table(tried: Sequence[Tried]) -> Table:
     """What each number of devices comes to, as it was asked."""
-    steps = ["-" if one.result.value is None else time_of(float(one.result.value)) for one in tried]
-    columns = [names("devices", [f"{one.group.count:,} {one.group.device}" for one in tried])]
-    batches = [getattr(one.question.workload, "global_batch", 1) for one in tried]
+    steps = ["-" if trial.result.value is None else time_of(float(trial.result.value)) for trial in tried]
+    columns = [names("devices", [f"{trial.group.count:,} {trial.group.device}" for trial in tried])]
+    batches = [getattr(trial.question.workload, "global_batch", 1) for trial in tried]
     columns += [figures("batch", [f"{batch:,}" for batch in batches])] if len(set(batches)) > 1 else []
     columns.append(figures("step time", steps))
-    if any(one.goal for one in tried):
-        columns.append(figures("run", ["-" if one.seconds == inf else days_of(one.seconds) for one in tried]))
-    if any(isfinite(one.money) for one in tried):
-        columns.append(figures("cost", ["-" if one.money == inf else f"{one.money:,.0f} USD" for one in tried]))
+    if any(trial.goal for trial in tried):
+        columns.append(figures("run", ["-" if trial.seconds == inf else days_of(trial.seconds) for trial in tried]))
+    if any(isfinite(trial.money) for trial in tried):
+        columns.append(figures("cost", ["-" if trial.money == inf else f"{trial.money:,.0f} USD" for trial in tried]))
     columns.append(
-        figures("MFU", ["-" if one.result.details is None else f"{one.result.details.evaluation.utilisation:.1%}" for one in tried])
+        figures("MFU", ["-" if trial.result.details is None else f"{trial.result.details.evaluation.utilisation:.1%}" for trial in tried])
     )
-    if any(one.goal and isfinite(one.goal.deadline) for one in tried):
-        columns.append(names("deadline", ["met" if one.in_time else "missed" for one in tried]))
-    columns.append(names("proof", ["proved" if one.result.proved else "not proved" for one in tried]))
+    if any(trial.goal and isfinite(trial.goal.deadline) for trial in tried):
+        columns.append(names("deadline", ["met" if trial.in_time else "missed" for trial in tried]))
+    columns.append(names("proof", ["proved" if trial.result.proved else "not proved" for trial in tried]))
     return Table(tuple(columns))
 
 

@@ -89,8 +89,8 @@ def notes_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
         if now - start < _PATIENCE or now - last < (_LIVE if live else _PLAIN):
             return
         last = now
-        told = f"{now - start:6.1f} s  {line}"
-        stream.write(f"\r{told[: _columns(stream) - 1]}\x1b[K" if live else f"{now - start:6.1f} s  {line}\n")
+        shown = f"{now - start:6.1f} s  {line}"
+        stream.write(f"\r{shown[: _columns(stream) - 1]}\x1b[K" if live else f"{now - start:6.1f} s  {line}\n")
         stream.flush()
 
     try:
@@ -114,7 +114,7 @@ T = TypeVar("T")
 EARLY = "ended before all were done: the table has those that were"
 
 
-def collected(found: Iterable[T], told: Callable[[list[T]], None]) -> tuple[list[T], bool]:
+def collected(found: Iterable[T], store: Callable[[list[T]], None]) -> tuple[list[T], bool]:
     """What comes until Ctrl-C or the end, and whether that was all; each time what there is is told to who keeps it.
 
     A KeyboardInterrupt before there is anything goes on."""
@@ -122,10 +122,10 @@ def collected(found: Iterable[T], told: Callable[[list[T]], None]) -> tuple[list
     if keep := keeper():
         keep.searching = True
     try:
-        for one in found:
-            rows.append(one)
+        for row in found:
+            rows.append(row)
             if keep:
-                told(rows)
+                store(rows)
     except KeyboardInterrupt:
         if not rows:
             raise
@@ -146,15 +146,15 @@ def early(shown: str) -> str:
 
 def hand_over(shown: str, code: int, written: str | None = None, out: Path | None = None) -> None:
     """The last table, which no signal ends any more; to the file that is named as well."""
-    kept, keep = Kept(written, shown, code), keeper()
+    answer, keep = Kept(written, shown, code), keeper()
     if keep is None:
-        put(kept, out)
+        put(answer, out)
     else:
         keep.finish()
-        keep.keep(kept)
+        keep.keep(answer)
 
 
-def show_table(shown: str, code: int, whole: bool, written: str | None = None, out: Path | None = None) -> None:
+def show_table(shown: str, code: int, complete: bool, written: str | None = None, out: Path | None = None) -> None:
     """The same of a table, with the answer and its baselines for the file that is named."""
-    told = fitted(shown if whole else early(shown))
-    hand_over(written if written and str(out) == "-" else told, code if whole else ENDED_EARLY, written if out else None, out)
+    text = fitted(shown if complete else early(shown))
+    hand_over(written if written and str(out) == "-" else text, code if complete else ENDED_EARLY, written if out else None, out)

@@ -76,34 +76,34 @@ def figures(options: Namespace, target: Path) -> None:
         usage(f"--as {options.form}: figures go into files of their own (name one, they are called after it)")
     if options.form == "pdf" and find_spec("reportlab") is None:
         usage("--as pdf: reportlab is not installed (pip install 'crossopt[figures]', or take --as svg)")
-    found = [figure for one in draw_results(options.files, options.check) for figure in figures_of(one.page)]
+    found = [figure for result in draw_results(options.files, options.check) for figure in figures_of(result.page)]
     if not found:
         usage(f"--as {options.form}: there is no picture on this page (take --as csv for its figures)")
     places = [target.with_name(f"{target.stem}-{name}.{options.form}") for name, _ in found]
     if len(set(places)) < len(places):
         usage(f"--as {options.form}: several results have pictures of one name (draw them one after another)")
-    for place in places:
-        check_target(place)
-        refuse_overwriting_others(place, place if options.out else None)
-    for place, (_, svg) in zip(places, found, strict=True):
-        _write_figure(place, svg)
-    sys.stdout.write("".join([f"{len(places)} figure{'s' * (len(places) > 1)}:\n", *(f"  {place}\n" for place in places)]))
+    for path in places:
+        check_target(path)
+        refuse_overwriting_others(path, path if options.out else None)
+    for path, (_, svg) in zip(places, found, strict=True):
+        _write_figure(path, svg)
+    sys.stdout.write("".join([f"{len(places)} figure{'s' * (len(places) > 1)}:\n", *(f"  {path}\n" for path in places)]))
 
 
-def _write_figure(place: Path, svg: str) -> None:
-    if place.suffix == ".svg":
-        write_whole(place, svg)
+def _write_figure(path: Path, svg: str) -> None:
+    if path.suffix == ".svg":
+        write_whole(path, svg)
         return
     from crossopt.reports.render.pdf import pdf_of  # noqa: PLC0415 - it needs a library that not everybody has
 
     data = pdf_of(svg)
-    with naming(place):
-        place.write_bytes(data)
+    with naming(path):
+        path.write_bytes(data)
 
 
 def tables_on(form: str, paths: Sequence[Path], check: bool = False) -> str:
     """The tables of saved results."""
-    return paper(form, [one.digest for one in draw_results(paths, check)], [path.name for path in paths])
+    return paper(form, [result.digest for result in draw_results(paths, check)], [path.name for path in paths])
 
 
 def runs_on(paths: Sequence[Path]) -> str:
@@ -141,11 +141,11 @@ def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
     return found
 
 
-def _proved(path: Path, drawn: Drawn) -> Drawn:
+def _proved(path: Path, page: Drawn) -> Drawn:
     """What a check says of it; a VerificationError where it refuses it."""
     report = checked(path)
     hold(path, list(report.refused))
-    return as_said(drawn) if report.unverified else as_proved(drawn)
+    return as_said(page) if report.unverified else as_proved(page)
 
 
 def drawn_in(path: Path) -> Drawn:
@@ -179,9 +179,9 @@ def _front(path: Path) -> Drawn:
         message = "there is no point in this front, and so nothing to draw (`crossopt check` says whether there is none)"
         raise InstanceError(str(path), [Fault(1, 1, "points", message)], "nothing drawn")
     faults = list[str]()
-    for place, (_, result) in enumerate(saved.points):
+    for index, (_, result) in enumerate(saved.points):
         found = faults_but_proof(FAMILY, result, read_question(result.question))
-        faults += [f"points[{place}]: {fault}" for fault in found]
+        faults += [f"points[{index}]: {fault}" for fault in found]
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in saved.points)
     front = Front(points, saved.stopped, saved.proved)

@@ -33,12 +33,14 @@ def compare(options: Namespace) -> Ending:
         unit = f" in {result.question['unit']}" if result.question["unit"] else ""
 
         def table(listed: list[Row]) -> str:
-            rows = [Compared(Bar(one.name, one.value, one.note), one.bound, one.seconds) for one in (*listed, *([known] if known else []))]
+            rows = [
+                Compared(Bar(rule.name, rule.value, rule.note), rule.bound, rule.seconds) for rule in (*listed, *([known] if known else []))
+            ]
             return compared_text(sheet(question, result), f"cost{unit}", rows)
 
         own = Row(f"crossopt ({result.engine})", result.value, result.bound, result.seconds, "; ".join(result.reasons[:1]))
         baselines = () if result.stopped == "interrupted" else compared(question, min(seconds, _SEARCH), options.seeds, watch)
-        listed, whole = collected(chain([own], baselines), lambda some: keep_table(table(some)))
-    whole = whole and result.stopped != "interrupted"
-    show_table(table(listed), code_of(result.status, unproved=False), whole, to_text(result) if options.out else None, options.out)
-    return Ending(result.status, result.proved, whole)
+        listed, complete = collected(chain([own], baselines), lambda some: keep_table(table(some)))
+    complete = complete and result.stopped != "interrupted"
+    show_table(table(listed), code_of(result.status, unproved=False), complete, to_text(result) if options.out else None, options.out)
+    return Ending(result.status, result.proved, complete)

@@ -52,8 +52,8 @@ def _run(options: Namespace, path: Path) -> int:
 
         return answer(options, path, memory, begun, _USUAL)
     finally:
-        for one in begun:
-            one.bury()
+        for worker in begun:
+            worker.bury()
 
 
 def _bytes_of(text: str) -> int:

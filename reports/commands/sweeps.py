@@ -93,12 +93,12 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worke
         crew.dismiss()
 
 
-def _say_what_is_left(options: Namespace, asked: Listed) -> int:
-    keys = [row.key for row in asked.rows if in_shard(row.key, options.shard)]
+def _say_what_is_left(options: Namespace, sweep: Listed) -> int:
+    keys = [row.key for row in sweep.rows if in_shard(row.key, options.shard)]
     missing = dict.fromkeys(keys, Standing("not asked"))
-    before = standings(options.store, asked, set(keys)) if options.store else missing
+    before = standings(options.store, sweep, set(keys)) if options.store else missing
     left = {key for key in keys if is_left(before[key], options.retry or ())}
-    sys.stdout.write(fitted(_dry_text(asked, keys, before, left)))
+    sys.stdout.write(fitted(_dry_text(sweep, keys, before, left)))
     return ANSWERED
 
 
@@ -151,8 +151,8 @@ def _heard(wish: _Wish) -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:
         del number, frame
         wish.times += 1
-        told = "what is being answered is finished; once more ends it at once" if wish.times == 1 else "ended"
-        sys.stderr.write(f"\n{told}\n")
+        notice = "what is being answered is finished; once more ends it at once" if wish.times == 1 else "ended"
+        sys.stderr.write(f"\n{notice}\n")
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -162,10 +162,10 @@ def _heard(wish: _Wish) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _dry_text(asked: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
-    done = sum(one.state != "not asked" for one in before.values())
+def _dry_text(sweep: Listed, keys: Sequence[str], before: dict[str, Standing], left: set[str]) -> str:
+    done = sum(standing.state != "not asked" for standing in before.values())
     twice = len(keys) - len(set(keys))
-    lines = [f"{asked.title}: {several(len(asked.points), 'point')}, {several(len(keys), 'run')}"]
+    lines = [f"{sweep.title}: {several(len(sweep.points), 'point')}, {several(len(keys), 'run')}"]
     lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
     return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
 
@@ -217,30 +217,30 @@ def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
         yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
 
 
-def _early_text(folder: Path, reader: Reader, asked: str) -> str:
+def _early_text(folder: Path, reader: Reader, status: str) -> str:
     """What is said where the end was asked for before all questions were read."""
-    read = f"{reader.done:,} of {reader.count:,} points were read when it was ended; {asked}, and nothing is said of the others"
+    read = f"{reader.done:,} of {reader.count:,} points were read when it was ended; {status}, and nothing is said of the others"
     again = f"`crossopt sweep FILE --store {folder}` goes on"
     return "\n".join([f"{folder}: {reader.study.file.title}", *wrapped("  ", read), *wrapped("  ", again)]) + "\n"
 
 
-def failures_text(asked: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
+def failures_text(sweep: Listed, keys: Sequence[str], standings: dict[str, Standing]) -> Iterator[str]:
     """What failed, and why; and files that were not used."""
-    among, seen, told = set(keys), set[str](), 0
-    for row in asked.rows:
+    among, seen, failures = set(keys), set[str](), 0
+    for row in sweep.rows:
         if row.key not in among or row.key in seen:
             continue
         seen.add(row.key)
-        one = standings[row.key]
-        for fault in one.faults:
+        standing = standings[row.key]
+        for fault in standing.faults:
             yield from listed("  not used  ", fault)
-        if one.state == "failed" and one.failure:
-            told += 1
-            if told <= SHOWN:
-                tries = f" ({one.failure.tries} tries)" if one.failure.tries > 1 else ""
-                yield from listed("  failed    ", f"{asked.points[row.question].name}, {row.engine}: {one.failure.reason}{tries}")
-    if told > SHOWN:
-        yield f"  and {told - SHOWN:,} more that failed; the table has them"
+        if standing.state == "failed" and standing.failure:
+            failures += 1
+            if failures <= SHOWN:
+                tries = f" ({standing.failure.tries} tries)" if standing.failure.tries > 1 else ""
+                yield from listed("  failed    ", f"{sweep.points[row.question].name}, {row.engine}: {standing.failure.reason}{tries}")
+    if failures > SHOWN:
+        yield f"  and {failures - SHOWN:,} more that failed; the table has them"
 
 
 # What else is done about a sweep: how far it is, as a table, checked, and as a database; and a script that answers it in parts.
@@ -280,9 +280,9 @@ def status(options: Namespace, folder: Path) -> int:
 
 def _strangers(folder: Path, listed: Listed) -> list[str]:
     """Results that belong to nothing that is asked."""
-    known, kept = {row.key for row in listed.rows}, all_kept(folder)
-    others = sum(len(paths) for key, paths in kept.items() if key and key not in known)
-    lines = [f"  not used  {path.parent.name}/{path.name}: its name is none of a result" for path in kept.get("", ())]
+    known, saved = {row.key for row in listed.rows}, all_kept(folder)
+    others = sum(len(paths) for key, paths in saved.items() if key and key not in known)
+    lines = [f"  not used  {path.parent.name}/{path.name}: its name is none of a result" for path in saved.get("", ())]
     lines += [f"  {others:,} results of other points, limits or versions are left alone"] if others else []
     return lines
 
@@ -326,25 +326,25 @@ def _chosen(cells: Cells, names: str) -> Cells:
 
 def check(options: Namespace, folder: Path) -> int:
     """Every result, or some, said again from its question alone; exit code 30 where one does not hold."""
-    listed, kept = listing(folder), all_kept(folder)
-    rows = {row.key: row for row in listed.rows if row.key in kept}
+    listed, saved = listing(folder), all_kept(folder)
+    rows = {row.key: row for row in listed.rows if row.key in saved}
     keys = _evenly(list(rows), options.sample) if options.sample else list(rows)
-    told, faults, refused, asked = 0, _strangers(folder, listed), list[str](), dict[int, dict[str, Any]]()
+    unverified, faults, refused, questions = 0, _strangers(folder, listed), list[str](), dict[int, dict[str, Any]]()
     with notes_on(sys.stderr) as note:
         for number, key in enumerate(keys):
             note(f"{number:,} of {len(keys):,} checked")
             point = listed.points[rows[key].question]
-            found, family = result_of(kept[key], rows[key], point), family_of(point.kind)
+            found, family = result_of(saved[key], rows[key], point), family_of(point.kind)
             refused += found.faults
             if found.data is not None and found.path is not None:
                 report = report_of(family, result_in(found.data, family.answer, family.details), found.path.parent)
-                told += report.unverified
-                asked[rows[key].question] = found.data["question"]
+                unverified += report.unverified
+                questions[rows[key].question] = found.data["question"]
                 refused += [f"{found.path.parent.name}/{found.path.name}: {fault}" for fault in report.refused]
-    points = [replace(one, document=asked.get(place)) for place, one in enumerate(listed.points)]
+    points = [replace(point_left, document=questions.get(index)) for index, point_left in enumerate(listed.points)]
     refused += [f"{STUDY}: {fault}" for fault in name_faults(listed.axes, points)]
     refused += [f"{STUDY}: {fault}" for fault in listed_faults(listed)]
-    beside = f", {told:,} of them except a solver-reported bound, which was not proved again" if told else ""
+    beside = f", {unverified:,} of them except a solver-reported bound, which was not proved again" if unverified else ""
     lines = [f"  {len(keys):,} of {len(rows):,} results checked{beside}", *faults, *(f"  REFUSED  {fault}" for fault in refused)]
     sys.stdout.write(fitted("\n".join([*lines, f"{folder}: {'refused' if refused else 'accepted'}"]) + "\n"))
     return REFUSED if refused else ANSWERED
@@ -353,7 +353,7 @@ def check(options: Namespace, folder: Path) -> int:
 def _evenly(keys: list[str], count: int) -> list[str]:
     """So many of them, chosen evenly from their order."""
     ordered = sorted(keys)
-    return ordered if count >= len(ordered) else [ordered[place * len(ordered) // count] for place in range(count)]
+    return ordered if count >= len(ordered) else [ordered[index * len(ordered) // count] for index in range(count)]
 
 
 def index(options: Namespace, folder: Path) -> int:
@@ -394,10 +394,10 @@ def script(options: Namespace, path: Path) -> int:
     check_target(options.out)
     study, shards = read_study(question_path(path), strange_names, MOST_SWEPT), options.shards or _SHARDS
     given = (("--time-limit", options.time_limit), ("--memory", options.memory), ("--retry", ",".join(options.retry or ()) or None))
-    settings = tuple(("--set", one) for one in options.settings)
+    settings = tuple(("--set", setting) for setting in options.settings)
     more = "".join(f" {flag} {quote(value)}" for flag, value in (*given, *settings) if value is not None)
     name = path if path == question_path(path) else path.name  # one that comes along has its name on all machines
-    told = {
+    values = {
         "title": " ".join(study.file.title.split()),
         "name": file_name(study.file.title).replace(" ", "-"),
         "study": quote(str(question_path(path).resolve())) if name == path else quote(str(name)),
@@ -407,7 +407,7 @@ def script(options: Namespace, path: Path) -> int:
         "last": shards - 1,
         "more": more,
     }
-    text = _SCRIPT.format(**told)
+    text = _SCRIPT.format(**values)
     if options.out is None or str(options.out) == "-":
         sys.stdout.write(text)
     else:

@@ -50,13 +50,13 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
         for task in tasks[npu]:
             if task.kind == "collective" and task.collective not in found:
                 found[task.collective] = simulated(texts[0], texts[1], task.collective)
-    npus = prod(one.size for one in first.dimensions)
+    npus = prod(dimension.size for dimension in first.dimensions)
     if npus != sums.npus:
-        sizes = " x ".join(str(one.size) for one in first.dimensions)
+        sizes = " x ".join(str(dimension.size) for dimension in first.dimensions)
         raise RefusedError(
             f"{files[0]}: npus_count {sizes} makes {npus:,} NPUs, and there are {sums.npus:,} traces (give sizes that multiply to that)"
         )
-    ways = {name: _network(one) for name, one in found.items()}
+    ways = {name: _network(files_of) for name, files_of in found.items()}
     listed, network, chunks = [tasks[npu] for npu in range(npus)], _network(first), first.chunks[0]
     try:
         ends = replay_npus(listed, archive.groups, network, chunks, ways)
@@ -80,16 +80,16 @@ def _task_of(data: bytes, known: dict[bytes, Task], roofline: Roofline | None) -
 
 def _messages(tasks: Sequence[Sequence[Task]], groups: Mapping[int, Sequence[int]], chunks: int) -> int:
     """About how many messages of collectives there are, each over the links of a way."""
-    found = Counter((len(groups.get(one.group, tasks)), one.collective) for own in tasks for one in own if one.kind == "collective")
+    found = Counter((len(groups.get(task.group, tasks)), task.collective) for own in tasks for task in own if task.kind == "collective")
     each = {key: count_of(Phase(0, key[1], 0), key[0], "ring") for key in found}
     return sum(number * each[key] for key, number in found.items()) * chunks * len(tasks) // 2
 
 
-def _network(told: Simulated) -> Network:
+def _network(simulation: Simulated) -> Network:
     dimensions = tuple(
-        Dimension(one.shape, one.size, one.bandwidth / GIGABYTE, one.latency * _NS, one.algorithm) for one in told.dimensions
+        Dimension(dim.shape, dim.size, dim.bandwidth / GIGABYTE, dim.latency * _NS, dim.algorithm) for dim in simulation.dimensions
     )
-    return Network(dimensions, Endpoint(round(told.endpoint.delay * _NS), told.endpoint.memory / _NS), told.active_chunks)
+    return Network(dimensions, Endpoint(round(simulation.endpoint.delay * _NS), simulation.endpoint.memory / _NS), simulation.active_chunks)
 
 
 # The command `check` about a folder or a .tar with traces of all NPUs.
@@ -109,7 +109,7 @@ def check_traces(path: Path, network: tuple[Path, Path] | None) -> bool:
     ]
     if network is not None and not wrong:
         lines += replayed_lines(archive, sums, network)
-    for line in [f"REFUSED  {one}" for one in wrong] or lines:
+    for line in [f"REFUSED  {fault}" for fault in wrong] or lines:
         sys.stdout.write(fitted(f"  {line}\n"))
     sys.stdout.write(fitted(f"{path}: {'refused' if wrong else 'accepted'}\n"))
     return not wrong
@@ -155,9 +155,9 @@ def _counts(column: Whole, names: tuple[str, ...]) -> list[int]:
     return [int(number) for number in np.bincount(column, minlength=len(names))]
 
 
-def _breakdown_text(whole: int, rows: list[tuple[int, str, str]]) -> str:
-    parts = [count_text(number, one, several) for number, one, several in rows if number]
-    return f"{whole:,}: {' · '.join(parts)}" if parts else "none"
+def _breakdown_text(total: int, rows: list[tuple[int, str, str]]) -> str:
+    parts = [count_text(number, singular, plural) for number, singular, plural in rows if number]
+    return f"{total:,}: {' · '.join(parts)}" if parts else "none"
 
 
 def _resources(graph: Graph) -> str:
@@ -171,18 +171,18 @@ def _span(found: Imported, replayed: Replayed) -> str:
     if not span:
         return f"{_time(again)} replayed, none traced: see what is told of its order below"
     off = abs(again - span) / span
-    streams = {int(place) for place in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
+    streams = {int(stream) for stream in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
     near = NEAR_ONE if len(streams) == 1 else NEAR
-    told = f"{_time(span)} traced, {_time(again)} replayed ({off:.2%} off)"
+    summary = f"{_time(span)} traced, {_time(again)} replayed ({off:.2%} off)"
     if off > near:
-        return f"{told}: the graph does not explain the trace, see what is told below"
+        return f"{summary}: the graph does not explain the trace, see what is told below"
     path = critical_path(found.trace.graph, replayed)
     kinds, durations = found.trace.graph.kinds, found.trace.graph.durations
-    gaps = sum(int(durations[one]) for one in path if kinds[one] == KINDS.index("gap"))
+    gaps = sum(int(durations[operation]) for operation in path if kinds[operation] == KINDS.index("gap"))
     if not gaps:
-        return told
+        return summary
     share = f"{gaps / again:.1%} of the critical path"
-    return f"{told}; gaps, {share}, are kept as long as traced, so that this holds by construction where nothing overlaps"
+    return f"{summary}; gaps, {share}, are kept as long as traced, so that this holds by construction where nothing overlaps"
 
 
 def _device_kinds() -> list[int]:
@@ -192,8 +192,8 @@ def _device_kinds() -> list[int]:
 def _busy(graph: Graph, replayed: Replayed) -> Iterator[str]:
     """Of each stream the share of the span in which it works."""
     rows = list[tuple[str, int, int]]()
-    for place, name in enumerate(graph.resources):
-        chosen = np.flatnonzero((graph.places == place) & np.isin(graph.kinds, _device_kinds()))
+    for index, name in enumerate(graph.resources):
+        chosen = np.flatnonzero((graph.places == index) & np.isin(graph.kinds, _device_kinds()))
         if len(chosen):
             rows.append((name, _union(replayed.begins[chosen], replayed.ends[chosen]), len(chosen)))
     width = max((len(name) for name, _, _ in rows), default=0)
@@ -214,40 +214,40 @@ def _union(begins: Whole, ends: Whole) -> int:
 def _longest(graph: Graph) -> Iterator[str]:
     """Names of work on devices that take the most time together."""
     total, count = Counter[str](), Counter[str]()
-    for place in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
-        total[graph.names[place]] += int(graph.durations[place])
-        count[graph.names[place]] += 1
-    whole = sum(total.values())
+    for operation in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
+        total[graph.names[operation]] += int(graph.durations[operation])
+        count[graph.names[operation]] += 1
+    nanoseconds = sum(total.values())
     for number, (name, took) in enumerate(total.most_common(_LONGEST)):
-        if not whole:
+        if not nanoseconds:
             return
         label = "  longest work   " if number == 0 else " " * 17
-        yield from _row(label, (took / whole, took), f"  {count[name]:>6,} x  ", name)
+        yield from _row(label, (took / nanoseconds, took), f"  {count[name]:>6,} x  ", name)
 
 
 def _classes(graph: Graph) -> Iterator[str]:
     """All work on devices by kind and name: how often, how long in all, in the mean and at the most."""
     times = dict[tuple[str, str], list[int]]()
-    for place in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
-        times.setdefault((KINDS[int(graph.kinds[place])], graph.names[place]), []).append(int(graph.durations[place]))
-    whole = sum(sum(each) for each in times.values())
+    for operation in np.flatnonzero(np.isin(graph.kinds, _device_kinds())).tolist():
+        times.setdefault((KINDS[int(graph.kinds[operation])], graph.names[operation]), []).append(int(graph.durations[operation]))
+    total = sum(sum(each) for each in times.values())
     yield from ("", f"  {'kind':<10}  {'count':>8}  {'time':>12}  {'share':>6}  {'mean':>12}  {'longest':>12}  name")
-    for (kind, name), each in sorted(times.items(), key=lambda one: (-sum(one[1]), one[0])):
-        share = sum(each) / whole if whole else 0.0
+    for (kind, name), each in sorted(times.items(), key=lambda row: (-sum(row[1]), row[0])):
+        share = sum(each) / total if total else 0.0
         mean = _time(round(sum(each) / len(each)))
         row = f"  {kind:<10}  {len(each):>8,}  {_time(sum(each)):>12}  {share:>6.1%}  {mean:>12}  {_time(max(each)):>12}  "
         yield row + _fitting(name, page_width() - _NAMED)
     names, count = len(times), sum(map(len, times.values()))
-    yield f"  {'all':<10}  {count:>8,}  {_time(whole):>12}  {'':>6}  {'':>12}  {'':>12}  {count_text(names, 'name', 'names')}"
+    yield f"  {'all':<10}  {count:>8,}  {_time(total):>12}  {'':>6}  {'':>12}  {'':>12}  {count_text(names, 'name', 'names')}"
 
 
 def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
     """What the critical path is made of."""
     path = critical_path(graph, replayed)
     took, named = Counter[str](), Counter[str]()
-    for place in path:
-        kind = KINDS[int(graph.kinds[place])]
-        name, time = graph.names[place], int(graph.durations[place])
+    for operation in path:
+        kind = KINDS[int(graph.kinds[operation])]
+        name, time = graph.names[operation], int(graph.durations[operation])
         took[name if kind == "gap" and not name.startswith("gap") else _KINDS[kind]] += time
         named[name] += time
     parts = [f"{kind} {_time(time)}" for kind, time in took.most_common() if time]
@@ -257,9 +257,9 @@ def _path(graph: Graph, replayed: Replayed) -> Iterator[str]:
             yield from _row(" " * 17, (time / replayed.span, time), "  ", name)
 
 
-def _row(label: str, told: tuple[float, int], more: str, name: str) -> Iterator[str]:
+def _row(label: str, amounts: tuple[float, int], more: str, name: str) -> Iterator[str]:
     """A share, a time and a name, as much of it as there is room for."""
-    line = f"{label}{told[0]:>6.1%}  {_time(told[1]):>11}{more}"
+    line = f"{label}{amounts[0]:>6.1%}  {_time(amounts[1]):>11}{more}"
     yield line + _fitting(name, len(line))
 
 
@@ -291,17 +291,17 @@ def import_traces(options: Namespace) -> int:
     if options.begin is not None and options.end is not None and options.begin >= options.end:
         raise RefusedError("--to: the window ends before it begins (give a later time than --from)")
     found = joined(options.files, [read_any(path, window) for path in options.files], options.rank)
-    told = fitted(text_of_trace(found, every=options.kernels))
+    text = fitted(text_of_trace(found, every=options.kernels))
     if options.out is None:
-        sys.stdout.write(told)
+        sys.stdout.write(text)
         return ANSWERED
     graph = json.dumps(document_of(found.trace), separators=(",", ":"), allow_nan=False) + "\n"
     if len(graph) > LARGEST:
         raise RefusedError(f"--out {options.out}: the graph has more than {LARGEST >> 20} MiB, which nothing reads (trace fewer steps)")
     if str(options.out) == "-":
-        sys.stderr.write(told)
+        sys.stderr.write(text)
         sys.stdout.write(graph)
     else:
         write_whole(options.out, graph)
-        sys.stdout.write(told)
+        sys.stdout.write(text)
     return ANSWERED

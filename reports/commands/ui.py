@@ -43,7 +43,7 @@ def ui(options: Namespace) -> int:
         opening = Timer(_DELAY, webbrowser.open, [access.address(access.ticket)])
         opening.daemon = True
         opening.start()
-    with socket, TemporaryDirectory(prefix="crossopt-ui-") as kept, suppress(KeyboardInterrupt):
-        serve(Served(access, Desk(Path(kept)), folder, text, name, origin), [socket])
+    with socket, TemporaryDirectory(prefix="crossopt-ui-") as saved, suppress(KeyboardInterrupt):
+        serve(Served(access, Desk(Path(saved)), folder, text, name, origin), [socket])
     sys.stdout.write("ended\n")
     return 0

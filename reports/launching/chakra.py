@@ -150,8 +150,8 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     share = (
         model.stack * model.global_batch / plan.microbatch * plan.tensor * plan.context
     )  # layers of all microbatches, times ranks of each
-    words = 6.0 * model.tokens * model.hidden * model.vocabulary
-    layers = step_flops(model) - words
+    head_flops = 6.0 * model.tokens * model.hidden * model.vocabulary
+    layers = step_flops(model) - head_flops
 
     def moved(direction: bool) -> float:
         price = backward_pass if direction else forward_pass
@@ -163,7 +163,7 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     return Amounts(
         layer_flops=layers / 3.0 / share,
         again_flops=repeated_flops(model, code("recompute", plan.recompute)) / share,
-        head_flops=words * model.stack / 3.0 / share,
+        head_flops=head_flops * model.stack / 3.0 / share,
         layer_bytes=(ahead, back + again * ahead),
         first_bytes=(first * EMBEDDING_FORWARD, first * (1.0 - EMBEDDING_FORWARD)),
         last_bytes=(last * HEAD_FORWARD, last * (1.0 - HEAD_FORWARD)),
@@ -182,8 +182,8 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     )
 
 
-def _memory_bytes(one: Pass) -> Real:
-    return one.work.energy + one.core.energy
+def _memory_bytes(run: Pass) -> Real:
+    return run.work.energy + run.core.energy
 
 
 def _bytes_for_weights(model: Transformer, group: Ranks) -> Real:
@@ -203,12 +203,12 @@ def _around_bytes(model: Transformer, group: Ranks) -> Real:
     return queries + keys + values + results if by_all_to_all(model) else keys + values
 
 
-def program_of(one: Planned, stage: int) -> Iterator[Item]:
+def program_of(plan_priced: Planned, stage: int) -> Iterator[Item]:
     """The program of the devices of a stage."""
-    plan = one.plan
-    for microbatch, chunk, way in passes_of(stage, plan.pipeline, one.microbatches, plan.interleave, plan.schedule):
-        yield from _Pass(one, stage, microbatch, chunk).items(way)
-    yield from _update(one, stage)
+    plan = plan_priced.plan
+    for microbatch, chunk, way in passes_of(stage, plan.pipeline, plan_priced.microbatches, plan.interleave, plan.schedule):
+        yield from _Pass(plan_priced, stage, microbatch, chunk).items(way)
+    yield from _update(plan_priced, stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +254,14 @@ class _Pass:
 
     def around_attention(self, name: str, is_back: bool) -> Iterator[Item]:
         """Of all layers together: keys and values to the next context rank step by step, backward with their gradients, or all to all."""
-        one, plan = self.planned, self.planned.plan
-        steps, repeated = plan.context - 1, one.amounts.again * is_back
-        if by_all_to_all(one.model):
+        planned, plan = self.planned, self.planned.plan
+        steps, repeated = plan.context - 1, planned.amounts.again * is_back
+        if by_all_to_all(planned.model):
             yield from _collective(
-                f"{name} heads", "all_to_all", self.layers * (1.0 + repeated) * one.amounts.around, CONTEXT, plan.context
+                f"{name} heads", "all_to_all", self.layers * (1.0 + repeated) * planned.amounts.around, CONTEXT, plan.context
             )
             return
-        size, tag = round(self.layers * (1.0 + is_back + repeated) * one.amounts.around), self.tag(is_back, sent=False)
+        size, tag = round(self.layers * (1.0 + is_back + repeated) * planned.amounts.around), self.tag(is_back, sent=False)
         for step in range(steps if size else 0):
             yield Send(f"{name} keys {step + 1} sent", size, AFTER, tag * steps + step)
             yield Receive(f"{name} keys {step + 1} received", size, BEFORE, tag * steps + step)
@@ -310,10 +310,10 @@ def _tensor_exchanges(name: str, plan: Plan, size: float) -> Iterator[Item]:
         yield from _collective(f"{name} tensor", "all_reduce", size, TENSOR, plan.tensor)
 
 
-def _replicated(name: str, kind: str, held: Held, plan: Plan) -> Iterator[Item]:
+def _replicated(name: str, kind: str, weights: Held, plan: Plan) -> Iterator[Item]:
     """Among those that hold the same weights; of a gather each brings its part."""
     replicas = plan.data * plan.context
-    for size, group, members in ((held.shared, DATA, replicas), (held.routed, ROUTED, replicas // plan.expert)):
+    for size, group, members in ((weights.shared, DATA, replicas), (weights.routed, ROUTED, replicas // plan.expert)):
         yield from _collective(name, kind, size / members if kind == "all_gather" else size, group, members)
 
 
@@ -322,27 +322,27 @@ def _collective(name: str, kind: str, size: float, group: str, members: int, is_
         yield Exchange(name, kind, round(size), group, is_beside)  # type: ignore[arg-type]
 
 
-def _update(one: Planned, stage: int) -> Iterator[Item]:
+def _update(planned: Planned, stage: int) -> Iterator[Item]:
     """What follows the last pass: gradients that are left, those of a table on both ends, the update, and weights that were shared out."""
-    model, plan = one.model, one.plan
+    model, plan = planned.model, planned.plan
     split = sharding(model, table([plan]))
-    whole = _parameters_held(stage_trained(model, split, np.float64(stage)))
-    beside = whole.less(_parameters_held(layer_trained(model, split)).times(one.layers[stage]))
+    weights = _parameters_held(stage_trained(model, split, np.float64(stage)))
+    beside = weights.less(_parameters_held(layer_trained(model, split)).times(planned.layers[stage]))
     scattered = plan.zero >= 2 or (plan.zero == 1 and model.scattered_gradients)
-    summed = (beside if plan.zero >= 2 else whole).times(model.gradient_bytes)
+    summed = (beside if plan.zero >= 2 else weights).times(model.gradient_bytes)
     yield from _replicated("gradients", "reduce_scatter" if scattered else "all_reduce", summed, plan)
     if model.tied and plan.pipeline > 1 and stage in (0, plan.pipeline - 1):
         size = model.gradient_bytes * model.vocabulary * model.hidden / plan.tensor
         yield from _collective("gradients of the table", "all_reduce", size, ENDS, 2)
-    if one.optimizer > 0.0:
-        yield Compute("update", max(round(one.optimizer * 1e6), 1))
+    if planned.optimizer > 0.0:
+        yield Compute("update", max(round(planned.optimizer * 1e6), 1))
     if plan.zero:
-        yield from _replicated("weights", "all_gather", (beside if plan.zero == 3 else whole).times(model.weight_bytes), plan)
+        yield from _replicated("weights", "all_gather", (beside if plan.zero == 3 else weights).times(model.weight_bytes), plan)
 
 
-def flops_of(one: Planned) -> float:
+def flops_of(planned: Planned) -> float:
     """Of a step on all devices: the network's, and what is computed again."""
-    return step_flops(one.model) + repeated_flops(one.model, code("recompute", one.plan.recompute))
+    return step_flops(planned.model) + repeated_flops(planned.model, code("recompute", planned.plan.recompute))
 
 
 def _parameters_held(weights: Weights) -> Held:
@@ -389,21 +389,21 @@ def npus_of(plan: Plan, roles: Container[str]) -> tuple[list[Npu], dict[int, tup
     places = list(_places(order, degrees))
     strides = _strides(order, degrees)
     for role, lies in _along(plan, roles):
-        apart = [sum(steps) for steps in product(*([one * strides[name] for one in inside] for name, inside in lies))]
-        for number, place in enumerate(places):
-            if (role, number) not in number_of and all(place[name] + inside[-1] < degrees[name] for name, inside in lies):
+        apart = [sum(steps) for steps in product(*([step * strides[name] for step in inside] for name, inside in lies))]
+        for number, coordinates in enumerate(places):
+            if (role, number) not in number_of and all(coordinates[name] + inside[-1] < degrees[name] for name, inside in lies):
                 group = len(members) + 1
-                members[group] = tuple(sorted(number + one for one in apart))
+                members[group] = tuple(sorted(number + offset for offset in apart))
                 number_of |= {(role, member): group for member in members[group]}
     npus = list[Npu]()
-    for number, place in enumerate(places):
+    for number, coordinates in enumerate(places):
         peers = dict[str, int]()
         for name, roles_of in (("pipeline", (NEXT, PREVIOUS)), ("context", (AFTER, BEFORE))):
-            first, degree = number - place[name] * strides[name], degrees[name]
-            others = (first + (place[name] + step) % degree * strides[name] for step in (1, -1))
+            first, degree = number - coordinates[name] * strides[name], degrees[name]
+            others = (first + (coordinates[name] + step) % degree * strides[name] for step in (1, -1))
             peers |= dict(zip(roles_of, others, strict=True)) if degree > 1 else {}
         groups = {role: number_of[role, number] for role, _ in _along(plan, roles) if (role, number) in number_of}
-        npus.append(Npu(number, place["pipeline"], peers, groups))
+        npus.append(Npu(number, coordinates["pipeline"], peers, groups))
     return npus, members
 
 
@@ -418,7 +418,7 @@ def _along(plan: Plan, roles: Container[str]) -> Iterator[tuple[str, tuple[tuple
         (ROUTED, (context, ("data", range(0, plan.data, plan.expert)))),
         (ENDS, (("pipeline", (0, plan.pipeline - 1)),)),
     )
-    return (one for one in every if one[0] in roles)
+    return (role for role in every if role[0] in roles)
 
 
 def _places(order: list[str], degrees: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -426,10 +426,10 @@ def _places(order: list[str], degrees: dict[str, int]) -> Iterator[dict[str, int
     for degree in degrees.values():
         count *= degree
     for number in range(count):
-        left, place = number, dict[str, int]()
+        left, coordinates = number, dict[str, int]()
         for name in order:
-            left, place[name] = divmod(left, degrees[name])
-        yield place
+            left, coordinates[name] = divmod(left, degrees[name])
+        yield coordinates
 
 
 def _strides(order: list[str], degrees: dict[str, int]) -> dict[str, int]:
@@ -459,14 +459,14 @@ def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> 
     if plan.devices > MOST:
         raise RefusedError(f"--as chakra: {plan.devices:,} devices are more than {MOST:,} files")
     design = design_of(instance, chosen)
-    one = planned(model, design.hardware, instance.cluster, plan)
-    passes = one.microbatches * plan.interleave
+    plan_priced = planned(model, design.hardware, instance.cluster, plan)
+    passes = plan_priced.microbatches * plan.interleave
     if (9 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
         raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
     name = file_name(instance.name)
     step = evaluate(model, design, instance.budget, instance.prices).step_time
-    sums, groups = _write(one, target, name, round(step * 1e9))
-    for line in _summary_lines(one, sums, groups, target, name):
+    sums, groups = _write(plan_priced, target, name, round(step * 1e9))
+    for line in _summary_lines(plan_priced, sums, groups, target, name):
         sys.stdout.write(fitted(f"{line}\n"))
 
 
@@ -482,17 +482,17 @@ def _target(out: Path | None) -> Path:
     return out
 
 
-def _write(one: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict[int, tuple[int, ...]]]:
-    programs = [list(program_of(one, stage)) for stage in range(one.plan.pipeline)]
+def _write(planned: Planned, target: Path, name: str, step: int) -> tuple[Sums, dict[int, tuple[int, ...]]]:
+    programs = [list(program_of(planned, stage)) for stage in range(planned.plan.pipeline)]
     refuse_large(programs)
     roles = {item.group for program in programs for item in program if isinstance(item, Exchange)}
-    npus, groups = npus_of(one.plan, roles)
+    npus, groups = npus_of(planned.plan, roles)
     sums = _sums(programs, npus)
     writers = [Writer(pieces_of(program)) for program in programs]
 
     traces = (writers[npu.stage].trace_of(npu.number, npu.peers, npu.groups) for npu in npus)
     with naming(target):
-        write_traces(target, name, traces, groups, about(sums, {"name": name, "plan": str(one.plan), STEP: step}))
+        write_traces(target, name, traces, groups, about(sums, {"name": name, "plan": str(planned.plan), STEP: step}))
     return sums, groups
 
 
@@ -505,32 +505,32 @@ def refuse_large(programs: list[list[Item]]) -> None:
 
 def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:
     """What all devices do together, counted from the programs."""
-    held, sums = Counter(npu.stage for npu in npus), Sums(npus=len(npus))
+    count, sums = Counter(npu.stage for npu in npus), Sums(npus=len(npus))
     for stage, program in enumerate(programs):
         for item in program:
-            sums.nodes += held[stage]
+            sums.nodes += count[stage]
             if isinstance(item, Compute):
-                sums.micros += held[stage] * item.micros
-                sums.flops += held[stage] * item.flops
-                sums.moved += held[stage] * item.bytes
+                sums.micros += count[stage] * item.micros
+                sums.flops += count[stage] * item.flops
+                sums.moved += count[stage] * item.bytes
             elif isinstance(item, Send):
-                sums.messages += held[stage]
-                sums.message_bytes += held[stage] * item.bytes
+                sums.messages += count[stage]
+                sums.message_bytes += count[stage] * item.bytes
             elif isinstance(item, Exchange):
-                sums.collectives += held[stage]
-                sums.collective_bytes += held[stage] * item.bytes
+                sums.collectives += count[stage]
+                sums.collective_bytes += count[stage] * item.bytes
     return sums
 
 
-def _summary_lines(one: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
-    share = sums.flops / flops_of(one)
+def _summary_lines(planned: Planned, sums: Sums, groups: dict[int, tuple[int, ...]], target: Path, name: str) -> Iterator[str]:
+    share = sums.flops / flops_of(planned)
     yield f"{target}: {several(sums.npus, 'trace')} {name}.<npu>.et, {GROUPS} with {several(len(groups), 'group')}, {ABOUT}"
-    yield f"  plan           {one.plan}"
+    yield f"  plan           {planned.plan}"
     yield f"  nodes          {sums.nodes:,}, of which {sums.messages:,} send and as many receive, and {sums.collectives:,} are collectives"
     yield f"  computations   {sums.flops:.6g} FLOPs, {share:.6%} of those of the step and of what is computed again"
     yield f"  messages       {sums.message_bytes:,} bytes"
     yield f"  collectives    {sums.collective_bytes:,} bytes at their members: the whole of all but gathers, of which the shard"
     yield "  left out       exchanges of the embedding and the head; exchanges of a pass are one collective, and hide behind no work"
-    if one.amounts.for_weights:
+    if planned.amounts.for_weights:
         yield "                 but what is gathered once more for gradients of weights: that is beside its backward pass"
     yield f"  read again by  crossopt check {target}"

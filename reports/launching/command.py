@@ -65,7 +65,7 @@ def _events(path: Path) -> Iterator[Event]:
         return of_step(str(result.question["name"]), step)
     events = of_sheet(sheet_of(kind, question, result))
     if isinstance(question, PlacementQuestion) and question.problem == "latency":
-        return iter([*(one for one in events if one["args"].get("track") != "cpu"), *_on_cpu(question, result)])
+        return iter([*(event for event in events if event["args"].get("track") != "cpu"), *_on_cpu(question, result)])
     return events
 
 
@@ -75,19 +75,19 @@ def of_graph(trace: Trace) -> Iterator[Event]:
     yield from _named(trace.source or "graph of a trace", graph.resources)
     columns = (graph.names, graph.kinds.tolist(), graph.places.tolist(), again.begins.tolist(), again.ends.tolist())
     more = zip(graph.bytes.tolist(), graph.flops.tolist(), graph.groups, strict=True)
-    for (name, kind, place, begin, end), told in zip(zip(*columns, strict=True), more, strict=True):
+    for (name, kind, resource, begin, end), details in zip(zip(*columns, strict=True), more, strict=True):
         if TRACE_KINDS[kind] != "gap":
-            given = {key: str(value) for key, value in zip(("bytes", "flops", "group"), told, strict=True) if value}
-            yield _event(name, TRACE_KINDS[kind], place, (begin / 1e3, end / 1e3), given)
+            given = {key: str(value) for key, value in zip(("bytes", "flops", "group"), details, strict=True) if value}
+            yield _event(name, TRACE_KINDS[kind], resource, (begin / 1e3, end / 1e3), given)
 
 
 def of_step(name: str, step: Step) -> Iterator[Event]:
     """Every pass of every microbatch that was followed; forward passes and backward ones of a stage are one thread."""
     kinds, stages = kinds_of(step), range(len(step.passes))
     yield from _named(name, [f"stage {stage + 1}" for stage in stages])
-    for one in blocks_of(step, stages):
-        told = f"{kinds[one.kind]} {one.label}".rstrip() if one.lane < 2 else kinds[one.kind]
-        yield _event(told, kinds[one.kind], one.stage, (one.start * 1e6, one.end * 1e6), {})
+    for block in blocks_of(step, stages):
+        title = f"{kinds[block.kind]} {block.label}".rstrip() if block.lane < 2 else kinds[block.kind]
+        yield _event(title, kinds[block.kind], block.stage, (block.start * 1e6, block.end * 1e6), {})
 
 
 def of_sheet(sheet: Sheet) -> Iterator[Event]:
@@ -95,22 +95,22 @@ def of_sheet(sheet: Sheet) -> Iterator[Event]:
     lines = [part for section in sheet.sections for part in section.parts if isinstance(part, Timeline)]
     for line in lines:
         yield from _named(sheet.name, [track.label for track in line.tracks])
-        one = _OF[line.axis.partition(" ")[0]]
+        scale = _OF[line.axis.partition(" ")[0]]
         for thread, track in enumerate(line.tracks):
             for part in track.segments:
                 if part.end > part.start:
                     kind = line.kinds[part.colour]
-                    yield _event(kind, kind, thread, (part.start * one, part.end * one), {"track": track.label})
+                    yield _event(kind, kind, thread, (part.start * scale, part.end * scale), {"track": track.label})
 
 
 def _on_cpu(question: PlacementQuestion, result: Any) -> Iterator[Event]:  # noqa: ANN401 - an answer about a placement
     """Every operator on the CPU, each in the first thread that is free, as cores are not counted."""
     free = list[float]()
-    for one in sorted(cpu_runs(question, result.answer, result.details.runs), key=lambda run: (run.start, run.row)):
-        lane = next((lane for lane, end in enumerate(free) if end <= one.start), len(free))
-        free[lane:] = [one.end, *free[lane + 1 :]]
-        name = question.graph.names[one.row] or str(question.graph.ids[one.row])
-        yield _event(name, "cpu", question.accelerators + lane, (one.start * 1e3, one.end * 1e3), {"track": "cpu"})
+    for run in sorted(cpu_runs(question, result.answer, result.details.runs), key=lambda run: (run.start, run.row)):
+        lane = next((lane for lane, end in enumerate(free) if end <= run.start), len(free))
+        free[lane:] = [run.end, *free[lane + 1 :]]
+        name = question.graph.names[run.row] or str(question.graph.ids[run.row])
+        yield _event(name, "cpu", question.accelerators + lane, (run.start * 1e3, run.end * 1e3), {"track": "cpu"})
     for lane in range(len(free)):
         yield _thread(question.accelerators + lane, f"cpu, lane {lane + 1}")
 
@@ -235,12 +235,14 @@ def _refuse(options: Namespace) -> None:
         usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
     if kind is None and is_graph(options.file):
         usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE})")
-    if kind is None and saved and (asked := _authors_kind(options.file)) is not None:
-        what = f"this is a file of its authors that asks about {KINDS[asked].about}, and no result"
+    if kind is None and saved and (foreign_kind := _authors_kind(options.file)) is not None:
+        what = f"this is a file of its authors that asks about {KINDS[foreign_kind].about}, and no result"
         take = "export works from a question about joint designs, in YAML, and from its saved result"
         first = f"`crossopt solve {options.file} --out RESULT.json`, then export RESULT.json"
         remedy = (
-            first if asked == "placement" and options.stack in PLACEMENTS else f"{take}; `crossopt solve {options.file}` answers this one"
+            first
+            if foreign_kind == "placement" and options.stack in PLACEMENTS
+            else f"{take}; `crossopt solve {options.file}` answers this one"
         )
         usage(f"--as {form}: {options.file}: {what} ({remedy})")
     if kind in ("front", "relaxation", "constants"):

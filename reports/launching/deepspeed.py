@@ -73,10 +73,10 @@ def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
             calls.setdefault(call, []).extend([f"{keyword}={setting.value}"] if keyword else [])
             continue
         *path, key = setting.name.split(".")
-        place = document
+        section = document
         for part in path:
-            place = place.setdefault(part, {})
-        place[key] = json.loads(str(setting.value))
+            section = section.setdefault(part, {})
+        section[key] = json.loads(str(setting.value))
     lines = [f"# python: {call}({', '.join(arguments)})" for call, arguments in calls.items()]
     return "\n".join([json.dumps(document, indent=2), *(["", *lines] if lines else [])])
 
@@ -110,8 +110,8 @@ def read(given: Settings, model: Transformer, devices: int) -> Plan:
     microbatch, steps = whole_number(given, "train_micro_batch_size_per_gpu"), whole_number(given, "gradient_accumulation_steps")
     if whole_number(given, "train_batch_size") != microbatch * steps * data:
         raise ValueError("the batch is not that of the microbatches of all replicas")
-    kept = pipeline > 1 or zero == 0
-    hidden = given.get("zero_optimization.overlap_comm") == "true" and not kept
+    unsharded = pipeline > 1 or zero == 0
+    hidden = given.get("zero_optimization.overlap_comm") == "true" and not unsharded
     again = "gradient_checkpointing_enable" in given or whole_number(given, "pipeline.activation_checkpoint_interval", 0) > 0
     return Plan(
         tensor=tensor,

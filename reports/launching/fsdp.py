@@ -131,11 +131,11 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
     found.append(make("MixedPrecisionPolicy.reduce_dtype", reduced, "of gradients that are summed"))
     found.append(make("fully_shard.reshard_after_forward", plan.zero == 3, given_up))
     if plan.zero < 3:
-        words = "weights are kept between microbatches"
-        found.append(make("set_reshard_after_backward.reshard_after_backward", "last", words))
+        meaning = "weights are kept between microbatches"
+        found.append(make("set_reshard_after_backward.reshard_after_backward", "last", meaning))
     if plan.zero == 1:
-        words = "gradients are summed once a step"
-        found.append(make("set_requires_gradient_sync.requires_gradient_sync", "last", words))
+        meaning = "gradients are summed once a step"
+        found.append(make("set_requires_gradient_sync.requires_gradient_sync", "last", meaning))
     return tuple(found)
 
 
@@ -156,13 +156,13 @@ def written(model: Transformer, plan: Plan, found: tuple[Setting, ...]) -> str:
     yours = _YOURS.format(share=model.global_batch // plan.data, **shapes, **sizes)
     first = ("import os", *(("from functools import partial",) if _POLICY in values else ()), "")
     head = "\n".join([launched, "", *first, *_IMPORTS, *chosen, "", ""])
-    kept = _KEEPS_PRODUCTS if _POLICY in values else ""
+    policy = _KEEPS_PRODUCTS if _POLICY in values else ""
     lines = [f'mesh = init_device_mesh("cuda", mesh_shape={values["init_device_mesh.mesh_shape"]})', *_placed(sharded), *_frozen(model)]
     lines += [*_recomputed(values), *(_sharing(values) if sharded else _copying()), "return model"]
     plan_lines = "".join(f"    {line}\n" for line in lines)
     trained = "model.parameters()" if model.frozen_layers is None else "[one for one in model.parameters() if one.requires_grad]"
     steps = _STEPS.format(split=values["split.split_size"], trained=trained)
-    return f"{head}\n{kept}{yours}{plan_lines}\n\n{steps}{_work(model, plan, values)}{_END}"
+    return f"{head}\n{policy}{yours}{plan_lines}\n\n{steps}{_work(model, plan, values)}{_END}"
 
 
 def _stand_in(model: Transformer) -> int:

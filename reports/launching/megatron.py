@@ -194,9 +194,9 @@ def _moments(model: Transformer, plan: Plan) -> list[Setting]:
     make, size = OPTIONS.setting, model.optimizer_bytes
     if size == 12.0 or not moments_said(model, plan):
         return []
-    kept = 4 if model.precision == "fp16" else 2
-    words = f"{kept} bytes of a master weight and two moments of {'4' if size == 10.0 else '2'}"
-    found = [make("--use-precision-aware-optimizer", None, f"{words}, for which {size:g} bytes are priced")]
+    master_bytes = 4 if model.precision == "fp16" else 2
+    text = f"{master_bytes} bytes of a master weight and two moments of {'4' if size == 10.0 else '2'}"
+    found = [make("--use-precision-aware-optimizer", None, f"{text}, for which {size:g} bytes are priced")]
     if size < 10.0:
         found += [make(f"--exp-avg{part}-dtype", "bf16", f"the {name} moment") for part, name in (("", "first"), ("-sq", "second"))]
     return found
@@ -362,8 +362,8 @@ def _capped(model: Transformer) -> dict[str, str]:
         return {}
     bent = f"scores{' and logits' if model.logit_cap else ''} are bent by tanh{', and results are normed' if model.norms > 2 else ''}"
     dear = "" if model.attention == "unfused" else "; the price is of a fused kernel: ask with workload.attention: unfused"
-    words = f"{bent}{UNSAID}: Megatron-Bridge has Gemma2ModelProvider for it, whose attention keeps all scores{dear}"
-    return {"attention_cap": words, "logit_cap": "", "norms": ""}
+    text = f"{bent}{UNSAID}: Megatron-Bridge has Gemma2ModelProvider for it, whose attention keeps all scores{dear}"
+    return {"attention_cap": text, "logit_cap": "", "norms": ""}
 
 
 # Arguments of Megatron-LM's pretrain scripts for a plan, and the plan of arguments, as Megatron-Core 0.14 and 0.15 have them.
@@ -424,25 +424,25 @@ def _split(model: Transformer, plan: Plan) -> list[Setting]:
     if plan.pipeline == 1:
         return []
     split = split_of(model, plan)
-    told = [
+    settings = [
         OPTIONS.setting(
             f"--decoder-{name.split('_')[0]}-pipeline-num-layers", getattr(plan, name), f"layers of the {name.split('_')[0]} stage"
         )
         for name in END_STAGES
         if getattr(plan, name)
     ]
-    if told and (split.fuller or model.prediction_layers or any(part % plan.interleave for part in (*split.ends, split.between))):
+    if settings and (split.fuller or model.prediction_layers or any(part % plan.interleave for part in (*split.ends, split.between))):
         return _as_layout(model, plan)
-    if told:
-        return [*told, *_chunks(plan)]
+    if settings:
+        return [*settings, *_chunks(plan)]
     if model.stack % (plan.pipeline * plan.interleave) or model.prediction_layers:
         return _as_layout(model, plan)
     return _chunks(plan)
 
 
 def _as_layout(model: Transformer, plan: Plan) -> list[Setting]:
-    words = "which layers (t) each chunk holds, beside embedding (E) and loss (L)"
-    return [OPTIONS.setting("--pipeline-model-parallel-layout", layout(model, plan), words)]
+    text = "which layers (t) each chunk holds, beside embedding (E) and loss (L)"
+    return [OPTIONS.setting("--pipeline-model-parallel-layout", layout(model, plan), text)]
 
 
 def split_of(model: Transformer, plan: Plan) -> Split:
@@ -460,9 +460,9 @@ def layout(model: Transformer, plan: Plan) -> str:
     """The layers of each chunk in the order of the network, those that predict further tokens (m) last; beside them embedding and loss."""
     split = split_of(model, plan)
     stages = [chunk_sizes(int(split.on(stage)), plan.interleave, first=stage == 0) for stage in range(plan.pipeline)]
-    held = [sizes[chunk] for chunk in range(plan.interleave) for sizes in stages]
+    counts = [sizes[chunk] for chunk in range(plan.interleave) for sizes in stages]
     letters = iter("t" * model.layers + "m" * model.prediction_layers)
-    return "E" + "|".join("".join(next(letters) for _ in range(count)) for count in held) + "L"
+    return "E" + "|".join("".join(next(letters) for _ in range(count)) for count in counts) + "L"
 
 
 def _sharing(plan: Plan) -> list[Setting]:
@@ -558,10 +558,10 @@ def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tu
     if not chunks:
         return whole_number(given, "--decoder-first-pipeline-num-layers", 0), whole_number(given, "--decoder-last-pipeline-num-layers", 0)
     counts = [part.count("t") + part.count("m") for part in chunks.split("|")]
-    held = [sum(counts[stage::pipeline]) for stage in range(pipeline)]
-    for ends in ((0, 0), (held[0], 0), (0, held[-1]), (held[0], held[-1])):
+    layers = [sum(counts[stage::pipeline]) for stage in range(pipeline)]
+    for ends in ((0, 0), (layers[0], 0), (0, layers[-1]), (layers[0], layers[-1])):
         split = split_layers(model.stack, float(pipeline), *map(float, ends))
-        if [int(split.on(float(stage))) for stage in range(pipeline)] == held:
+        if [int(split.on(float(stage))) for stage in range(pipeline)] == layers:
             return ends
     raise ValueError(f"{chunks} is no even layout but for its ends")
 

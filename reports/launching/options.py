@@ -30,14 +30,14 @@ class Options:
     def __str__(self) -> str:
         return f"{self.release} ({self.source}, {self.version})"
 
-    def setting(self, name: str, value: object = None, words: str = "") -> "Setting":
+    def setting(self, name: str, value: object = None, meaning: str = "") -> "Setting":
         """A setting of this name; a ValueError where the stack has no such option, or one of another kind."""
         option = self.names.get(name)
         if option is None:
             raise ValueError(f"{name}: {self.source} has no such option")
         if option.takes == (value is None):
             raise ValueError(f"{name}: this option takes {'a' if option.takes else 'no'} value")
-        return Setting(name, None if value is None else str(value), words)
+        return Setting(name, None if value is None else str(value), meaning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Export:
     def on(self, machine: Machine, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
         """The settings as they are for these devices."""
         others = self.in_four_bits if machine.four_bits else {}
-        return tuple(Setting(one.name, *others.get((one.name, one.value or ""), (one.value, one.meaning))) for one in settings)
+        return tuple(Setting(item.name, *others.get((item.name, item.value or ""), (item.value, item.meaning))) for item in settings)
 
 
 NOTHING: dict[str, str] = {}
@@ -103,8 +103,8 @@ def flags(settings: tuple[Setting, ...]) -> str:
 
 def quoted(value: str) -> str:
     """A value as a shell takes it; several words are several values."""
-    words = value.split(" ")
-    return " ".join(word if all(letter.isalnum() or letter in "-_.:/," for letter in word) else f"'{word}'" for word in words)
+    values = value.split(" ")
+    return " ".join(word if all(letter.isalnum() or letter in "-_.:/," for letter in word) else f"'{word}'" for word in values)
 
 
 def parsed_flags(text: str) -> Settings:
@@ -134,9 +134,9 @@ UNSAID = ", which no setting here says"
 def unknown_shapes(model: Transformer, known: str, beside: dict[str, str] = NOTHING) -> tuple[str, ...]:
     """Shapes of the network that no setting says, in words; `beside` has what is to be done about some of them."""
     said = f"{PLAIN_SHAPES} {known} {' '.join(beside)}".split()
-    told = tuple(words for words in beside.values() if words)
+    remarks = tuple(remark for remark in beside.values() if remark)
     odd = [field for field in fields(model) if field.name not in said and getattr(model, field.name) != field.default]
-    return (*told, *(f"{field.name} is {getattr(model, field.name)}{UNSAID}" for field in odd))
+    return (*remarks, *(f"{field.name} is {getattr(model, field.name)}{UNSAID}" for field in odd))
 
 
 def adapted(model: Transformer, how: str) -> dict[str, str]:
@@ -162,8 +162,8 @@ def frozen(model: Transformer, before: str) -> dict[str, str]:
 def windowed(model: Transformer, where: str) -> dict[str, str]:
     """What is to be done about sliding windows."""
     rest = f", but for {model.global_layers} layers that attend to all tokens" if model.global_layers else ""
-    words = f"no setting says so, and {where} has to have sliding windows of {model.window:,} tokens{rest}"
-    return {"window": words if model.window else "", "global_layers": ""}
+    remark = f"no setting says so, and {where} has to have sliding windows of {model.window:,} tokens{rest}"
+    return {"window": remark if model.window else "", "global_layers": ""}
 
 
 PLAIN_SHAPES = (

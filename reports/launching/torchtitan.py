@@ -83,8 +83,8 @@ def settings(model: Transformer, plan: Plan) -> tuple[Setting, ...]:
         found.append(make("--activation_checkpoint.selective_ac_option", "op", "attention and every other product are kept"))
     if shared:
         keeps = "always" if plan.zero == 3 else "never"
-        words = "gathered weights are given up after each layer" if plan.zero == 3 else "gathered weights are kept until the backward pass"
-        found.append(make("--parallelism.fsdp_reshard_after_forward", keeps, words))
+        text = "gathered weights are given up after each layer" if plan.zero == 3 else "gathered weights are kept until the backward pass"
+        found.append(make("--parallelism.fsdp_reshard_after_forward", keeps, text))
     if plan.schedule == "1f1b":
         found.append(make("--compile.enable", None, "layers are compiled, as in the runs that the constants are held to"))
     if plan.tensor_exchange == "hidden":
@@ -194,10 +194,10 @@ def _kept_outputs(model: Transformer, plan: Plan) -> tuple[str, ...]:
     if plan.pipeline == 1:
         return ()
     logits = model.global_batch / plan.data * model.sequence / plan.context * model.vocabulary / plan.tensor
-    kept = logits * model.activation_bytes / 2**30
+    gibibytes = logits * model.activation_bytes / 2**30
     return (
         "stages need PyTorch 2.10 or newer, whose schedules take return_outputs: older ones keep the logits of all microbatches on the "
-        f"last stage, {kept:.2f} GiB that are not priced here",
+        f"last stage, {gibibytes:.2f} GiB that are not priced here",
     )
 
 
