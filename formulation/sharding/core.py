@@ -136,10 +136,10 @@ def timeline_of(core: Core) -> Timeline:
 def in_use(core: Core, timeline: Timeline, chosen: Whole) -> Whole:
     """Memory in each row."""
     widths = np.diff(core.usage_offsets)
-    held = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]] if len(widths) else np.zeros(0, np.int64)
+    sizes = core.usages[core.usage_offsets[:-1] + chosen[core.member_nodes]] if len(widths) else np.zeros(0, np.int64)
     changes = np.zeros(len(timeline.times) + 1, np.int64)
-    np.add.at(changes, timeline.lows, held)
-    np.add.at(changes, timeline.highs, -held)
+    np.add.at(changes, timeline.lows, sizes)
+    np.add.at(changes, timeline.highs, -sizes)
     return np.cumsum(changes)[:-1]
 
 

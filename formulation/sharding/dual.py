@@ -231,8 +231,8 @@ def _slack(core: Core, dual: Dual, below: int) -> int | None:
 
 @compiled
 def _pile(total: Whole, at: Whole, more: Whole) -> None:
-    for place in range(len(at)):
-        total[at[place]] = min(total[at[place]] + more[place], FORBIDDEN)
+    for index in range(len(at)):
+        total[at[index]] = min(total[at[index]] + more[index], FORBIDDEN)
 
 
 @compiled
@@ -257,10 +257,10 @@ def _entry_gaps(
         for row in range(counts[firsts[edge]]):
             for column in range(counts[seconds[edge]]):
                 if entries[at] < FORBIDDEN:
-                    one, two = first_offsets[edge] + row, second_offsets[edge] + column
-                    gap = min(scale * entries[at] - to_firsts[one] - to_seconds[two] - leasts[edge], FORBIDDEN)
+                    first, second = first_offsets[edge] + row, second_offsets[edge] + column
+                    gap = min(scale * entries[at] - to_firsts[first] - to_seconds[second] - leasts[edge], FORBIDDEN)
                     gaps[at] = gap
-                    rows[one], columns[two] = min(rows[one], gap), min(columns[two], gap)
+                    rows[first], columns[second] = min(rows[first], gap), min(columns[second], gap)
                 at += 1
     return rows, columns, gaps
 
@@ -286,11 +286,11 @@ def _pruned(
     for edge in range(len(firsts)):
         at = entry_offsets[edge]
         for row in range(counts[firsts[edge]]):
-            one = total[offsets[firsts[edge]] + row] - rows[first_offsets[edge] + row]
+            first = total[offsets[firsts[edge]] + row] - rows[first_offsets[edge] + row]
             for column in range(counts[seconds[edge]]):
                 if entries[at] < FORBIDDEN:
-                    two = total[offsets[seconds[edge]] + column] - columns[second_offsets[edge] + column]
-                    if one >= slack or two >= slack or one + two + gaps[at] >= slack:
+                    second = total[offsets[seconds[edge]] + column] - columns[second_offsets[edge] + column]
+                    if first >= slack or second >= slack or first + second + gaps[at] >= slack:
                         found[at] = FORBIDDEN
                 at += 1
     return found

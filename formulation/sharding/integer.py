@@ -52,7 +52,7 @@ def program_of(core: Core) -> Program:
         (first_rows + np.arange(len(first_places)), first_places, -np.ones(len(first_places))),
         (second_rows + np.arange(len(second_places)), second_places, -np.ones(len(second_places))),
     )
-    row, column, factor = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    row, column, factor = (np.concatenate([part[column_index] for part in parts]) for column_index in range(3))
     order = np.argsort(row, kind="stable")
     right = np.concatenate([np.ones(len(core)), np.zeros(all_rows - len(core))])
     starts = offsets_of(np.bincount(row, minlength=all_rows).astype(np.int64))
@@ -285,11 +285,11 @@ def _edge(
         for s, t in np.argwhere(matrix < FORBIDDEN).tolist()
         if of[first][s] and of[second][t]
     }
-    costs += [(cost, pair) for place, pair in pairs.items() if (cost := int(matrix[place]))]
+    costs += [(cost, pair) for strategies, pair in pairs.items() if (cost := int(matrix[strategies]))]
     for side, node in enumerate((first, second)):
         for strategy, x in enumerate(of[node]):
             if x:
-                terms = [(1, pair) for place, pair in pairs.items() if place[side] == strategy]
+                terms = [(1, pair) for strategies, pair in pairs.items() if strategies[side] == strategy]
                 rows.append(Linear(f"edge {edge} at {strategy} of node {node}", (*terms, (-1, x)), 0, 0))
     return list(pairs.values())
 

@@ -146,8 +146,8 @@ def _supported(
             if not left:
                 return keep, order[:gone].copy()  # the node where all goes wrong, before all others follow
             if lost:
-                for place in range(starts[node], starts[node + 1]):
-                    again = edges[place] // 2
+                for index in range(starts[node], starts[node + 1]):
+                    again = edges[index] // 2
                     if not queued[again]:
                         queued[again] = True
                         stack[size] = again
@@ -264,12 +264,12 @@ def _marked(
             continue
         degree = starts[node + 1] - starts[node]
         steps = np.empty((degree, 4), np.int64)  # where the entries begin, from strategy to strategy, from t to t, how many t
-        for place in range(degree):
-            edge, side = edges[starts[node] + place] // 2, edges[starts[node] + place] % 2
+        for index in range(degree):
+            edge, side = edges[starts[node] + index] // 2, edges[starts[node] + index] % 2
             columns = offsets[seconds[edge] + 1] - offsets[seconds[edge]]
             rows = offsets[firsts[edge] + 1] - offsets[firsts[edge]]
-            steps[place, 0] = entry_offsets[edge]
-            steps[place, 1], steps[place, 2], steps[place, 3] = (columns, 1, columns) if side == 0 else (1, columns, rows)
+            steps[index, 0] = entry_offsets[edge]
+            steps[index, 1], steps[index, 2], steps[index, 3] = (columns, 1, columns) if side == 0 else (1, columns, rows)
         taken = usage_starts[members[node] : members[node + 1]]
         settings = _settings(count, steps, entries)
         beside = _beside(costs[begin : begin + count], settings, steps, entries)
@@ -295,8 +295,8 @@ def _settings(count: int, steps: Whole, entries: Whole) -> Whole:
     """Strategies of the neighbours: first those that most strategies of the node allow, then some at random."""
     found = np.zeros((_SETTINGS, len(steps)), np.int64)
     state = _SEED
-    for place in range(len(steps)):
-        begin, step, jump, size = steps[place]
+    for index in range(len(steps)):
+        begin, step, jump, size = steps[index]
         most = -1
         for against in range(size):
             allowed = 0
@@ -304,10 +304,10 @@ def _settings(count: int, steps: Whole, entries: Whole) -> Whole:
                 if entries[begin + strategy * step + against * jump] < FORBIDDEN:
                     allowed += 1
             if allowed > most:
-                most, found[0, place] = allowed, against
+                most, found[0, index] = allowed, against
         for number in range(1, _SETTINGS):
             state = (state * 1103515245 + 12345) % 2147483648
-            found[number, place] = (state >> 8) % size
+            found[number, index] = (state >> 8) % size
     return found
 
 
@@ -318,8 +318,8 @@ def _beside(costs: Whole, settings: Whole, steps: Whole, entries: Whole) -> Whol
     for number in range(_SETTINGS):
         for strategy in range(len(costs)):
             total = costs[strategy]
-            for place in range(len(steps)):
-                entry = entries[steps[place, 0] + strategy * steps[place, 1] + settings[number, place] * steps[place, 2]]
+            for index in range(len(steps)):
+                entry = entries[steps[index, 0] + strategy * steps[index, 1] + settings[number, index] * steps[index, 2]]
                 total = min(total + entry, FORBIDDEN) if entry < FORBIDDEN and total < FORBIDDEN else FORBIDDEN
             found[number, strategy] = total
     return found
@@ -336,44 +336,44 @@ def _fails(beside: Whole, better: int, worse: int) -> bool:
 
 @compiled
 def _takes_no_more(taken: Whole, usages: Whole, better: int, worse: int) -> bool:
-    place = 0
-    while place < len(taken) and usages[taken[place] + better] <= usages[taken[place] + worse]:
-        place += 1
-    return place == len(taken)
+    index = 0
+    while index < len(taken) and usages[taken[index] + better] <= usages[taken[index] + worse]:
+        index += 1
+    return index == len(taken)
 
 
 @compiled
 def _costs_no_more(more: int, setting: Whole, steps: Whole, entries: Whole, better: int, worse: int) -> tuple[bool, int]:
     """Whether the sum is 0 at most, and how many entries that took."""
     looked, total, sure = 0, more, True
-    for place in range(len(steps)):
-        begin, step, jump, _ = steps[place]
-        one = entries[begin + better * step + setting[place] * jump]
-        other = entries[begin + worse * step + setting[place] * jump]
-        if one >= FORBIDDEN or other >= FORBIDDEN:
+    for index in range(len(steps)):
+        begin, step, jump, _ = steps[index]
+        cost = entries[begin + better * step + setting[index] * jump]
+        cost_of_worse = entries[begin + worse * step + setting[index] * jump]
+        if cost >= FORBIDDEN or cost_of_worse >= FORBIDDEN:
             sure = False
         else:
-            total += one - other
+            total += cost - cost_of_worse
     if sure and total > 0:
         return False, looked
     if not sure:
         total = more
-    for place in range(len(steps)):
-        begin, step, jump, size = steps[place]
+    for index in range(len(steps)):
+        begin, step, jump, size = steps[index]
         most, any_allowed = -FORBIDDEN, False
         for against in range(size):
-            other = entries[begin + worse * step + against * jump]
-            if other >= FORBIDDEN:
+            cost_of_worse = entries[begin + worse * step + against * jump]
+            if cost_of_worse >= FORBIDDEN:
                 continue
-            one = entries[begin + better * step + against * jump]
+            cost = entries[begin + better * step + against * jump]
             looked += 1
-            if one >= FORBIDDEN:
+            if cost >= FORBIDDEN:
                 return False, looked
             any_allowed = True
-            most = max(most, one - other)
+            most = max(most, cost - cost_of_worse)
         if not any_allowed:
             return True, looked
-        at = begin + setting[place] * jump
+        at = begin + setting[index] * jump
         total += most - (entries[at + better * step] - entries[at + worse * step]) if sure else most
         if sure and total > 0:
             return False, looked
@@ -486,13 +486,13 @@ def _merge(graph: Graph, hands: list[dict[int, Whole]], node: int, target: int) 
     for other, matrix in moved.items():
         graph.add(target, other, matrix[phi])
         now = graph.matrices[target][other]
-        for one, two, figures in ((target, other, now), (other, target, now.T)):
+        for first, second, figures in ((target, other, now), (other, target, now.T)):
             found = _function(figures)
             if found is not None:
-                hands[two][one] = found
-                changed.append(two)
+                hands[second][first] = found
+                changed.append(second)
             else:
-                hands[two].pop(one, None)
+                hands[second].pop(first, None)
     return [target, *changed]
 
 
@@ -502,7 +502,7 @@ def _result(core: Core, graph: Graph, merges: list[tuple[int, int, Whole]]) -> R
     for node, target, phi in reversed(merges):
         roots[node], tables[node] = roots[target], phi[tables[target]]
     root_of = np.array(roots, np.int64)
-    offsets, table = offsets_of(np.array([len(one) for one in tables], np.int64)), np.concatenate(tables)
+    offsets, table = offsets_of(np.array([len(merged_table) for merged_table in tables], np.int64)), np.concatenate(tables)
     left = np.flatnonzero(root_of == np.arange(len(core)))
     places_of = np.cumsum(root_of == np.arange(len(core))) - 1
     smaller = graph.written(rehung(core, root_of, offsets, table), left)
@@ -571,16 +571,16 @@ def _pays(graph: Graph, node: int, neighbours: tuple[int, ...]) -> bool:
     """Whether the matrix that comes is no larger than those that go."""
     if len(neighbours) < 2:
         return True
-    one, two = (len(graph.costs[other]) for other in neighbours)
-    return one * two <= len(graph.costs[node]) * (one + two)
+    left, right = (len(graph.costs[other]) for other in neighbours)
+    return left * right <= len(graph.costs[node]) * (left + right)
 
 
 def _answer(graph: Graph, node: int, neighbours: tuple[int, ...]) -> tuple[Whole, Whole]:
     """The best strategy for each choice of the neighbours, and what it costs."""
     costs = graph.costs[node]
-    for place, other in enumerate(neighbours):
+    for index, other in enumerate(neighbours):
         matrix = graph.matrices[node][other]
-        costs = costs[..., None] + (matrix if place == 0 else matrix[:, None, :])
+        costs = costs[..., None] + (matrix if index == 0 else matrix[:, None, :])
         costs = np.minimum(costs, FORBIDDEN)
     if costs.min() >= FORBIDDEN:
         raise NothingAllowedError(node)

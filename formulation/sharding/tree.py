@@ -175,7 +175,7 @@ class Recorder:
             self.steps += [_dropped(self.nodes[v], self.labels[v], others) for v, *others in done.moves.tolist()]
         elif name in _NODES:
             numbers = ([self.nodes[v] for v in move] for move in done.moves.tolist())
-            self.steps += [[_NODES[name], *one] for one in numbers if _NO_NODE not in one]  # what is fixed apart is no node of the problem
+            self.steps += [[_NODES[name], *row] for row in numbers if _NO_NODE not in row]  # what is fixed apart is no node of the problem
         elif name == "times that fit" and before.limit is not None:
             self.steps.append(["moments"])
         if isinstance(done, NothingAllowedError):
@@ -186,9 +186,9 @@ class Recorder:
         if name == "times that fit" and before.limit is not None and len(before.member_nodes):
             needed = needed_times(before, before.limit)
             self.times = needed if self.times is None else self.times[needed]
-        kept = done.nodes.tolist()
-        self.labels = [self.labels[v] if v >= 0 else np.zeros(1, np.int64) for v in kept]
-        self.nodes = [self.nodes[v] if v >= 0 else _NO_NODE for v in kept]
+        remaining = done.nodes.tolist()
+        self.labels = [self.labels[v] if v >= 0 else np.zeros(1, np.int64) for v in remaining]
+        self.nodes = [self.nodes[v] if v >= 0 else _NO_NODE for v in remaining]
 
     def _dual(self, core: Core, dual: Dual) -> Recorded:
         """A dual without what is 0."""
