@@ -94,7 +94,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
 
 def _guarded(options: argparse.Namespace) -> int:
-    """The same with its answers kept by this process, and the work done in another one, as long as nothing is loaded here."""
+    """The exit code of a command that runs in a child process, while this one keeps its answers and loads nothing."""
     from crossopt.reports.commands.keeper import guarded  # noqa: PLC0415
 
     given = seconds_of(options.time_limit) if options.command == "solve" else inf  # that of a comparison is of each engine

@@ -362,7 +362,7 @@ class Tangents:
         return Tangents(self.plans[rows], self.constants[rows], self.slopes[rows])
 
     def columns(self, columns: Whole) -> "Tangents":
-        """The same over some of the literals."""
+        """The tangents over the literals of these columns alone."""
         return Tangents(self.plans, self.constants, self.slopes[:, columns])
 
     def at(self, chip: Chip, point: Point) -> Array:
@@ -544,7 +544,7 @@ def priced_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: floa
 
 
 def sought(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> "tuple[Priced, At]":
-    """The same with the prices and shares that give the bounds."""
+    """The best bounds that subgradient steps find within a fixed number, with the prices and shares that give them."""
     amounts, limits = _amounts(chip)
     slopes = _fitting(chip, np.stack([tangents.slopes for tangents in several], axis=1), needs)
     constants = np.stack([tangents.constants for tangents in several], axis=1)

@@ -248,7 +248,7 @@ def with_pieces(problem: Codesign) -> Codesign:
 
 
 def with_lines(problem: Codesign, which: Whole) -> Codesign:
-    """The same with these of its tangents as lines in the reciprocals."""
+    """The question with these of its tangents as lines in the reciprocals of the rates."""
     found = {part.name: reciprocal(problem.chip, part) for part in problem.chip.parts if _rates(problem.chip, part) is not None}
     return problem.also(*(_line(problem, found, int(row)) for row in which))
 

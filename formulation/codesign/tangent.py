@@ -332,7 +332,7 @@ def with_strong_rows(problem: Codesign, which: Whole) -> Codesign:
 
 
 def with_weak_rows(problem: Codesign, which: Whole) -> Codesign:
-    """The same with rows that say nothing of other plans: right as well, and the foil of the strong ones."""
+    """The question with these of its tangents as rows that constrain their own plan alone: valid, but weaker than `with_strong_rows`."""
     return problem.also(*(_weak_row(problem, int(row)) for row in which))
 
 

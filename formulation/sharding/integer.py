@@ -127,7 +127,8 @@ def chosen_memory(core: Core, chosen: Whole) -> tuple[Whole, Whole]:
 
 
 def fractional_memory(core: Core, shares: Array) -> tuple[Whole, Array]:
-    """The same for a relaxed choice, each strategy to its share; in floating point, as shares of the limit."""
+    """Times at which a relaxed choice breaks the limit, the largest excess first, and the excess as a share of the limit, in floating
+    point. Each strategy counts with its share."""
     if core.limit is None or not len(core.member_nodes):
         return np.zeros(0, np.int64), np.zeros(0)
     times, none = _changes(core)

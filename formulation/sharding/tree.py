@@ -109,7 +109,7 @@ class Recorder:
         self.steps: list[Recorded] = []
 
     def fork(self) -> "Recorder":
-        """The same with no steps yet."""
+        """A recorder of the same nodes, labels and times without steps."""
         other: Recorder = object.__new__(Recorder)
         other.nodes, other.labels, other.times, other.steps = list(self.nodes), list(self.labels), self.times, []
         return other

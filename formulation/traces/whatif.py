@@ -483,7 +483,7 @@ class Model:
         return [IN if inside >> change & 1 else OUT if outside >> change & 1 else OPEN for change in range(self.rules.count)]
 
     def key(self, choice: Choice) -> Choice:
-        """The same for choices that are bounded by the same run: what is open and only shortens counts as in."""
+        """Key under which bounds are cached. Open changes that only shorten operations count as in, as the bound takes them so."""
         return choice[0] | (self.shortens & ~choice[1]), choice[1]
 
     def value(self, bound: float) -> float:

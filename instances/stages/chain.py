@@ -135,7 +135,8 @@ def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]
 
 
 def _layers_of(profile: Profile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]:
-    """The same of a profile; what enters a layer is all that it and those behind it take from those before it."""
+    """Names, bytes that enter, and columns of the layers of a profile. What enters a layer is all that it and later layers take from
+    earlier ones."""
     last = np.arange(len(profile))
     for start, end in profile.edges:
         last[start] = max(last[start], end)

@@ -212,7 +212,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def trace_in(text: str, source: str) -> Trace:
-    """The same of a text."""
+    """The trace in the text of a file; an InstanceError with all that is wrong."""
     document, faults = read_json(text, source), FaultList(source)
     if not isinstance(document, dict) or document.get("trace") != 1:
         faults.add("trace", f"this is no graph of a trace ({IMPORTED})")

@@ -259,7 +259,7 @@ def _sent(args: Mapping[str, Any]) -> int:
 
 
 def from_zero(events: Events) -> Events:
-    """The same with times from the first begin or that of the step, streams without the device where there is one, and threads without the
+    """The events with times from the first begin or that of the step. Streams leave out the device where there is one, threads the
     process."""
     step = events.step
     first, last = (_first(events), _last(events)) if step is None else (step.begin, max(_last(events), step.end))

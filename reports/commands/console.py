@@ -48,8 +48,7 @@ def code_of(status: "Status", unproved: bool) -> int:
 
 
 def code_of_ending(ending: Ending) -> int:
-    """The same of a comparison, which may have been ended before all had answered, or have engines that do not answer, or be otherwise than
-    its study expects."""
+    """The exit code of a comparison: ended early, with engines that refused, against what its study expects, or that of its answer."""
     if not ending.complete:
         return ENDED_EARLY
     if ending.refused:

@@ -50,7 +50,7 @@ def grade_text(grade: Grade) -> str:
 
 
 def grade_json(grade: Grade) -> str:
-    """The same as plain data."""
+    """A grade as JSON: points of each task with the reasons of lost ones."""
     marks = [{"name": mark.name, "points": mark.points, "out_of": mark.out_of, "why": list(mark.why)} for mark in grade.marks]
     document = {"assignment": grade.assignment, "points": grade.points, "out_of": grade.out_of, "tasks": marks}
     return _text(document | {name: text for name, text in _grade_fields(grade) if text})

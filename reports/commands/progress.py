@@ -79,7 +79,7 @@ def _append(stream: FileIO, target: Path, end: int, line: bytes, failed: list[OS
 
 @contextmanager
 def notes_on(stream: TextIO) -> Iterator[Callable[[str], None]]:
-    """The same for work that says in its own words how far it is."""
+    """A function that shows lines of progress on a stream: in place on a terminal, else now and then below each other."""
     live, start = stream.isatty(), monotonic()
     last = start + _PATIENCE - (_LIVE if live else _PLAIN)
 
@@ -155,6 +155,6 @@ def hand_over(shown: str, code: int, written: str | None = None, out: Path | Non
 
 
 def show_table(shown: str, code: int, complete: bool, written: str | None = None, out: Path | None = None) -> None:
-    """The same of a table, with the answer and its baselines for the file that is named."""
+    """Hand over the last table, marked where it was ended early, and the answer with its baselines for the file that is named."""
     text = fitted(shown if complete else early(shown))
     hand_over(written if written and str(out) == "-" else text, code if complete else ENDED_EARLY, written if out else None, out)

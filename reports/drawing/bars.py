@@ -94,7 +94,7 @@ def bars(titles: Titles, rows: Sequence[Row], limit: float, mark: str = "") -> s
 
 
 def _below_text(titles: Titles, rows: Sequence[Row], limit: float, mark: str) -> str:
-    """The same in little room: each bar below its words."""
+    """Bars from zero for a narrow picture, each below its label and value, with a line at the limit."""
     most, top, body = max(limit, *(row.value for row in rows)), 16.0 if mark else 2.0, list[str]()
     scale = (titles.width - 2.0) / most if most > 0.0 else 0.0
     for index, row in enumerate(rows):

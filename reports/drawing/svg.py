@@ -43,7 +43,7 @@ class Titles:
         return self.width < _BESIDE
 
     def at(self, width: float) -> "Titles":
-        """The same for a picture of another width, which stands on the same page."""
+        """The titles for a picture of another width on the same page."""
         return replace(self, width=width)
 
 

@@ -89,7 +89,7 @@ def asked_of(instance: Instance) -> Asked:
 
 
 def asked_of_counts(counted: MultiScaleQuestion) -> Asked:
-    """The same where the number of devices or the batch is open."""
+    """The question in words where the number of devices, the network or the batch is open."""
     largest = asked_of(counted.parts[-1])
     listed = _or_list(counted.numbers)
     workload = counted.parts[-1].workload.name

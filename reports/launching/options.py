@@ -146,7 +146,7 @@ def adapted(model: Transformer, how: str) -> dict[str, str]:
 
 
 def peft(model: Transformer, before: str) -> dict[str, str]:
-    """The same by Hugging Face's library, for a network that is the model's own code."""
+    """Remarks on adapters that Hugging Face's PEFT adds to a network of the model's own code."""
     without = ", exclude_modules=ROUTER" if model.experts > 1 else ""
     call = f'peft.get_peft_model(model, peft.LoraConfig(r={model.lora_rank}, target_modules="all-linear"{without}))'
     return adapted(model, f"{before} `{call}`")

@@ -103,7 +103,7 @@ def page(content: Page) -> str:
 
 
 def _with_contents(parts: Sequence[str]) -> list[str]:
-    """The same with a list of contents after the first screen, where there are several sections below it."""
+    """The parts of a page with a list of contents after the first screen, where there are several sections below it."""
     first = next((index for index, part in enumerate(parts) if part.startswith("<section")), len(parts))
     found = _HEADING.findall("\n".join(parts[first:]))
     items = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in found)
@@ -225,7 +225,7 @@ def _tied(cell: str) -> str:
 
 
 def link_table(heads: Sequence[str], rows: Sequence[tuple[tuple[str, str], Sequence[str]]], numbers: Sequence[int] = ()) -> str:
-    """The same with a place of this page, "#name", behind the first word of each row."""
+    """A table of plain words whose first column links to places of this page, such as "#name"."""
     cells = [[f'<a href="{target}">{text_html(name)}</a>', *(text_html(cell) for cell in row)] for (name, target), row in rows]
     return _table([text_html(head) for head in heads], cells, "", numbers, "table wide slides")
 

@@ -57,7 +57,7 @@ def page_width() -> int:
 
 
 def sheet_width() -> int:
-    """The same of answers that are drawn from a sheet, which are 80 signs wide where there is no terminal."""
+    """Characters on a line of an answer drawn from a sheet: 80 where there is no terminal."""
     there = _columns()
     return _OF_SHEETS if there is None else min(max(there, _LEAST), _MOST)
 

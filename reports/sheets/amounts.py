@@ -45,7 +45,7 @@ def _nanoseconds(value: int) -> str:
 
 
 def digits_below(bound: Number, value: Number | None, unit: str) -> str:
-    """The same of a bound."""
+    """A bound with its unit and all its digits, rounded down; written as the value is where both are equal."""
     if bound == value or isinstance(bound, int):
         return digits(bound, unit)
     if unit == REGRET:
@@ -67,7 +67,7 @@ def short(value: Number, unit: str) -> str:
 
 
 def short_below(bound: Number, value: Number | None, unit: str) -> str:
-    """The same of a bound."""
+    """A bound in the unit that suits it, rounded down; written as the value is where both are equal."""
     if bound == value:
         return short(bound, unit)
     if unit in _SECONDS:

@@ -67,7 +67,7 @@ def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
 
 
 def document_of_kernels(path: Path, of: Of) -> dict[str, Any]:
-    """The same as figures and rows, by the constants that devices' files have."""
+    """The errors of kernel times as figures and rows for JSON, by the constants in the devices' files."""
     return _document(path.name, *_priced_kernels(path, of, ()))
 
 

@@ -629,7 +629,7 @@ def _panel(course: Course) -> tuple[str, ...]:
 
 
 def _panel_text(study: Study, panel: Sequence[str]) -> str:
-    """The same with the names of the axes."""
+    """Title of a picture of courses: their subject, and their values with the names of the axes."""
     named = [axis.name for axis in study.plan.axes[2:]]
     subject, values = panel[: len(panel) - len(named)], panel[len(panel) - len(named) :]
     return ", ".join([*subject, *(f"{name} {value}" for name, value in zip(named, values, strict=True))])

@@ -72,11 +72,11 @@ class Designs:
         return Place(self.devices, self.batch, self.network)
 
     def placed_at(self, scale: Place) -> "Designs":
-        """The same as an answer to several questions."""
+        """These designs as the answer to one of several questions, with its batch and network."""
         return replace(self, batch=scale.batch, network=scale.network)
 
     def alone_there(self) -> "Designs":
-        """The same as an answer to its own question alone."""
+        """These designs as the answer to their own question alone, without batch and network."""
         return replace(self, batch=0, network="")
 
 

@@ -67,7 +67,7 @@ class Figures(Protocol):
 
 
 class SavedFigures(Figures, Protocol):
-    """The same in a result, where public runs widen the likely step times."""
+    """Figures of a saved result, whose likely step times public runs have widened."""
 
     @property
     def likely_by_constants(self) -> Sequence[float]: ...

@@ -49,7 +49,7 @@ def prove(question: Instance | Portfolio | MultiScaleQuestion, result: DesignRes
 
 
 def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
-    """The same for one workload on one number of devices."""
+    """The proof of one workload on one number of devices carried out again."""
     match result.proof:
         case Enumerated() as proof:
             return _enumerated(instance, result, proof, watch)
@@ -163,7 +163,7 @@ def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: Des
 
 
 def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None, watch: Watch) -> Proved:
-    """The same for several workloads, whose optima alone were proved before this."""
+    """The proof of several workloads carried out again. The optima of each workload alone were proved before."""
     try:
         problem = joint(portfolio, [part.value for part in result.parts])
     except ModelError as error:

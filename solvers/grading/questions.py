@@ -33,7 +33,7 @@ class Small:
         return np.asarray(self.prices(boxes).min(axis=0))
 
     def prices(self, boxes: Boxes) -> Array:
-        """The same of every plan, one a row."""
+        """Lower bound of each plan (rows) in each box (columns); its value on a box of one chip."""
         return values_of(self.instance, corners(self.instance, self.space, boxes), self.plans)
 
     def chips(self) -> Boxes:

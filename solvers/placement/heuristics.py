@@ -244,7 +244,8 @@ def by_work(blocks: Blocks, machine: Machine) -> list[int] | None:
 
 
 def by_rank(blocks: Blocks, machine: Machine) -> list[int] | None:
-    """The same by ranks, for blocks that are numbered along their arcs."""
+    """The device of each block by earliest finish, highest rank first; None where a block fits nowhere. Blocks are numbered along their
+    arcs."""
     after: list[list[int]] = [[] for _ in range(len(blocks))]
     before: list[list[int]] = [[] for _ in range(len(blocks))]
     for source, target in blocks.arcs:

@@ -53,7 +53,7 @@ def warmed(watch: Watch, late: Callable[[], bool]) -> None:
 
 
 def warm_search(watch: Watch, late: Callable[[], bool]) -> None:
-    """The same of the search."""
+    """Compile the ascent and the local search on a small problem; an EnoughError where it gets late."""
     tell = _telling(watch, late)
     core = unreduced(_problem())
     ascent = ascent_of(core)

@@ -56,7 +56,8 @@ def nothing_fits(problem: Problem) -> tuple[str, ...]:
 
 
 def too_much_together(problem: Problem) -> tuple[str, ...]:
-    """The same of the strategies that forbidden pairs leave (arc consistency), where some are left of every node."""
+    """Why no choice fits the memory if each node takes the least strategy that forbidden pairs leave (arc consistency); needs one for every
+    node."""
     from crossopt.formulation.sharding.core import unreduced  # noqa: PLC0415
     from crossopt.formulation.sharding.reductions import consistent  # noqa: PLC0415 - most questions are answered without
 

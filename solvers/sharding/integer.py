@@ -227,7 +227,7 @@ def milp(run: Run) -> None:
 
 
 def weak(run: Run) -> None:
-    """The same with the weak model, to compare with; its relaxation proves nothing that would be worth keeping."""
+    """Offer choices and bounds of the weak integer model, to compare with; its relaxation proves nothing worth keeping."""
     run.tick()
     run.label = "weak integer model"
     _solve(modelled(run.core, run.limits, weak_program_of), run, np.array)

@@ -86,7 +86,7 @@ def judge(question: ShardingQuestion, answer: Strategies) -> Verdict[Meaning]:
 
 
 def weigh(problem: Problem, strategies: Sequence[int]) -> Weighed:
-    """The same of the figures alone."""
+    """Cost, memory and violations of one strategy for each node; a ValueError where it is no such choice."""
     try:
         chosen = np.asarray(strategies, np.int64)
     except OverflowError as error:

@@ -101,7 +101,7 @@ class Run:
             self.show(news=True)
 
     def bound_in_floats(self, bound: int, by: str) -> None:
-        """The same of a solver in floating point, whose word is never good for the last unit."""
+        """Keep the bound of a solver in floating point, rounded down, as its last unit is uncertain."""
         self.bound_told(lowered(bound if self.cost is None else min(bound, self.cost)), by)
 
     def best_said(self, by: str) -> None:

@@ -187,7 +187,7 @@ def _start_of(pid: int) -> str | None:
 
 
 def _alive(pid: int) -> str | None:
-    """The same where there is no /proc."""
+    """Whether a process of this machine is alive, where there is no /proc: `?` if it is, as its start is unknown, None if it is not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -135,7 +135,7 @@ def change(found: Deciding, end: End | None) -> float | None:
 
 
 def proved_change(found: Deciding, end: End | None) -> float | None:
-    """The same where it is proved: only that is drawn."""
+    """How far the constant moves the optimum, where both optima are proved; None elsewhere, which is not drawn."""
     return change(found, end) if end is not None and _sure(found, end) else None
 
 

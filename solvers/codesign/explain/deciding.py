@@ -250,7 +250,7 @@ def moved_by(central: End, end: End) -> float | None:
 
 
 def asked_by(central: End, end: End) -> float | None:
-    """The same of the question alone, with its steps and its closed parts."""
+    """How far a constant moves the optimum of the question itself, with its steps and closed parts; None where either is unknown."""
     return end.value / central.value - 1.0 if end.value is not None and central.value else None
 
 

@@ -192,7 +192,7 @@ def _refuted(state: _State, box: Boxes, rows: Whole) -> bool:
 
 
 def _searched(state: _State, node: Node, rows: Whole, plans: AnyPlans, bounds: Array) -> bool:
-    """The same by branch and bound."""
+    """Whether branch and bound refutes these plans in the box; a design that it finds within the limit is noted."""
     start, began = Incumbent(state.above, node.box.low[0], None), monotonic()
     spend = Spend(began + (state.deadline - began) / _SHARE, target=state.limit)
     search = branch(state.instance, state.space, node, plans, bounds, start, _progress_of(state), spend)

@@ -113,7 +113,8 @@ def certify(instance: Instance, found: Refined, form: str, seconds: float, watch
 def certify_bound(
     instance: Instance, best: Candidate | None, value: float | None, bound: float, seconds: float, watch: Watch
 ) -> WholeProof | None:
-    """The same for a design and a bound, infinite where no design is said to be; a TimeoutError where time is up."""
+    """A proof in whole numbers that no design is below a bound, or that there is none where the bound is infinite; None where none is
+    found. A TimeoutError where time is up."""
     deadline = monotonic() + seconds
     rest = rest_of(instance, bound, deadline)
     if rest is None:

@@ -218,7 +218,7 @@ def first_model(rest: Rest) -> Codesign:
 
 
 def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
-    """The same with more rows; a ValueError where one is none."""
+    """The integer model of what is left with these rows; a ValueError where one is no row of it."""
     for row in rows:
         if len(row) < 2 or row[0] not in {TANGENT, HERE} or not 0 <= row[1] < len(rest):
             raise ValueError(f"{tuple(row)} is no row about one of the plans that are left")

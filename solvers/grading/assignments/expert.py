@@ -347,7 +347,8 @@ def best_and_expert(seed: str) -> tuple[float, float]:
 
 @cache
 def _values(text: str) -> tuple[float, float]:
-    """The same of a text; infinite where the expert has no design. The search starts from his, which is near enough to the best."""
+    """Optimum of the question in a text, and the value of the expert's design; infinite where the expert has none. The search starts from
+    the expert's design."""
     instance = question_of(text)
     design = expert_design(instance)
     if design is None:

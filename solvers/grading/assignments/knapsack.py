@@ -180,7 +180,7 @@ def _tells_less(items: Items) -> bool:
 
 
 def _snug(items: Items) -> Items:
-    """The same with no more memory than the best set takes."""
+    """The items with the least capacity at which the best set is still the best."""
     sizes, values, capacity = items
     best = most(*items)
     return sizes, values, next(room for room in range(capacity + 1) if most(sizes, values, room) == best)

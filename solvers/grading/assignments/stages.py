@@ -63,7 +63,8 @@ def least(times: Sequence[int], messages: Sequence[int], stages: int) -> list[in
 
 
 def _least(times: Sequence[int], messages: Sequence[int], stages: int, side: int | None) -> list[int]:
-    """The same where only the stage that takes in (0) or the one that hands on (1) pays a message."""
+    """The least busiest stage with 1, 2, ... `stages` stages where only one side pays a message: the receiving stage (`side` 0) or the
+    sending one (1)."""
     count = len(times)
     before = [0, *accumulate(times)]
     into = [0 if side == 1 or not s else messages[s - 1] for s in range(count)]

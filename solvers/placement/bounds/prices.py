@@ -184,7 +184,7 @@ def set_of(walk: Walk, prices: Whole, chosen: Choices, price: int) -> Mask:
 
 
 def least_work(prices: Whole, work: Whole, limit: int) -> tuple[Whole, Mask]:
-    """The same of a CPU, which pays for no net: the least work of each price, and which blocks were taken for it."""
+    """The least work of a CPU at each total price within the limit, and which blocks it takes; a CPU pays for no nets."""
     total = int(prices.sum())
     least, taken = np.full(total + 1, BEYOND), np.zeros((len(prices), total + 1), bool)
     least[0] = 0

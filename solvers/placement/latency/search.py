@@ -75,7 +75,8 @@ def replayed(flow: Flow, slot_of: list[int]) -> float:
 
 
 def timed(flow: Flow, slot: list[int]) -> tuple[float, list[float]]:
-    """The same for the slot of every row, and when each row is done."""
+    """When a sample is through, for the slot of every row, and when each row is done; infinite where pieces wait for each other in a
+    circle."""
     slots, count = flow.slots, len(slot)
     step = [slots + row if slot_of_row == CPU else slot_of_row for row, slot_of_row in enumerate(slot)]
     lasts, after = [0.0] * (slots + count), [[] for _ in range(slots + count)]  # type: list[float], list[list[int]]
@@ -119,7 +120,7 @@ def placed(flow: Flow, slot_of: list[int]) -> tuple[Whole, Whole]:
 
 
 def rows_placed(flow: Flow, slots: list[int]) -> tuple[Whole, Whole]:
-    """The same from the slot of every row."""
+    """The device and the piece of every row, from the slot of every row."""
     slot = np.array(slots, np.int64)
     device = np.where(slot == CPU, flow.accelerators, slot // flow.pieces)
     return device, np.where(slot == CPU, 0, slot % flow.pieces)

@@ -23,7 +23,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class NamedStage:
-    """The same in words: its layers by id, each with its configuration."""
+    """A stage as results write it: its layers by id, each with its configuration."""
 
     data: int
     tensor: int
