@@ -217,7 +217,7 @@ def end_group() -> None:
 
 
 def end_with(lifeline: int | None, owner: int) -> None:
-    """Has the kernel end a process, or a group of them, however busy, when the other end of a pipe is closed on which nobody writes."""
+    """Let the kernel end a process, or a group of them, when the other end of a pipe closes; nothing is ever written to it."""
     if lifeline is None:
         return
     with suppress(ImportError, AttributeError, OSError):

@@ -524,7 +524,7 @@ def screening_bounds(chip: Chip, several: Sequence[Tangents], needs: Array, belo
 
 
 def priced_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: float, at: "At") -> Priced:
-    """What given prices and shares say, whoever found them; a ValueError where they are none."""
+    """Bounds that given prices and shares imply, wherever these come from; a ValueError where they are invalid."""
     amounts, limits = _amounts(chip)
     slopes = _fitting(chip, np.stack([tangents.slopes for tangents in several], axis=1), needs)
     constants = np.stack([tangents.constants for tangents in several], axis=1)

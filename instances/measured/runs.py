@@ -808,7 +808,7 @@ def _plan(row: Row, stack: Framework, node: int, inferred: list[str]) -> Plan:
 
 
 def _zero(row: Row, stack: Framework, shares: bool, inferred: list[str]) -> int:
-    """The stage of sharing, none where nobody shares; a word that is no stage is refused there too."""
+    """The ZeRO stage, 0 without ranks that share; an unknown word is refused in either case."""
     stage = _stated_or(row, "zero_fsdp", zero_of, stack.zero, inferred if shares else [])
     return stage if shares else 0
 

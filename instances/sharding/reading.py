@@ -84,7 +84,7 @@ class Text:
 
 
 def members(text: Text) -> Iterator[str]:
-    """The keys of an object; whoever takes one reads its value before the next."""
+    """The keys of an object. The caller reads the value of each before it takes the next."""
     text.take("{")
     if text.ahead() == "}":
         text.take("}")
@@ -100,7 +100,7 @@ def members(text: Text) -> Iterator[str]:
 
 
 def items(text: Text) -> Iterator[int]:
-    """The places of a list; whoever takes one reads its value before the next."""
+    """The indices of a list. The caller reads the value of each before it takes the next."""
     text.take("[")
     if text.ahead() == "]":
         text.take("]")

@@ -226,7 +226,7 @@ class ExpectedSection:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSection:
-    """Points that somebody measured, beside a column, as runs keep them."""
+    """Measured points to compare a column with, as a saved study holds them."""
 
     name: str
     column: str
@@ -239,7 +239,7 @@ class MeasuredSection:
 
 @dataclass(frozen=True, slots=True)
 class AgainstSection:
-    """Points that somebody measured, beside a column, as they are written or stand in a file."""
+    """Measured points to compare a column with, as a study's file states them, written out or in a file of their own."""
 
     name: Annotated[str, Doc("of the points")]
     column: Annotated[str, Doc("a derived column that stands for the same figure")]

@@ -364,7 +364,7 @@ def _attribute_of(key: str, value: object) -> Attribute | None:
 
 
 def _look_at(nodes: tuple[Node, ...], faults: Faults) -> None:
-    """Ids that are given twice, types that nobody knows, times that cannot be."""
+    """Report ids that are given twice, unknown types, and times out of range."""
     places = dict[int, int]()
     for index, node in enumerate(nodes):
         at = f"node {node.id}"

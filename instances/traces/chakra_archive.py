@@ -344,7 +344,7 @@ class Roofline:
 
 
 def task_of(node: Node, roofline: Roofline | None = None) -> Task:
-    """The task; a NodeError in words for one that nobody could run."""
+    """The task of a node; a NodeError in words for one that cannot be run."""
     after = tuple(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
     if node.type == COMP:
         return Task(node.id, "compute", after, roofline.time(node) if roofline else node.duration_micros * _MICRO or 1)

@@ -126,7 +126,7 @@ def events_in(path: Path, document: Any, window: Window = FULL_WINDOW) -> Events
 
 
 def _within(path: Path, events: Events, window: Window) -> Events:
-    """The calls that begin within the window and the work that they launch, and of work that nobody launches what begins there."""
+    """The calls that begin within the window, the work that they launch, and work without a launch that begins there."""
     begin, end = ends_of(path, window, {number: (step.begin, step.end) for number, step in events.steps.items()}, _first(events))
     calls = [call for call in events.calls if begin <= call.begin < end]
     launching, launched = {call.correlation for call in calls}, {call.correlation for call in events.calls}

@@ -119,7 +119,7 @@ def keeper() -> Keeper | None:
 
 
 def guarded(run: Callable[[], int], seconds: float, out: Path | None, *, usual: bool = False) -> int:
-    """The exit code of a command that is to end soon after so many seconds of the process, which nobody may have said."""
+    """The exit code of a command that should end soon after this many seconds of the process, which may be a default limit."""
     began = _process_start()
     _open_standard_streams()
     if not hasattr(os, "fork") or active_count() > 1:
@@ -176,7 +176,7 @@ def _work(run: Callable[[], int], keep: Keeper, lifeline: int) -> NoReturn:
 
 
 def _unsaid(what: object) -> None:
-    """Things that were being made when the interrupt came fail as they go: nobody need hear of it."""
+    """No-op handler: errors of objects under construction during an interrupt are expected."""
     del what
 
 

@@ -66,7 +66,7 @@ def study_in(path: Path) -> StudyText:
 
 @dataclass(slots=True)
 class _Wish:
-    """How often somebody asked for the end."""
+    """How often the end was asked for."""
 
     times: int = 0
 

@@ -235,7 +235,7 @@ def pieces_of(total: float, slot: float, ends: tuple[float, float], after: float
 
 
 def _joined(shapes: list[tuple[float, float, float, float]], block: tuple[float, float, float, float]) -> None:
-    """Add a block, or make the last one longer by it where nobody sees a gap between them."""
+    """Add a block, or extend the last one by it where the gap between them is too small to see."""
     if shapes:
         x, y, width, height = shapes[-1]
         if (y, height) == (block[1], block[3]) and 0.0 <= block[0] - x - width < _UNSEEN and block[2] < _THIN:

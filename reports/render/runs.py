@@ -148,7 +148,7 @@ _UNITS: Final = {"_area": "m^2", "_power": "W"}
 
 
 def runs_csv(studies: Sequence[Study]) -> str:
-    """All runs of these comparisons below each other; an axis that one of them lacks stays empty there, as does what nobody found."""
+    """All runs of these comparisons below each other. An axis that one of them lacks and results that were not found stay empty."""
     axes = dict.fromkeys(_column(axis.name, {*_OF_STUDIES, *_OF_RUNS}) for study in studies for axis in study.plan.axes)
     rows = tuple(row for study in studies for row in _of_study(study))
     settings = dict.fromkeys(name for row in rows for name in row if name.startswith(("chip.", "plan.")))

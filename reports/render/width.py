@@ -28,7 +28,7 @@ def coloured(text: str) -> str:
 
 
 def wants_colour() -> bool:
-    """Whether standard output is a terminal that shows it, and nobody said that they want none."""
+    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "") in ("", "dumb"):
         return False
     try:

@@ -194,7 +194,7 @@ class Desk:
             await asyncio.sleep(_TICK)
 
     def ended(self, job: Job, code: int) -> dict[str, Any]:
-        """What came of a job, the same whoever asks and how often."""
+        """The outcome of a job, which may be requested several times."""
         job.end()
         job.took = job.took or monotonic() - job.began
         told: dict[str, Any] = {"code": code, "seconds": job.took, "said": job.said().strip()}

@@ -52,7 +52,7 @@ def no_stop() -> None:
 
 @dataclass(slots=True)
 class Line:
-    """Between work and whoever asked for it."""
+    """The connection between a piece of work and its caller."""
 
     tell: Callable[[Any], None]
     """Says how far the work is."""
@@ -132,7 +132,7 @@ def _outcome(line: Line, work: Callable[..., object], arguments: tuple[Any, ...]
 
 
 def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> None:
-    """Takes orders while work is going on, the one to stop it among them; ends the process where nobody is left to order."""
+    """Takes orders during the work, including the one to stop it; ends the process when the caller is gone."""
     cache: dict[int, Any] = {}
     line = Line(lambda news: None)
     try:
@@ -192,7 +192,7 @@ def nobody(news: Any) -> None:  # noqa: ANN401 - whatever work says
 
 
 def never() -> bool:
-    """Asks nobody to stop."""
+    """Never asks the work to stop."""
     return False
 
 
@@ -281,7 +281,7 @@ class Child:
         raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")
 
     def _settle(self, seconds: float) -> None:
-        """Has work that nobody awaits any more end within so many seconds, or the process with it."""
+        """Ends work that is no longer awaited within so many seconds, or the process with it."""
         self._process.send(("stop",))
         until = monotonic() + seconds
         while monotonic() < until:
@@ -360,7 +360,7 @@ _RETURNED: deque[Child] = deque()
 
 
 def _borrow(solver: str) -> Child | None:
-    """A child that nobody else is using, if need be a new one: what one thread does one after another one child can do."""
+    """A child that no other thread uses, or else a new one. Calls of one thread follow each other, so that they can share a child."""
     me = get_ident()
     with _LOCK:
         while _RETURNED:

@@ -78,7 +78,7 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
 
 
 def _enumeration_told(result: DesignResult, parts: Sequence[Instance]) -> Proved | None:
-    """That nobody looks at so many designs again, where there are so many."""
+    """The report that an enumeration is too large to be repeated; None where it is not."""
     if not (most := too_many(parts)):
         return None
     text = f"that {most:,} designs were enumerated is told, not done anew (at most {COUNTED_AGAIN:,} are)"

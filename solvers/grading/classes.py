@@ -79,7 +79,8 @@ class HandedIn:
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """Students in the order of the roster, else by name, what they handed in, and what of the folder is of nobody or nothing."""
+    """Students in the order of the roster, else by name, their submissions, and files of the folder that belong to no student or
+    assignment."""
 
     students: tuple[str, ...]
     handed: tuple[HandedIn, ...]
@@ -249,7 +250,7 @@ def _seconds(assignment: Assignment) -> int:
 
 
 def _key(entry: HandedIn, asking: Asking) -> str:
-    """By which a grade is found again: whoever hands in something else, or is graded by another word or version, is graded anew."""
+    """Key of a stored grade: another submission, seed or version of the grader has another key."""
     word = hashlib.sha256(f"crossopt course/{asking.seed}".encode()).hexdigest()[:16]
     return json.dumps([entry.student, entry.assignment.name, digest_of(entry.path), word, asking.walls, versions()["crossopt"]])
 

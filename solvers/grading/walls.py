@@ -289,7 +289,7 @@ def run_only_handed_in(own: Path) -> None:
 
 
 def _with(function: Any, bound: Bound) -> Any:  # noqa: ANN401
-    """The function with what it works with, which nobody can exchange: to set its code or its defaults is an event, too."""
+    """The function with its own bound values, which a program cannot exchange: setting its code or defaults raises an audit event, too."""
     return FunctionType(function.__code__, globals(), function.__name__, (bound,))
 
 

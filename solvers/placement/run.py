@@ -136,7 +136,7 @@ def none_by_size(reasons: tuple[str, ...]) -> SearchOutcome[Placement]:
 
 
 def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> SearchOutcome[Placement]:
-    """There is no placement, as somebody says; a SolverError where there is one."""
+    """The outcome that a proof shows no placement to exist; a SolverError where one is known."""
     if known is not None:
         raise SolverError(f"{proof.by} broke its word: it calls a model infeasible of which a placement is known")
     return SearchOutcome(None, inf, proof, reasons=_shortage(question), trace=trace)

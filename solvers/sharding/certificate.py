@@ -148,7 +148,7 @@ def _reduced(problem: Problem) -> tuple[Core | None, Recorder]:
 
 
 def _chooser(core: Core, saved: Answer) -> tuple[int, Chooser]:
-    """Who says the steps about a core, and the bound that they prove: the result itself, or else whoever looks at every choice."""
+    """The bound to certify about a core, and the steps that prove it: those of the result, or an enumeration of all choices."""
     proof = saved.proof.certificate if isinstance(saved.proof, Steps) else None
     if proof is not None and (proof.bound == saved.bound or choices_in(core) > MOST):
         recorded = iter([step_of(step) for step in proof.steps])

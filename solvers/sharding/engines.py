@@ -336,7 +336,7 @@ def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
 
 
 def _to_be_proved(run: Run) -> bool:
-    """Whether somebody says that nothing is better, which nobody has counted, and the relaxation of all is quick."""
+    """Whether an unverified claim of optimality remains to be proved, and the relaxation of the whole model is quick."""
     said = run.said_by or run.bound == (FORBIDDEN if run.cost is None else run.cost)
     return bool(said) and not _is_exact(run) and run.core.pairs <= _MODELLED
 

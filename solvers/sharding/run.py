@@ -77,7 +77,7 @@ class Run:
         return True
 
     def refuted(self, by: str, what: str) -> None:
-        """Somebody said what a choice contradicts."""
+        """A choice contradicts a claim: note it, and distrust all bounds of its source."""
         self.notes.append(f"{by} said that {what}, and was wrong: its bounds are not believed")
         self._distrust(by)
 
@@ -95,7 +95,7 @@ class Run:
             self.bound, self.proved_by = self.dual_bound, BY_DUAL
 
     def bound_told(self, bound: int, by: str) -> None:
-        """Keeps a bound that somebody answers for, where it is above all before."""
+        """Keep a bound of a trusted source if it is above the best one so far."""
         if by not in self.distrusted and (self.bound is None or bound > self.bound):
             self.bound, self.proved_by = bound, by
             self.show(news=True)

@@ -299,7 +299,7 @@ class _Quest:
         return not proved and not self.over.is_set() and self.clock() < 1.0
 
     def offer(self, labels: Whole) -> bool:
-        """Keeps a choice that is better than all before and may be chosen; whoever finds one is not believed."""
+        """Evaluate a choice anew, whatever its source claims, and keep it if it is allowed and better than the best so far."""
         cost = cost_of(self.core, labels)
         if cost is None or (self.cost is not None and cost >= self.cost):
             return False

@@ -274,7 +274,7 @@ class _Rows:
                 return None if value is None or bound is None else Ends(bound, value)
 
     def facts(self, number: int) -> dict[str, Ends]:
-        """What the full model says of the best design of a question, which is priced when somebody wants to know."""
+        """Figures that the full model gives the best design of a question, evaluated at the first request."""
         if number not in self._facts:
             self._facts[number] = _facts_of(self.study, number, self.instances[number])
         return self._facts[number]

@@ -35,7 +35,7 @@ def spread(figures: Sequence[float]) -> Spread:
 
 
 def bound_of(study: Study, question: int) -> float | None:
-    """The best bound that anyone proved; infinite where there is no design, None where nobody proved anything."""
+    """The best bound that a run proved; infinite where there is no design, None where no run proved any."""
     runs = study.runs_of(question)
     if any(run.status == "INFEASIBLE" for run in runs):
         return NEVER
@@ -109,7 +109,7 @@ class Cell:
 
 
 def cell(study: Study, question: int, engine: str) -> Cell | None:
-    """The figures of an engine on a question; None where it was not asked, because somebody stopped it all."""
+    """The figures of an engine on a question; None where it was not asked because the study was stopped."""
     runs = study.runs_of(question, engine)
     if not runs:
         return None

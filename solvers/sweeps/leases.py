@@ -88,7 +88,7 @@ _YOUNG: Final = 10.0
 
 
 def take(folder: Path, key: str) -> bool:
-    """Whether the run is ours now: nobody had it, or who had it is no more."""
+    """Whether this process now holds the run's lease: it was free, or its holder is gone."""
     path = _path(folder, key)
     if _made(path):
         return True
@@ -102,7 +102,7 @@ def take(folder: Path, key: str) -> bool:
 
 
 def release(folder: Path, key: str) -> None:
-    """Somebody else may have the run."""
+    """Free the run's lease for other processes."""
     _path(folder, key).unlink(missing_ok=True)
 
 
@@ -176,7 +176,7 @@ def _now(folder: Path) -> float:
 
 
 def _start_of(pid: int) -> str | None:
-    """When a process of this machine started, in its ticks since the machine did; None where there is none, `?` where nobody tells."""
+    """When a process of this machine started, in ticks since the boot; None without such a process, `?` where the start is unknown."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return None if fields[0] == "Z" else f"{_boot()}-{fields[19]}"

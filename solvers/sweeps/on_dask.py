@@ -29,7 +29,7 @@ _TICK: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What a task came to, and its files where nobody but itself sees them."""
+    """What a task came to, with its files where it wrote them into a folder of its own."""
 
     how: str
     sentence: str

@@ -73,7 +73,7 @@ def open_store(folder: Path, listed: Listed) -> None:
 
 
 def _title_of(folder: Path, title: str) -> str:
-    """What the folder keeps; a list that was cut off keeps nobody from asking, as the answers are whole."""
+    """Title of the sweep in a folder; a list that was cut off does not prevent another run, as the answers are whole."""
     try:
         return listing(folder).title
     except InstanceError:
@@ -177,7 +177,7 @@ class Kept:
 
 
 def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
-    """The result of a run among its files: of those that nobody changed the one that proves more, or is better."""
+    """The result of a run among its files: of the unchanged ones that which proves more, or is better."""
     sound, faults = list[tuple[Path, dict[str, Any]]](), list[str]()
     for path in paths:
         try:

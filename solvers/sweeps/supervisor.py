@@ -145,7 +145,7 @@ class Supervisor:
             worker.process.send((job, self.folder))
 
     def _next(self) -> Job | None:
-        """The next run that nobody answers or has answered; looks again now and then at those of other sweeps."""
+        """The next run without a lease or an answer; those of other sweeps are checked again now and then."""
         if not self._waiting and self._others and monotonic() - self._looked > 1.0:
             self._looked = monotonic()
             while self._others:
@@ -166,7 +166,7 @@ class Supervisor:
         return len(kept_at(self.folder, job.key)) > self.spoiled.get(job.key, 0)
 
     def takes(self, job: Job) -> bool:
-        """Whether it is ours to answer: nobody has it, nor has answered it and let it go while we looked."""
+        """Whether this sweep takes the run: it is free, and was not answered in the meantime."""
         if not take(self.folder, job.key):
             return False
         if self.is_answered(job):
@@ -225,7 +225,7 @@ class Supervisor:
         release(self.folder, job.key)
 
     def _look_after(self) -> None:
-        """End what takes too long, or all where somebody wants that, and say that the rest is alive."""
+        """End workers that take too long, or all of them if asked to, and renew the signs of life of the others."""
         now = monotonic()
         for worker in self.crew:
             if worker.job and now > worker.deadline:

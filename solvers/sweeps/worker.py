@@ -49,7 +49,7 @@ def answer(job: Job, folder: Path) -> bool:
 
 
 def serve(printed: str, memory: int | None, kinds: Sequence[str]) -> None:
-    """Works until nobody orders any more."""
+    """Work until no more orders come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever orders decides what Ctrl-C means
     orders, answers = orders_answers(printed)
     for kind in kinds:

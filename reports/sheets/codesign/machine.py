@@ -158,7 +158,7 @@ def _floorplan(chip: Chip, floor: Floor) -> Picture:
 
 
 def floor_of(chip: Chip) -> Floor | None:
-    """What lies on the package; None where nobody knows."""
+    """The floorplan of the package; None where its layout is unknown."""
     if chip.package is None:
         return None
     found = [Part(name, value, shown(value, "area"), index) for index, (name, value) in enumerate(chip.areas) if value > 0.0]

@@ -109,13 +109,13 @@ def _finer(name: str, options: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _closed(free: FreeHardware) -> Options:
-    """The parts that nobody opened; registers and L1 have their area by the cores."""
+    """Options of the parts closed in the question; registers and L1 have their area by the cores."""
     shares = {"power": _POWERS, "area": _AREAS}
     return tuple((name, tuple(share * usual for share in shares[name.rpartition("_")[2]])) for name, usual in _usual(free).items())
 
 
 def _usual(free: FreeHardware) -> dict[str, float]:
-    """What each part usually has, of the areas and powers that nobody opened and that no other choice tells."""
+    """What each part usually has, of the areas and powers that are closed in the question and follow from no other choice."""
     opened = tuple(name for name, _ in free.options)
     known = {f"{level}_area" for level in followers(free.technology, opened)} | {
         f"{level}_power" for level in fed_by_ports(free.technology)

@@ -93,7 +93,7 @@ def range_ends(instance: Instance, result: DesignResult, watch: Watch, spend: Sp
 
 
 def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spend) -> tuple[Unopened, ...]:
-    """For the area, the power and the edge of each part that nobody opened, the best design with a tenth more of it and a tenth less."""
+    """The best design with a tenth more and a tenth less of the area, the power and the edge of each part closed in the question."""
     free, found = instance.hardware, []
     if not isinstance(free, FreeHardware) or free.technology.upper_dies is not None:
         return ()

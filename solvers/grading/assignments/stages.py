@@ -225,7 +225,7 @@ def _starts(handed: object, layers: int) -> list[int] | None:
 
 
 def _chain(random: Random, layers: int) -> Chain:
-    """Layers of several kinds, some messages so long that nobody should cut there."""
+    """Layers of several kinds, with some messages too long for a good cut."""
     kinds = [random.randrange(200, 2000) for _ in range(4)]
     times = [random.choice(kinds) + random.randrange(50) for _ in range(layers)]
     messages = [random.choice((20, 60, 150, 900)) + random.randrange(20) for _ in range(layers - 1)]

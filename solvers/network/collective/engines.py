@@ -189,7 +189,7 @@ class Walk:
                     self.tried(rows, number)
 
     def take_schedule(self, rows: tuple[int, ...], sequences: tuple[tuple[int, ...], ...]) -> None:
-        """A schedule of somebody else, run as early as its sequences let it."""
+        """Take in a schedule from another engine, run as early as its sequences allow."""
         jobs = [self.asked.operations[row] for row in rows]
         value = finished(jobs, sequences)
         if value < self.value:

@@ -72,7 +72,7 @@ def least_with(question: PlacementQuestion, blocks: Blocks, greatest: float, blo
 
 
 def _least_load(blocks: Blocks, figures: Figures, block: int, cpus: int, network: "Network | None") -> int:
-    """What whoever holds a block does at least, in quanta; its own work where there is no network."""
+    """The least load of a device that holds this block, in quanta; the block's own work where there is no network."""
     if not figures.supported[block]:
         return figures.cpu[block] if cpus else 0
     on_accelerator = figures.accelerator[block] if network is None else least_cut(network, block, len(blocks))
@@ -541,7 +541,7 @@ def _in_cells(course: Course, states: States, digits: int) -> tuple[States, Whol
 
 
 def _last(better: Whole) -> Whole:
-    """Whom nobody beats, of those who are beaten by one before them, who may be beaten too."""
+    """For each state the end of its chain of better ones: a state that none beats."""
     while (beyond := better[better]).tobytes() != better.tobytes():
         better = beyond
     return better

@@ -275,7 +275,7 @@ def _reach(question: PiperQuestion, points: Array, moved: float, bound: float) -
 
 
 def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], watch: Watch) -> Proved:
-    """Whoever said it: the bound is proved anew, or refuted, or it is told where that takes too long."""
+    """Prove or refute the bound anew, whatever its source; it stays unverified where that takes too long."""
     bound = float("inf") if saved.bound is None else saved.bound
     if too_large(question) if saved.bound is None else bound <= load_bound(question):
         return Proved(("the bound was proved anew: by the work of all layers",), by=BY_SIZES if saved.bound is None else BY_WORK)
