@@ -45,7 +45,7 @@ def _open(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 
 def _function(shell: str, name: str, values: str) -> str:
-    """A function of the shell that offers words, and files where the name says so."""
+    """A function of the shell that offers these words, and files where its name ends so."""
     files = name.endswith("_or_files")
     if shell == "bash":
         also = ' compgen -f -- "$1";' if files else ""

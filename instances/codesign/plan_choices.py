@@ -205,7 +205,7 @@ def _to_the_letter(came: Whole, codes: Whole) -> Mask:
 
 
 def place_of_none(instance: Instance, name: str) -> int:
-    """The place of the option by which a plan without this setting is counted: the first one, or to the letter the one that says so."""
+    """Index of the option that counts a plan without this setting: the first option, or with `only` the one that states it as written."""
     codes = codes_of(instance, name)
     if name not in instance.only:
         return 0

@@ -185,7 +185,7 @@ def _width_faults(file: ChainFile, index: int, section: LayerSection) -> list[tu
 
 
 def _faults_together(file: ChainFile, names: tuple[str, ...], entering: Array, widths: tuple[Width, ...]) -> list[tuple[str, str]]:
-    """What only all layers show: figures whose sums are not exact or of which a time cannot be told, and a plan that they do not have."""
+    """Faults that only all layers together show: inexact sums, times that cannot be computed, and a plan that the layers do not offer."""
     count, most, path = len(names), max(file.microbatch), "layers" if file.profile is None else "profile"
     if count > MOST_LAYERS:
         return [(path, f"{count:,} layers are given, 1 to {MOST_LAYERS:,} are needed")]

@@ -361,7 +361,7 @@ ReportFault = Callable[[str, str], None]
 
 
 def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, report: ReportFault) -> AgainstSection:
-    """The section with the points of its file; as it is where it names none, or where something is wrong, which is told."""
+    """The section with the points of its file. It stays as it is without a file or after a fault, which is reported."""
     if not section.file:
         for key in ("at", "figure", "rows"):
             if getattr(section, key):

@@ -91,7 +91,7 @@ def refuse(path: Path, message: str, line: int = 1, column: int = 1) -> NoReturn
 
 
 class Faults:
-    """What is wrong with a trace, told together; of very many the first ones."""
+    """The faults of a trace, raised together; of very many only the first ones."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.found = path, list[Fault]()
@@ -138,7 +138,7 @@ def nanoseconds(value: object, of: Callable[[str], None]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Nanoseconds from the first event, from this one on and before that one, as far as they are told; or a step by its number."""
+    """Nanoseconds from the first event between two optional ends, the second excluded; or a step by its number."""
 
     begin: int | None = None
     end: int | None = None
@@ -330,7 +330,7 @@ def _look_at_edge(given: object, count: int, at: str, faults: FaultList) -> None
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A trace and what is told of how it was read."""
+    """A trace with its form, its rank, and remarks on how it was read."""
 
     trace: Trace
     form: str

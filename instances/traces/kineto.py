@@ -200,7 +200,7 @@ class _Reader:
         return begin, begin + took
 
     def number(self, index: int, args: Mapping[str, Any], key: str) -> int:
-        """A whole number, or -1 where none is told."""
+        """An integer argument, or -1 where it is missing."""
         value = args.get(key, -1)
         if type(value) is not int:
             self.faults.add(f"traceEvents[{index}].args.{key}", f"{quoted(str(value))} is no whole number")

@@ -81,7 +81,7 @@ def _kind(graph: Graph, operation: int) -> tuple[str, str]:
 
 
 def _shortened(graph: Graph, places: Whole, least: Whole, names: Sequence[str]) -> tuple[Graph, int]:
-    """The graph with collectives as short as told and gaps of these names before them that keep the rest, and how much that is."""
+    """The graph with collectives of these least durations and gaps for the rest before them, and the sum of the gaps."""
     rest = graph.durations[places] - least
     called = [name for name, more in zip(names, rest.tolist(), strict=True) if more > 0]
     longer, rest = places[rest > 0], rest[rest > 0]

@@ -178,7 +178,7 @@ def answers_of(
     watch: Watch,
     on_refusal: Callable[[str, RefusedError], None] = lambda name, why: None,
 ) -> Iterator[tuple[str, Result[Any, Any]]]:
-    """What each engine says, with its name; engines that refuse such a question are told and left out, unless all do."""
+    """The name and the result of each engine. Engines that refuse such a question are reported and left out, unless all do."""
     refused = list[RefusedError]()
     for name in names:
         engine_of(family, name)

@@ -120,7 +120,7 @@ def deciding_faults(document: dict[str, Any], found: Deciding) -> list[str]:
 
 
 def check(path: Path) -> Report:
-    """The designs priced anew, and every end that is told as proved asked again of its question, with a proof that is carried out anew."""
+    """The designs evaluated again, and every end claimed as proved solved again as a question of its own, with its proof repeated."""
     document, found = read_as(path, from_json)
     faults = deciding_faults(document, found)
     if faults:

@@ -291,7 +291,7 @@ def _seed_word(options: argparse.Namespace) -> str:
 
 
 def _hidden_word(options: argparse.Namespace) -> str:
-    """The word, told where it is the one that students practise with."""
+    """The word that hidden cases are drawn from, with a warning where it is the one of the practice cases."""
     word = _seed_word(options)
     if word == PRACTICE:
         sys.stderr.write(f"no hidden word was given, so that cases are those that students practise with (--seed WORD, or {_SEED})\n")

@@ -334,7 +334,7 @@ class Keeping:
         self.watch(progress)
 
     def _hand_over_the_simplest(self, seconds: float) -> None:
-        """Where the search has told no answer yet, what the simplest rule says, without holding the search up."""
+        """Hand over the answer of the simplest rule while the search has none yet, without delaying the search."""
         with suppress(Exception):  # whatever happens here, the search goes on
             answer = quick_answer(self.family, self.question, seconds) if self.best is None else None
             with self.lock:

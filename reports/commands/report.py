@@ -194,7 +194,7 @@ def _of_sheet(sheet: Sheet, data: object) -> Drawn:
 
 
 def _of_family(path: Path, kind: str | None) -> Drawn:
-    """A result of a kind that has a family; one that says no kind is of an older format, and is told so where it is read."""
+    """The page of a result of a problem type; a result without a kind is of an older format, which reading it reports."""
     kind = kind or "codesign"
     (family, result), data = read_saved(path, kind), read_as(path, _plain)
     try:

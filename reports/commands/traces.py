@@ -37,7 +37,7 @@ _NS = 1e9
 
 
 def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> Iterator[str]:
-    """What is told of the replay; a RefusedError where there can be none."""
+    """Lines about the replay of the traces; a RefusedError where they cannot be replayed."""
     if sums.nodes > MOST:
         raise RefusedError(f"{archive.path}: {sums.nodes:,} nodes are more than {MOST:,}, which can be replayed (check without --network)")
     tasks, found = dict[int, list[Task]](), dict[Collective, Simulated]()

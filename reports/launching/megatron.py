@@ -554,7 +554,7 @@ def _recompute_in(given: Settings, model: Transformer) -> str:
 
 
 def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tuple[int, int]:
-    """Layers of the first and the last stage, where they are told, or follow from a layout that is not even."""
+    """Layers of the first and the last stage, as options state them or as an uneven layout implies them."""
     if not chunks:
         return whole_number(given, "--decoder-first-pipeline-num-layers", 0), whole_number(given, "--decoder-last-pipeline-num-layers", 0)
     counts = [part.count("t") + part.count("m") for part in chunks.split("|")]

@@ -174,7 +174,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def ends_text(ends: tuple[float, float] | None) -> str:
-    """A derived figure: one number where both ends are told alike."""
+    """A derived figure: one number where both ends read alike."""
     if ends is None:
         return "-"
     least, most = (f"{end:.4g}" for end in ends)
@@ -398,7 +398,7 @@ def share_of(gap: float) -> str:
 
 
 def ends_of(gaps: Spread) -> str:
-    """The range of distances from the bound, one figure where both ends are told alike."""
+    """The range of distances from the bound, one figure where both ends read alike."""
     least, most = share_of(gaps.least), "no design" if gaps.most == NEVER else share_of(gaps.most)
     return least if least == most else f"{least} to {most}"
 

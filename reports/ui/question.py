@@ -150,7 +150,7 @@ def engines_of(kind: str) -> dict[str, Any]:
 
 
 def _faults(error: InstanceError, root: Node | None, folder: Path) -> list[dict[str, Any]]:
-    """The faults with their places in the text; those of another file are told where the text names that file."""
+    """The faults with their lines and columns in the text; those of another file stand where the text names that file."""
     faults: tuple[Fault, ...] = error.faults
     if error.source != _SOURCE:
         at = next((node for node in _scalars(root) if str(folder / plain_text(node)) == error.source), root)

@@ -242,7 +242,7 @@ def _notes(instance: Instance, value: float | None, stopped: str, survey: Survey
 
 
 def _baselines(instance: Instance, best: Candidate | None, stopped: str, practice: Practice | None) -> tuple[Baseline[Designs], ...]:
-    """What practice would have chosen, told beside an answer that came to its end."""
+    """The choices of practice, beside an answer whose search was complete."""
     return recipes_baselines(instance, practice) if best is not None and stopped == "complete" else ()
 
 

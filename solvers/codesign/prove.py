@@ -126,7 +126,7 @@ def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Pr
 
 
 def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
-    """What a solver said is only told; that there is no design is looked at for a while by the engine boxes."""
+    """The report on a claim that rests on a solver. That there is no design is searched for by the engine boxes for a while."""
     if result.value is not None:
         return Proved(
             (f"the bound is solver-reported and was not proved again: {result.proved_by} (--cross-check asks boxes)",), unverified=True

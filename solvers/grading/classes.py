@@ -315,7 +315,8 @@ def find_similar(handed: Sequence[HandedIn], alike: float = SIMILAR) -> tuple[Pa
 
 
 def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], alike: float) -> Iterator[Pair]:
-    """Those of one assignment. What is nearly the same from the first token to the last is told however many have it."""
+    """Similar programs of one assignment. Programs that agree nearly from the first token to the last are listed however many share
+    that."""
     own = {student: trail for student, tokens in programs.items() if len(trail := without(trail_of(tokens), given)) >= _FEW}
     counts = Counter(mark for trail in own.values() for mark in trail)
     common = frozenset(mark for mark, count in counts.items() if count > max(_MANY, _COMMON * len(programs)))

@@ -102,8 +102,8 @@ def program_in(notebook: str) -> str:
 
 
 def write_program(folder: Path, name: str) -> Taken | None:
-    """Where one notebook is handed in instead of a program, or beside one that is all holes, write its program there; what is none is left
-    to be told as missing."""
+    """Write the program of a notebook that is handed in instead of a program, or beside one that is all holes. A notebook that holds none
+    counts as missing."""
     notebook, beside = notebook_for(folder, name), (folder / name).exists()
     if notebook is None or notebook.stat().st_size > _LARGEST:
         return None

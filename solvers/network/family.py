@@ -185,7 +185,7 @@ def shown_by(question: NetworkQuestion, proof: Tangents) -> float:
 
 
 def _parts(root: Options, branches: tuple[tuple[int, int] | None, ...]) -> Iterator[Options]:
-    """The parts of a tree of branches, which is told from the root down, each before its parts."""
+    """The leaves of a tree of branches, which lists each node before its parts, from the root down."""
     waiting = [root]
     for branch in branches:
         if not waiting:

@@ -262,7 +262,7 @@ _ASKED, _SHARE = 4, 0.1
 def least_stage(
     question: PlacementQuestion, blocks: Blocks, start: Staged, greatest: float, least: float, spend: Spend
 ) -> tuple[float, str] | None:
-    """The bound that one stage gives, and who says so; None where it gives no more than `least`, or where work decides."""
+    """The bound that one stage gives, and the name of its proof; None where it gives no more than `least`, or where work decides."""
     accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
     if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
         return None

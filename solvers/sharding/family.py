@@ -174,7 +174,7 @@ def _adds_up(reductions: Reductions | None) -> bool:
 
 
 def prove(question: ShardingQuestion, saved: Answer, _: Watch) -> Proved:
-    """The reductions carried out anew, and what its steps prove of what they leave; what is said beyond that is told."""
+    """Carry out the reductions again, and check the proof's steps on what they leave; claims beyond that stay unverified."""
     proof = saved.proof
     match proof:
         case Steps():
@@ -211,7 +211,7 @@ def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:
 
 
 def _none(question: ShardingQuestion, saved: Answer, proof: Steps | None) -> Proved:
-    """That there is no choice: counted anew, by arc consistency or by looking at every choice anew, or told."""
+    """Prove that no choice exists: by counting, by arc consistency or by enumeration; else it stays unverified."""
     reasons, certificate = too_much(question.problem), proof.certificate if proof else None
     found = None if reasons else _reduction(question)
     if isinstance(found, str):

@@ -82,7 +82,7 @@ class Run:
         self._distrust(by)
 
     def _distrust(self, by: str) -> None:
-        """Nothing that it told stays."""
+        """Discard all that this source claimed."""
         self.distrusted.add(by)
         self.said_by = ""
         if self.proved_by == by:
@@ -105,7 +105,7 @@ class Run:
         self.bound_told(lowered(bound if self.cost is None else min(bound, self.cost)), by)
 
     def best_said(self, by: str) -> None:
-        """Notes who says, in floating point, that nothing is better: a reason to look for a proof, and none itself."""
+        """Note a claim in floating point that nothing is better: a reason to look for a proof, but no proof."""
         if by not in self.distrusted:
             self.said_by = by
 

@@ -419,7 +419,7 @@ def _kicked(quest: _Quest, labels: Whole, multipliers: Array) -> Whole | None:
 
 
 def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
-    """Walks from these labels, until the climb decodes better ones; what is better than all before is told."""
+    """Walk from these labels until the ascent decodes better ones; report each choice better than all before."""
     walker = placed(quest.core, quest.walker, labels, quest.ascent.best_multipliers)
     gap = max(float(walker.counts[BEST]) + quest.core.constant - quest.ascent.best, 0.0)
     share = min(_LOOSE * gap / max(abs(float(walker.counts[BEST])), 1.0), _LOOSEST)

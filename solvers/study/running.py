@@ -132,7 +132,7 @@ def _study(asking: Asking, runs: Sequence[Run], stopped: str, seconds: float) ->
 
 
 def _run(asking: Asking, row: Row, note: Note, folder: Path | None) -> Run:
-    """One run; an engine that does not answer such a question says so in its note."""
+    """One run; the refusal of an engine is its note."""
     name, unit, began = asking.listed.points[row.question].name, UNITS[asking.instances[row.question].objective], monotonic()
     name = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
     label = f"{name}  {row.engine}{f' seed {row.seed}' if row.seed else ''}"

@@ -252,7 +252,7 @@ def _placed(fault: Fault, source: str, point: UnreadPoint, keys: Keys) -> Fault:
 
 
 def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
-    """The faults; what is wrong with every value of an axis in the same words is wrong with its setting, and told there, once."""
+    """The faults, of which one that all values of an axis share is reported once, at the axis' setting."""
     found = list(dict.fromkeys(faults))
     for number, axis in enumerate(study.file.sweep):
         paths = [f"sweep[{number}].values[{index}]" for index in range(len(axis.values))]
@@ -317,7 +317,7 @@ class Reader:
             self.sweep()
 
     def read(self, number: int) -> tuple[Point, tuple[Row, ...]] | None:
-        """A question and its runs; None where it is at fault, which is kept to be told with all others."""
+        """A question and its runs; None where it has a fault, which is reported with all others later."""
         if number not in self._read and (point := self._question(number)):
             self._read[number] = point, rows_of(number, point, self._turns_of(point.kind))
         return self._read.get(number)

@@ -33,7 +33,7 @@ _NAMES: Final = ("name", "description")
 
 
 def key_of(question: str, engine: str, limits: Limits) -> str:
-    """The key of a question, which is told by its digest, asked of an engine within these limits."""
+    """The key of a run: a question, by its digest, an engine and its limits."""
     seconds = limits.seconds if isfinite(limits.seconds) else None
     spent = {"seconds": seconds, "seed": limits.seed, "gap": limits.gap, "form": limits.form, "workers": limits.workers}
     spent |= {} if limits.start == "recipe" else {"start": limits.start}

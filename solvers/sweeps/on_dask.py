@@ -115,7 +115,7 @@ def _done(running: dict[Any, Job], wait: Any) -> list[Any]:  # noqa: ANN401 - a 
 
 
 def _task_outcome(future: Any) -> TaskOutcome:  # noqa: ANN401 - a future of Dask
-    """What a task came to; what it was ended by where the cluster says so."""
+    """What a task came to, or why the cluster ended it."""
     try:
         outcome: TaskOutcome = future.result()
     except Exception as error:  # noqa: BLE001 - whatever the cluster raises for a task is why it has no answer

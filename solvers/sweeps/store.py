@@ -146,7 +146,7 @@ def _listed(data: object) -> Listed:
 
 
 def keep(folder: Path, key: str, text: str) -> Path:
-    """Put a result where it is found again, whole and on the disk, before anybody is told of it."""
+    """Store a result durably and whole before its run counts as answered."""
     path = folder / RESULTS / key[:2] / f"{key}.{sha256(text.encode()).hexdigest()[:_DIGEST]}.json"
     path.parent.mkdir(exist_ok=True)
     write_whole(path, text)

@@ -71,7 +71,7 @@ def _load(kind: str) -> None:
 
 
 def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
-    """Whether there is an answer, perhaps with a proof, or why not, in words that were written down; a full disk is told to who ordered."""
+    """Whether there is an answer, perhaps with a proof, or the reason that was stored instead; a full disk is reported as a lost answer."""
     try:
         proved = work(job, folder)
     except OSError as error:

@@ -228,7 +228,7 @@ def _bar(found: Deciding, constant: Decided) -> str:
 
 
 def sources(found: Deciding) -> Iterator[tuple[str, str, str]]:
-    """Each constant with its range and who says so."""
+    """Each constant with its range and its source."""
     for constant in found.constants:
         ends = [f"{end.factor:.3g}" for end in constant.ends]
         yield name_of(constant), " to ".join(ends), constant.source

@@ -562,7 +562,7 @@ class _Tally:
 
 
 def exhaustive_search(joint: Joint, watch: Watch, deadline: float = float("inf")) -> EnumerationOutcome:
-    """Price every plan of every workload on every chip; stops early at the deadline or on an interrupt, and then says so."""
+    """Price every plan of every workload on every chip; the deadline or an interrupt ends it early, which `stopped` states."""
     began, points, stopped = monotonic(), hardware_points(joint.parts[0]), "complete"
     tally = _Tally([0] * len(joint.parts))
     plans = [_plans(part) for part in joint.parts]

@@ -216,7 +216,7 @@ def judge_splits(handed: object, parts: Parts) -> Verdict:
 
 
 def _found(given: Sequence[Point], right: Sequence[Point], beaten: str) -> Verdict:
-    """All of a front and nothing else is right; what a likely mistake gives or leaves out is told by its name."""
+    """The verdict on points of a front: right if they are the whole front and nothing else. Likely mistakes are named."""
     on_it = set(right)
     strangers = {point for point in given if point not in on_it}
     missing = on_it.difference(given)

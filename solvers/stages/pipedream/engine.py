@@ -336,7 +336,7 @@ def _filled(search: Search, level: int, share: int) -> Tables:
 
 
 def _stage_counts(search: Search, members: int) -> int:
-    """How many numbers of stages are told apart: all where own memory counts them, none else."""
+    """How many numbers of stages the tables distinguish: all where each stage has its own memory use, else one."""
     question = search.question
     return 1 if question.compatible or question.memory == float("inf") else min(members, len(search.ideals) - 1)
 

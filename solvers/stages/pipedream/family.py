@@ -89,7 +89,7 @@ def steps_of(question: PipelineQuestion, cuts: int) -> int:
 
 
 def _coming(question: PipelineQuestion, cuts: int) -> int:
-    """Numbers of stages to come that are told apart, at the one level that own memory is counted at."""
+    """How many numbers of stages to come the tables distinguish, at the one level where each stage has its own memory use."""
     counted = question.memory < float("inf") and not question.compatible
     return 1 + (min(question.levels[-1].members, cuts - 1) if counted else 0)
 
