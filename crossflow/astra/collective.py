@@ -567,13 +567,13 @@ class _Shop:
     width: int
     policy: Policy
     queues: dict[tuple[int, int], _Queue] = field(default_factory=dict)
-    place: list[int] = field(default_factory=list)
+    phase_of: list[int] = field(default_factory=list)
     events: list[tuple[int, int, int]] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     turn: "count[int]" = field(default_factory=count)
 
     def now_at(self, chunk: int) -> Operation:
-        return self.jobs[chunk][self.place[chunk]]
+        return self.jobs[chunk][self.phase_of[chunk]]
 
     def queue(self, chunk: int) -> _Queue:
         operation = self.now_at(chunk)
@@ -581,7 +581,7 @@ class _Shop:
 
     def remaining(self, chunk: int) -> int:
         """Number of phases after the chunk's current one."""
-        return len(self.jobs[chunk]) - self.place[chunk] - 1
+        return len(self.jobs[chunk]) - self.phase_of[chunk] - 1
 
     def join(self, chunk: int) -> None:
         """Queue an operation by the policy, which looks only at phases of chunks that scatter or gather."""
@@ -599,7 +599,7 @@ class _Shop:
             chunk = queue.waiting.pop(0)
             queue.running += 1
             end = now + self.now_at(chunk).duration
-            self.runs.append(Run(chunk, self.place[chunk], now, end))
+            self.runs.append(Run(chunk, self.phase_of[chunk], now, end))
             heappush(self.events, (end, next(self.turn), chunk))
 
     def run(self) -> list[Run]:
@@ -610,8 +610,8 @@ class _Shop:
             now, _, chunk = heappop(self.events)
             left = self.queue(chunk)
             left.running -= 1
-            self.place[chunk] += 1
-            if self.place[chunk] == len(self.jobs[chunk]):
+            self.phase_of[chunk] += 1
+            if self.phase_of[chunk] == len(self.jobs[chunk]):
                 self.start(left, now)
                 continue
             self.join(chunk)
@@ -627,7 +627,7 @@ def _first(marks: list[bool]) -> int:
 
 def run_shop(jobs: Sequence[Sequence[Operation]], width: int = 1, policy: Policy = "fifo") -> list[Run]:
     """Start and end of each operation of each chunk, with `width` chunks at once in each queue."""
-    return _Shop(jobs, width, policy, place=[0] * len(jobs)).run()
+    return _Shop(jobs, width, policy, phase_of=[0] * len(jobs)).run()
 
 
 # Bytes that an NPU sends on each dimension for a collective, and its time where chunks keep every dimension busy.

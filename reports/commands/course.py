@@ -224,7 +224,7 @@ def _write_more(options: argparse.Namespace, found: Class, grades: dict[str, dic
             for name, grade in own.items():
                 write_whole(directory / f"{name}.txt", FORMATS["text"](grade))
     if options.similar:
-        pairs = [(p.assignment, p.one, p.other, f"{p.share:.2f}", str(p.prints)) for p in find_similar(found.handed)]
+        pairs = [(p.assignment, p.first, p.second, f"{p.share:.2f}", str(p.prints)) for p in find_similar(found.handed)]
         write_whole(options.similar, table_csv([("assignment", "student", "other", "share", "fingerprints"), *pairs]))
     if options.board:
         above = {student: grade.above for student, own in grades.items() for grade in own.values() if grade.above is not None}

@@ -362,7 +362,7 @@ class _Layout:
 
     across: int
     device: float
-    drawn: int
+    shown: int
 
 
 def sketch(titles: Titles, floor: Floor | None, grid: Grid) -> str:
@@ -376,10 +376,10 @@ def sketch(titles: Titles, floor: Floor | None, grid: Grid) -> str:
         left, bottom = half + _GAP, 20.0 + chip.height
     layout = _layout(grid, titles.width - left, high - 42.0)
     body += [text_line(left, 11.0, f"{grid.devices:,} devices", "m"), *_blocks(grid, layout, left, 20.0)]
-    rows = ceil(layout.drawn / layout.across)
+    rows = ceil(layout.shown / layout.across)
     end = 20.0 + rows * (grid.width * layout.device + _DEVICES_BETWEEN)
-    if layout.drawn < grid.replicas:
-        body.append(text_line(left, end + 14.0, f"and {grid.replicas - layout.drawn:,} more replicas", "m"))
+    if layout.shown < grid.replicas:
+        body.append(text_line(left, end + 14.0, f"and {grid.replicas - layout.shown:,} more replicas", "m"))
         end += 20.0
     return picture(titles, max(bottom, end) + 2.0, body)
 
@@ -404,7 +404,7 @@ def _blocks(grid: Grid, layout: _Layout, left: float, top: float) -> Sequence[st
     """The devices of a stage have one colour in all replicas, and so are one shape of the picture."""
     shapes, device = defaultdict[int, list[tuple[float, float, float, float]]](list), layout.device
     margin = 1.0 if device > 4.0 else 0.3
-    for replica in range(layout.drawn):
+    for replica in range(layout.shown):
         x = left + replica % layout.across * (grid.stages * device + _DEVICES_BETWEEN)
         y = top + replica // layout.across * (grid.width * device + _DEVICES_BETWEEN)
         for stage in range(grid.stages):

@@ -298,8 +298,8 @@ class Pair:
     """Two students whose programs are alike, the share of the smaller one that is in the other, and how many fingerprints that are."""
 
     assignment: str
-    one: str
-    other: str
+    first: str
+    second: str
     share: float
     prints: int
 
@@ -311,7 +311,7 @@ def find_similar(handed: Sequence[HandedIn], alike: float = SIMILAR) -> tuple[Pa
         given = [text_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
         programs = {entry.student: _together(entry.path, given) for entry in handed if entry.assignment.name == name}
         found += _pairs(name, programs, frozenset(mark for tokens in given for mark in prints_of(tokens)), alike)
-    return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.one, pair.other)))
+    return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.first, pair.second)))
 
 
 def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], alike: float) -> Iterator[Pair]:

@@ -171,7 +171,7 @@ def _rounded(problem: Asked, rows: list[int]) -> list[int]:
 class Walk:
     """The best chunks of one number so far."""
 
-    asked: Asked
+    problem: Asked
     option: int
     random: Random
     value: float = inf
@@ -181,23 +181,23 @@ class Walk:
 
     def rules(self, bound: int, deadline: float) -> None:
         """Every promising number of chunks by order, spread evenly and in blocks, by every rule, until one meets the bound."""
-        for counts in promising(self.asked):
+        for counts in promising(self.problem):
             for rows in _arranged(counts):
                 if self.value <= bound or (self.best is not None and monotonic() > deadline):
                     return
-                for number in range(len(rules_of([self.asked.operations[0]]))):
+                for number in range(len(rules_of([self.problem.operations[0]]))):
                     self.tried(rows, number)
 
     def take_schedule(self, rows: tuple[int, ...], sequences: tuple[tuple[int, ...], ...]) -> None:
         """Take in a schedule from another engine, run as early as its sequences allow."""
-        jobs = [self.asked.operations[row] for row in rows]
+        jobs = [self.problem.operations[row] for row in rows]
         value = finished(jobs, sequences)
         if value < self.value:
-            orders = tuple(self.asked.orders[row] for row in rows)
+            orders = tuple(self.problem.orders[row] for row in rows)
             self.value, self.best, self.order = value, Chunks(self.option, orders, sequences), rows
 
     def tried(self, rows: tuple[int, ...], rule: int) -> None:
-        jobs = [self.asked.operations[row] for row in rows]
+        jobs = [self.problem.operations[row] for row in rows]
         key = rules_of(jobs)[rule]
         if self._take(rows, key):
             places = range(len(jobs[0]))
@@ -211,17 +211,17 @@ class Walk:
         for key in some:
             keys[key] = self.random.choice(values) + self.random.uniform(-0.01, 0.01) * (values[-1] - values[0] + 1.0)
         if self.random.random() < 0.3:
-            rows[self.random.randrange(len(rows))] = self.random.randrange(len(self.asked.orders))
+            rows[self.random.randrange(len(rows))] = self.random.randrange(len(self.problem.orders))
         if self._take(tuple(rows), lambda chunk, phase: keys[chunk, phase]):
             self.keys = keys
 
     def _take(self, rows: tuple[int, ...], key: Key) -> bool:
         """Whether these chunks are better than all before."""
-        jobs = [self.asked.operations[row] for row in rows]
-        value, sequences = dispatched(jobs, self.asked.loads.shape[1], key, self.value)
+        jobs = [self.problem.operations[row] for row in rows]
+        value, sequences = dispatched(jobs, self.problem.loads.shape[1], key, self.value)
         if value >= self.value:
             return False
-        orders: tuple[Order, ...] = tuple(self.asked.orders[row] for row in rows)
+        orders: tuple[Order, ...] = tuple(self.problem.orders[row] for row in rows)
         self.value, self.best, self.order = value, Chunks(self.option, orders, sequences), rows
         return True
 
@@ -364,20 +364,20 @@ class _Run:
 
         What threads come by differs from run to run, so that one long run may miss what a second one finds at once."""
         was_called, turn = False, 0
-        while monotonic() < deadline and (left := [number for number in self.open() if self.walks[number].asked.chunks <= _MOST_SCHEDULED]):
-            for number in left:
+        while monotonic() < deadline and (left := [walk for walk in self.open() if self.walks[walk].problem.chunks <= _MOST_SCHEDULED]):
+            for walk in left:
                 seconds = min(deadline - monotonic(), _FIRST_TURN * 2.0**turn)
-                if seconds > 0.0 and number in self.open():
+                if seconds > 0.0 and walk in self.open():
                     was_called = True
-                    self.schedule(number, seconds, self.limits.seed + turn)
+                    self.schedule(walk, seconds, self.limits.seed + turn)
             turn += 1
         return was_called
 
     def schedule(self, number: int, seconds: float, seed: int) -> None:
         """CP-SAT on one number of chunks."""
         walk = self.walks[number]
-        ways = tuple(tuple((operation.phase.dimension, operation.duration) for operation in job) for job in walk.asked.operations)
-        shop = Shop(walk.asked.chunks, ways, self.bounds[number], int(min(walk.value, self.value)))
+        ways = tuple(tuple((operation.phase.dimension, operation.duration) for operation in job) for job in walk.problem.operations)
+        shop = Shop(walk.problem.chunks, ways, self.bounds[number], int(min(walk.value, self.value)))
         found = scheduled(shop, seconds, max(self.limits.workers, _WORKERS), seed)
         self.tells[number] = max(self.tells[number], found.bound)
         if found.ways:

@@ -418,7 +418,7 @@ _ENDS = 32
 class States:
     """Columns: what each device holds and does, where the state came from, and a state of the round before that does no more."""
 
-    held: Whole
+    nets: Whole
     load: Whole
     whence: Column
     """The column of the state before, times the devices, plus the device of the block."""
@@ -428,7 +428,7 @@ class States:
         return len(self.whence)
 
     def at(self, columns: Whole) -> "States":
-        return States(self.held[:, columns], self.load[:, columns], self.whence[columns], self.guide[columns])
+        return States(self.nets[:, columns], self.load[:, columns], self.whence[columns], self.guide[columns])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -487,7 +487,7 @@ def _leading_on(goes: list[Column]) -> tuple[Column, ...]:
 
 
 def _together(parts: Sequence[States]) -> States:
-    nets, load, whence, guide = zip(*((part.held, part.load, part.whence, part.guide) for part in parts), strict=True)
+    nets, load, whence, guide = zip(*((part.nets, part.load, part.whence, part.guide) for part in parts), strict=True)
     return States(np.concatenate(nets, axis=1), np.concatenate(load, axis=1), np.concatenate(whence), np.concatenate(guide))
 
 
@@ -495,7 +495,7 @@ def _placed(course: Course, step: Step, device: int, states: States, table: Tabl
     """The states with the block on this device that may become placements within the limit."""
     accelerators, leads = course.accelerators, guide[states.guide, device]
     origin = np.flatnonzero(leads >= 0)
-    paid, nets = put(states.held[:, origin], device, step, accelerators)
+    paid, nets = put(states.nets[:, origin], device, step, accelerators)
     load = states.load[:, origin]
     load[:accelerators] += paid
     load[device] += (course.figures.accelerator if device < accelerators else course.figures.cpu)[step.block]
@@ -549,7 +549,7 @@ def _last(better: Whole) -> Whole:
 
 def _sorted(course: Course, states: States, digits: int, turn: int, guided: bool = False) -> tuple[Whole, Whole, Whole]:
     """The order of states by the nets they hold and then by their cells, and both in this order."""
-    signature, shift, load = signature_of(states.held, course), LOAD - 1 - digits, states.load
+    signature, shift, load = signature_of(states.nets, course), LOAD - 1 - digits, states.load
     cell = np.zeros(len(signature), np.int64)
     for own in np.roll(load[: course.accelerators], turn, axis=0):
         cell = (cell << (digits + 1)) | (own >> shift)

@@ -201,7 +201,7 @@ class Between:
     """-1 where no node of the path comes before."""
     high: list[int]
     """The path's length where none comes after."""
-    held: dict[int, int]
+    tied: dict[int, int]
     """For rows beside the path that have the colour of a node of it, that node's place."""
     torn: list[tuple[int, int]]
     """Places of nodes of one colour that follow each other on the path."""
@@ -230,7 +230,7 @@ def least_pieces(scaled: Whole, path: list[int], beside: Between) -> tuple[Array
     count = len(path)
     work, size, barred = (np.zeros((count + 1, count + 1)) for _ in range(3))
     for row in range(len(scaled.cpu)):
-        low, high = (beside.held[row],) * 2 if row in beside.held else (beside.low[row], beside.high[row])
+        low, high = (beside.tied[row],) * 2 if row in beside.tied else (beside.low[row], beside.high[row])
         if low >= 0 and high < count:
             endless = scaled.accelerator[row] == float("inf")
             _add(work, (0, low), (high, count - 1), 0.0 if endless else scaled.accelerator[row])
@@ -311,7 +311,7 @@ class Net:
 
 def ends(scaled: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
     """Choices at the end of pieces that end at P_j: those of the last pair with its first figure not below i serve a start at i."""
-    free = {row for row, low in enumerate(beside.low) if 0 <= low <= j < beside.high[row] and row not in beside.held}
+    free = {row for row, low in enumerate(beside.low) if 0 <= low <= j < beside.high[row] and row not in beside.tied}
 
     def net(row: int, nodes: set[int]) -> Net:
         takers = scaled.after[row]
@@ -333,7 +333,7 @@ def ends(scaled: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
 
 def starts(scaled: Whole, beside: Between, i: int, count: int) -> list[tuple[int, Front]]:
     """Choices at the start of pieces that start at P_i: those of the last pair with its first figure not above j serve an end at j."""
-    free = {row for row, low in enumerate(beside.low) if low < i <= beside.high[row] < count and row not in beside.held}
+    free = {row for row, low in enumerate(beside.low) if low < i <= beside.high[row] < count and row not in beside.tied}
 
     def net(row: int, nodes: set[int], end: int) -> Net:
         takers = scaled.after[row]

@@ -30,7 +30,7 @@ def handed_in(folder: Path, student: str, files: dict[str, str], name: str = LAY
 
 
 def alike(folder: Path) -> list[tuple[str, str, float]]:
-    return [(pair.one, pair.other, pair.share) for pair in find_similar(find_class(folder, None, None).handed)]
+    return [(pair.first, pair.second, pair.share) for pair in find_similar(find_class(folder, None, None).handed)]
 
 
 def test_programs_with_other_names_and_comments_are_alike_and_others_are_not(tmp_path: Path) -> None:
