@@ -63,16 +63,16 @@ def price_table(bills: Iterable[Bill], devices: int) -> Prices:
     return Prices(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))
 
 
-def step_items(needed: Terms, slot: Slots, one: Layer, stage: FullestStage) -> Items:
+def step_items(needed: Terms, slot: Slots, layer: Layer, stage: FullestStage) -> Items:
     """Step time in seconds by use, as a stage spends it, without slowdown by the power limit; `slot` are the `slots` of these terms."""
     runs = needed.microbatches * stage.layers
     return (
-        ("compute", runs * one.arithmetic),
-        ("recompute", runs * one.recompute),
-        ("tensor exchange", runs * one.tensor),
-        ("context exchange", runs * one.context),
-        ("expert exchange", runs * one.expert),
-        ("kernel launch", runs * (one.launch + (whole_backward(needed) - one.backward))),
+        ("compute", runs * layer.arithmetic),
+        ("recompute", runs * layer.recompute),
+        ("tensor exchange", runs * layer.tensor),
+        ("context exchange", runs * layer.context),
+        ("expert exchange", runs * layer.expert),
+        ("kernel launch", runs * (layer.launch + (whole_backward(needed) - layer.backward))),
         ("weight gathers", runs * stage.gathers),
         ("host traffic", runs * stage.host),
         ("embedding and head", needed.microbatches * stage.edges),

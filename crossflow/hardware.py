@@ -315,8 +315,8 @@ def under_all_sets(hardware: Hardware) -> Hardware:
 
 def side_by_side(records: Sequence[Record]) -> Record:
     """One record with an array for every number in which the given ones differ."""
-    columns = {field.name: [getattr(one, field.name) for one in records] for field in fields(records[0])}
-    arrays = {name: np.array(values) for name, values in columns.items() if any(one != values[0] for one in values)}
+    columns = {field.name: [getattr(record, field.name) for record in records] for field in fields(records[0])}
+    arrays = {name: np.array(values) for name, values in columns.items() if any(value != values[0] for value in values)}
     return replace(records[0], **arrays)  # type: ignore[arg-type]
 
 

@@ -124,14 +124,16 @@ def _adapters(model: Transformer, sharding: Sharding) -> Weights:
     """Adapters outside the experts (attention, shared experts), and adapters of the rank's experts."""
     several = (attention_ends(model), feed_forward_ends(model, model.shared_experts), feed_forward_ends(model, 1))
     splits = (sharding.tensor, sharding.tensor, expert_split(model, sharding))
-    attention, shared, one = (model.lora_rank * (ends.replicated + ends.split / split) for ends, split in zip(several, splits, strict=True))
-    return Weights(attention + shared, model.experts * one / (sharding.expert if model.experts > 1 else 1.0))
+    attention, shared, each = (
+        model.lora_rank * (ends.replicated + ends.split / split) for ends, split in zip(several, splits, strict=True)
+    )
+    return Weights(attention + shared, model.experts * each / (sharding.expert if model.experts > 1 else 1.0))
 
 
 def stage_weights(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Parameters of one device of a stage; a tied head is a second copy of the embedding on the last stage of a pipeline."""
-    one = mixed(_of_kinds(model, sharding, _kind_weights), dense_share(model, sharding, stage))
-    return owned(one, layers_of(model, sharding).on(stage), edge_weights(model, sharding, stage))
+    layer = mixed(_of_kinds(model, sharding, _kind_weights), dense_share(model, sharding, stage))
+    return owned(layer, layers_of(model, sharding).on(stage), edge_weights(model, sharding, stage))
 
 
 def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
@@ -143,17 +145,17 @@ def stage_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weight
         return owned(_kind_weights(model, sharding), layers, edge_trained(model, sharding, stage))
     if not model.lora_rank:
         return stage_weights(model, sharding, stage)
-    one = mixed(_of_kinds(model, sharding, _kind_trained), dense_share(model, sharding, stage))
-    return owned(one, layers_of(model, sharding).on(stage))
+    layer = mixed(_of_kinds(model, sharding, _kind_trained), dense_share(model, sharding, stage))
+    return owned(layer, layers_of(model, sharding).on(stage))
 
 
 def device_trained(model: Transformer, sharding: Sharding, stage: Real) -> Weights:
     """Trained parameters of a device with this stage, and with the mirrored one if microbatches go both ways."""
-    one, both = stage_trained(model, sharding, stage), is_both_ways(sharding.schedule)
+    own, both = stage_trained(model, sharding, stage), is_both_ways(sharding.schedule)
     if not np.any(both):
-        return one
-    other = stage_trained(model, sharding, sharding.pipeline - 1.0 - stage)
-    return Weights(one.shared + np.where(both, other.shared, 0.0), one.routed + np.where(both, other.routed, 0.0))
+        return own
+    mirrored = stage_trained(model, sharding, sharding.pipeline - 1.0 - stage)
+    return Weights(own.shared + np.where(both, mirrored.shared, 0.0), own.routed + np.where(both, mirrored.routed, 0.0))
 
 
 def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
@@ -164,8 +166,8 @@ def dense_share(model: Transformer, sharding: Sharding, stage: Real) -> Real:
 def _dense_share(model: Transformer, split: Split, stage: Real) -> Real:
     if not model.dense_layers:
         return 0.0
-    held = split.on(stage)
-    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), held) / np.maximum(held, 1.0)
+    layers = split.on(stage)
+    return np.minimum(np.maximum(model.dense_layers - split.before(stage), 0.0), layers) / np.maximum(layers, 1.0)
 
 
 def edge_weights(model: Transformer, sharding: Sharding, stage: Real) -> Real:
@@ -235,23 +237,23 @@ def _kind_activations(model: Transformer, sharding: Sharding, recompute: Real) -
         always = attention_ends(model).matrices + feed_forward_ends(model, model.shared_experts).matrices
         attention = attention + size * model.lora_rank * (tokens * always + routed * model.projections)
     scores = _score_bytes(model, sharding, tokens, recompute)
-    kept = split_by_norms / norm_split + attention + feed_forward + sorted_tokens + scores
-    return np.where(again(recompute, LAYER), size * tokens * model.hidden / norm_split, kept)
+    stored = split_by_norms / norm_split + attention + feed_forward + sorted_tokens + scores
+    return np.where(again(recompute, LAYER), size * tokens * model.hidden / norm_split, stored)
 
 
 def _attention_bytes(model: Transformer, sharding: Sharding, tokens: Real, norm_split: Real, recompute: Real) -> Real:
     """Bytes of queries, keys, values and results, and of what they are computed from. Where up-projections are computed again results,
     latents before their norms and the turned part of the keys are left."""
     size, groups = model.activation_bytes, np.maximum(model.attention_groups / sharding.tensor, 1.0)
-    kept = size * tokens * (model.score_width + model.value_width) * (model.heads / sharding.tensor + groups)
+    stored = size * tokens * (model.score_width + model.value_width) * (model.heads / sharding.tensor + groups)
     if model.latent:
         latents = model.query_rank + model.kv_rank
         results = size * tokens * float(model.value_width) * (model.heads / sharding.tensor)
         fewer = results + size * tokens * float(latents + model.rope_size) / norm_split
-        return np.where(again(recompute, UP_PROJECTIONS), fewer, kept + size * tokens * float(2 * latents) / norm_split)
+        return np.where(again(recompute, UP_PROJECTIONS), fewer, stored + size * tokens * float(2 * latents) / norm_split)
     if model.qk_norm:
-        return kept + size * tokens * model.head_width * (model.heads / sharding.tensor + groups)
-    return kept
+        return stored + size * tokens * model.head_width * (model.heads / sharding.tensor + groups)
+    return stored
 
 
 def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute: Real) -> Real:
@@ -265,17 +267,17 @@ def _score_bytes(model: Transformer, sharding: Sharding, tokens: Real, recompute
 
 def kept_activations(model: Transformer, sharding: Sharding, layers: Real = 1.0) -> Real:
     """Mean bytes per layer and microbatch under the plan's recompute mode, over this many layers of a stage."""
-    kept = layer_activations(model, sharding, sharding.recompute)
+    stored = layer_activations(model, sharding, sharding.recompute)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
-        return kept
-    return _mean_kept(sharding, kept, layer_activations(model, sharding, 0), layers)
+        return stored
+    return _mean_kept(sharding, stored, layer_activations(model, sharding, 0), layers)
 
 
-def _mean_kept(sharding: Sharding, kept: Real, whole: Real, layers: Real) -> Real:
+def _mean_kept(sharding: Sharding, stored: Real, in_full: Real, layers: Real) -> Real:
     """Mean bytes over the layers of a stage, of which some may store everything."""
-    held = np.maximum(layers, 1.0)
-    redone = layers_again(sharding.recompute, sharding.interleave, held)
-    return np.where(redone < held, (redone * kept + (held - redone) * whole) / held, kept)
+    count = np.maximum(layers, 1.0)
+    redone = layers_again(sharding.recompute, sharding.interleave, count)
+    return np.where(redone < count, (redone * stored + (count - redone) * in_full) / count, stored)
 
 
 def stage_memory(model: Transformer, sharding: Sharding, stage: Real) -> StageMemory:
@@ -306,30 +308,30 @@ class _Common:
 def _common(model: Transformer, sharding: Sharding) -> _Common:
     weights = _of_kinds(model, sharding, _kind_weights)
     trained = _of_kinds(model, sharding, _kind_trained) if model.lora_rank else weights
-    kept = layer_activations(model, sharding, sharding.recompute)
-    whole = layer_activations(model, sharding, 0) if np.any(sharding.recompute) else kept
-    largest, most = (reduce(np.maximum, (one.shared + one.routed for one in kinds)) for kinds in (weights, trained))
-    return _Common(weights, trained, kept, whole, largest, most, layers_of(model, sharding))
+    stored = layer_activations(model, sharding, sharding.recompute)
+    in_full = layer_activations(model, sharding, 0) if np.any(sharding.recompute) else stored
+    largest, most = (reduce(np.maximum, (part.shared + part.routed for part in kinds)) for kinds in (weights, trained))
+    return _Common(weights, trained, stored, in_full, largest, most, layers_of(model, sharding))
 
 
 def _stage_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
-    held, dense = common.split.on(stage), _dense_share(model, common.split, stage)
+    layers, dense = common.split.on(stage), _dense_share(model, common.split, stage)
     flight = in_flight(sharding, stage)
     frozen = model.frozen_layers or 0
-    activations = _layer_activations(sharding, np.maximum(held - frozen, 0.0), flight, common)
-    one, edge = mixed(common.weights, dense), edge_weights(model, sharding, stage)
-    trained, beside = (mixed(common.trained, dense), None) if model.lora_rank else (one, edge_trained(model, sharding, stage))
-    with_gradients, with_states = (np.maximum(layers - frozen, 0.0) for layers in (held, on_device(sharding, "optimizer", held)))
+    activations = _layer_activations(sharding, np.maximum(layers - frozen, 0.0), flight, common)
+    layer, edge = mixed(common.weights, dense), edge_weights(model, sharding, stage)
+    trained, beside = (mixed(common.trained, dense), None) if model.lora_rank else (layer, edge_trained(model, sharding, stage))
+    with_gradients, with_states = (np.maximum(layers - frozen, 0.0) for layers in (layers, on_device(sharding, "optimizer", layers)))
     return StageMemory(
-        weights=model.weight_bytes * share_out(sharding, owned(one, on_device(sharding, "weights", held), edge), 3),
+        weights=model.weight_bytes * share_out(sharding, owned(layer, on_device(sharding, "weights", layers), edge), 3),
         gradients=model.gradient_bytes * share_out(sharding, owned(trained, with_gradients, beside), 2),
         optimizer=model.optimizer_bytes * share_out(sharding, owned(trained, with_states, beside), 1),
         activations=activations + _edge_activations(model, sharding, stage, flight),
-        working=_working(model, sharding, stage, held, common),
+        working=_working(model, sharding, stage, layers, common),
     )
 
 
-def _working(model: Transformer, sharding: Sharding, stage: Real, held: Real, common: _Common) -> Real:
+def _working(model: Transformer, sharding: Sharding, stage: Real, layers: Real, common: _Common) -> Real:
     """Working set: what the backward pass of a layer needs beyond stored activations, or the head's if its stage needs more for that.
 
     Of a layer what recomputation brings back; under ZeRO-3 the weights gathered of it and of the next one; from ZeRO-2 on its gradients as
@@ -344,24 +346,24 @@ def _working(model: Transformer, sharding: Sharding, stage: Real, held: Real, co
     size, added, sharded = model.weight_bytes, model.gradient_bytes, sharding.zero > 1.5
     table = np.where(has_head(sharding, stage), model.vocabulary * model.hidden / sharding.tensor, 0.0)
     head = 0.0 if model.lora_rank else table
-    gathered = [np.where(sharding.zero > 2.5, size * (one + common.largest), 0.0) for one in (common.largest, table)]
+    gathered = [np.where(sharding.zero > 2.5, size * (size_of_other + common.largest), 0.0) for size_of_other in (common.largest, table)]
     scattered = size * common.largest_trained + added * np.maximum(common.largest_trained, head)
     layer = gathered[0] + np.where(sharded, scattered, 0.0) + (common.saved_in_full - common.saved)
     logits = sharding.microbatch * model.sequence / sharding.context * (model.vocabulary / sharding.tensor)
     loss = max(model.logit_peak_bytes - model.logit_bytes, 0.0) * logits
     at_head = gathered[1] + np.maximum(loss, np.where(sharded, (size + added) * head, 0.0))
-    return np.maximum(np.where(held > 0.5, layer, 0.0), np.where(has_head(sharding, stage), at_head, 0.0))
+    return np.maximum(np.where(layers > 0.5, layer, 0.0), np.where(has_head(sharding, stage), at_head, 0.0))
 
 
-def _layer_activations(sharding: Sharding, held: Real, flight: Real, common: _Common) -> Real:
+def _layer_activations(sharding: Sharding, layers: Real, flight: Real, common: _Common) -> Real:
     """Stored activations that stay on the device; where others are offloaded, the remaining layers may be those that store everything."""
-    resident = on_device(sharding, "activations", held * flight)
+    resident = on_device(sharding, "activations", layers * flight)
     if not np.any(np.greater_equal(sharding.recompute, PARTLY)):
         return resident * common.saved
-    full = np.minimum(resident, (held - layers_again(sharding.recompute, sharding.interleave, held)) * flight)
+    full = np.minimum(resident, (layers - layers_again(sharding.recompute, sharding.interleave, layers)) * flight)
     mixed = full * common.saved_in_full + (resident - full) * common.saved
     part = offloads(sharding, "activations") & np.greater_equal(sharding.recompute, PARTLY)
-    return np.where(part, mixed, resident * _mean_kept(sharding, common.saved, common.saved_in_full, held))
+    return np.where(part, mixed, resident * _mean_kept(sharding, common.saved, common.saved_in_full, layers))
 
 
 def _edge_activations(model: Transformer, sharding: Sharding, stage: Real, flight: Real) -> Real:
@@ -412,9 +414,9 @@ def _candidate_stages(model: Transformer, sharding: Sharding) -> StageMemory:
 
 def _device_memory(model: Transformer, sharding: Sharding, stage: Real, common: _Common) -> StageMemory:
     """A device with this stage, and with the mirrored one if microbatches go both ways; it works on one at a time."""
-    one, both = _stage_memory(model, sharding, stage, common), is_both_ways(sharding.schedule)
+    own, both = _stage_memory(model, sharding, stage, common), is_both_ways(sharding.schedule)
     if not np.any(both):
-        return one
-    other = _stage_memory(model, sharding, sharding.pipeline - 1.0 - stage, common)
-    held = {field.name: getattr(one, field.name) + np.where(both, getattr(other, field.name), 0.0) for field in fields(StageMemory)}
-    return StageMemory(**held | {"working": np.where(both, np.maximum(one.working, other.working), one.working)})
+        return own
+    mirrored = _stage_memory(model, sharding, sharding.pipeline - 1.0 - stage, common)
+    sums = {field.name: getattr(own, field.name) + np.where(both, getattr(mirrored, field.name), 0.0) for field in fields(StageMemory)}
+    return StageMemory(**sums | {"working": np.where(both, np.maximum(own.working, mirrored.working), own.working)})

@@ -143,19 +143,19 @@ def slots(terms: Terms) -> Slots:
     """Times of the stages; backward work common to all stages is separate because it hides the gradient reduction."""
     split = terms.split
     forward, backward = passes(terms)
-    one = forward + backward
+    both = forward + backward
     common, returned = _shared(terms, forward), _shared(terms, backward)
-    (first, last), held = edges(terms), held_layers(terms)
+    (first, last), stage_layers = edges(terms), held_layers(terms)
     if np.any(terms.schedule):
         returned = np.where(_in_parts(terms), _shared(terms, terms.inputs) + _weights(terms), returned)
-    beside = tuple((layers - split.least) * one for layers in held)
+    beside = tuple((layers - split.least) * both for layers in stage_layers)
     return Slots(
         backward=returned,
         forward=common,
         first=common + beside[0] + first,
         middle=common + beside[1],
         last=common + beside[2] + last,
-        total=split.stages * common + split.extra * one + (terms.embedding + terms.head),
+        total=split.stages * common + split.extra * both + (terms.embedding + terms.head),
         beyond=np.maximum(np.maximum(beside[0] + first, beside[1]), beside[2] + last),
     )
 
@@ -177,7 +177,7 @@ def held_layers(terms: Terms) -> tuple[Real, Real, Real]:
         return split.first(), split.middle(), split.last()
     (ends, between), both = paired_layers(split), is_both_ways(terms.schedule)
     pairs = ((ends, split.first()), (between, split.middle()), (ends, split.last()))
-    first, middle, last = (np.where(both, one, other) for one, other in pairs)
+    first, middle, last = (np.where(both, paired, single) for paired, single in pairs)
     return first, middle, last
 
 
@@ -186,9 +186,9 @@ def _in_parts(terms: Terms) -> Mask:
     return np.greater(terms.schedule, 0.5) & ~is_both_ways(terms.schedule)
 
 
-def _shared(terms: Terms, one: Real) -> Real:
+def _shared(terms: Terms, duration: Real) -> Real:
     """Layers that every stage has, each of this duration, with a microbatch's messages in this direction."""
-    return window(terms.split.least * one, terms.hidden_transfer, terms.interleave * terms.transfer, terms.lost)
+    return window(terms.split.least * duration, terms.hidden_transfer, terms.interleave * terms.transfer, terms.lost)
 
 
 def passes(terms: Terms) -> tuple[Real, Real]:
@@ -256,9 +256,9 @@ def _behind_publication(terms: Terms, hidden: Real) -> Real:
     (1 - 1/v) (forward + beyond) + (p forward + ...) / v, forward at least once.
     """
     slot, split, (forward, backward) = slots(terms), terms.split, passes(terms)
-    turn, one = 1.0 / terms.interleave, forward + backward
+    turn, both = 1.0 / terms.interleave, forward + backward
     steady = (terms.microbatches - 1.0) * (slot.backward + slot.fullest()) + (1.0 - turn) * slot.beyond
-    filling = (split.stages - 1.0) * (slot.forward + slot.backward) + (split.extra * one + (terms.embedding + terms.head))
+    filling = (split.stages - 1.0) * (slot.forward + slot.backward) + (split.extra * both + (terms.embedding + terms.head))
     begin = window(slot.forward, hidden, terms.publish, terms.lost)
     finish = window(slot.backward, terms.hidden_exchange, terms.synchronize, terms.lost)
     return steady + filling * turn + begin + finish
@@ -308,7 +308,7 @@ def _both_ways(terms: Terms) -> Real:
     pairs = many * (_shared(terms, terms.together / 3.0) + _shared(terms, terms.together * (2.0 / 3.0)))
     pairs = pairs + np.maximum(first, many * ((between - split.least) * terms.together) + beside)
     further = np.maximum(np.maximum(split.first(), split.middle()), split.last()) - split.least
-    ahead, back = (_shared(terms, one) + further * one for one in (terms.ahead, terms.inputs))
+    ahead, back = (_shared(terms, duration) + further * duration for duration in (terms.ahead, terms.inputs))
     late = _weights(terms) + further * terms.weights
     alone = 2.0 * half * ahead + (half + 2.0) * back + (2.0 * late + further * terms.weights)
     waits: Real = fill * np.maximum(back, late) + np.maximum(half * ahead, fill * back)
@@ -333,7 +333,7 @@ def _longest(terms: Terms, passes: tuple[Real, Real, Real], times: Real) -> Real
     split, (ahead, back, late) = terms.split, passes
     layer = ahead * terms.forward + back * terms.inputs + late * terms.weights
     beside = edges(terms)
-    first, last = ((held - split.least) * layer + times * edge for held, edge in zip((split.first(), split.last()), beside, strict=True))
+    first, last = ((count - split.least) * layer + times * edge for count, edge in zip((split.first(), split.last()), beside, strict=True))
     middle = (split.middle() - split.least) * layer
     shared = ahead * _shared(terms, terms.forward) + back * _shared(terms, terms.inputs)
     return shared + np.maximum(late - terms.interleave, 0.0) * _weights(terms) + np.maximum(np.maximum(first, middle), last)
@@ -342,7 +342,7 @@ def _longest(terms: Terms, passes: tuple[Real, Real, Real], times: Real) -> Real
 def _over_stages(terms: Terms) -> tuple[Real, Real]:
     """Forward passes of a microbatch on all stages, and its input gradients, without work outside the layers."""
     stages, extra = terms.split.stages, terms.split.extra
-    forward, backward = (stages * _shared(terms, one) + extra * one for one in (terms.forward, terms.inputs))
+    forward, backward = (stages * _shared(terms, duration) + extra * duration for duration in (terms.forward, terms.inputs))
     return forward, backward
 
 
@@ -386,13 +386,13 @@ class FullestStage:
 
 def fullest_slot(terms: Terms, slot: Slots | None = None) -> FullestStage:
     """The slowest stage; the first of several."""
-    slot, split, held = slot or slots(terms), terms.split, held_layers(terms)
+    slot, split, stage_layers = slot or slots(terms), terms.split, held_layers(terms)
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()
     first_edges, last_edges = edges(terms)
     return FullestStage(
-        layers=np.where(is_first, held[0], np.where(is_middle, held[1], held[2])),
+        layers=np.where(is_first, stage_layers[0], np.where(is_middle, stage_layers[1], stage_layers[2])),
         gathers=(alone_forward - terms.forward) + (alone_backward - whole_backward(terms)),
         host=(forward - alone_forward) + (backward - alone_backward),
         edges=np.where(is_first, first_edges, np.where(is_middle, 0.0, last_edges)),

@@ -99,9 +99,9 @@ def product_cost(product: Product, value_bytes: float, hardware: Hardware, disti
 
 def product_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[Cost]:
     """Costs of several products, each as in `product_cost`; of products in columns over many plans, equal ones are evaluated once."""
-    uneven = any(isinstance(one.by_chance, np.ndarray) or one.by_chance for one in products)
+    uneven = any(isinstance(product.by_chance, np.ndarray) or product.by_chance for product in products)
     names = ("rows", "depth", "columns", "count", *(("launches", "by_chance") if uneven else ()))
-    sides = [[getattr(one, name) for name in names] for one in products]
+    sides = [[getattr(product, name) for name in names] for product in products]
     counts = [max((len(side) for side in each if isinstance(side, np.ndarray) and side.ndim == 2), default=0) for each in sides]
     if 0 in counts or not _in_numbers(hardware):
         return [product_cost(product, value_bytes, hardware) for product in products]
@@ -123,7 +123,7 @@ def backward_costs(products: Sequence[Product], value_bytes: float, hardware: Ha
 
 def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Hardware) -> list[tuple[Cost, Cost]]:
     """Costs of the two gradient products separately: of the input's gradient, and of the weights'."""
-    costs = product_costs([side for one in products for side in gradients_of(one)], value_bytes, hardware)
+    costs = product_costs([side for product in products for side in gradients_of(product)], value_bytes, hardware)
     return list(zip(costs[::2], costs[1::2], strict=True))
 
 
@@ -132,12 +132,12 @@ def gradients_of(one: Product) -> tuple[Product, Product]:
     return _by_input(one), _by_weights(one)
 
 
-def _by_input(one: Product) -> Product:
-    return Product(one.rows, one.columns, one.depth, one.count, one.launches, one.by_chance)
+def _by_input(product: Product) -> Product:
+    return Product(product.rows, product.columns, product.depth, product.count, product.launches, product.by_chance)
 
 
-def _by_weights(one: Product) -> Product:
-    return Product(one.depth, one.rows, one.columns, one.count, one.launches)
+def _by_weights(product: Product) -> Product:
+    return Product(product.depth, product.rows, product.columns, product.count, product.launches)
 
 
 def _in_numbers(hardware: Hardware) -> bool:
@@ -221,18 +221,18 @@ def _crossing(product: Product) -> Real:
 
 def _across(product: Product, rows: float) -> Real:
     """Number of tiles of this many rows along the rows of a product."""
-    whole = np.ceil(product.rows / rows)
+    tiles = np.ceil(product.rows / rows)
     if np.ndim(product.by_chance) == 0 and product.by_chance == 0.0:
-        return whole
-    return np.where(np.greater(product.by_chance, 0.5), np.maximum(product.rows / rows + 0.5, 1.0), whole)
+        return tiles
+    return np.where(np.greater(product.by_chance, 0.5), np.maximum(product.rows / rows + 0.5, 1.0), tiles)
 
 
 def _places(tiles: Real, hardware: Hardware) -> Real:
     """Tile slots in whole waves, ceil(tiles / bundles) bundles; the fewest possible if the number is open, at least `bundles`."""
-    whole = np.ceil(tiles / hardware.bundles) * hardware.bundles
+    slots = np.ceil(tiles / hardware.bundles) * hardware.bundles
     if np.ndim(hardware.open_bundles) == 0 and hardware.open_bundles == 0.0:
-        return whole
-    return np.where(hardware.open_bundles > 0.0, np.maximum(tiles, hardware.bundles), whole)
+        return slots
+    return np.where(hardware.open_bundles > 0.0, np.maximum(tiles, hardware.bundles), slots)
 
 
 def reloads(product: Product, room: Real) -> Real:
@@ -242,8 +242,8 @@ def reloads(product: Product, room: Real) -> Real:
     """
     if not isinstance(room, np.ndarray) or room.size < _MANY:
         return _reloads(product, room)
-    rooms, place = np.unique(room, return_inverse=True)
-    return np.take(_reloads(product, rooms), place, axis=-1) if 2 * rooms.size < room.size else _reloads(product, room)
+    rooms, index = np.unique(room, return_inverse=True)
+    return np.take(_reloads(product, rooms), index, axis=-1) if 2 * rooms.size < room.size else _reloads(product, room)
 
 
 def _reloads(product: Product, room: Real) -> Real:

@@ -66,10 +66,10 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     """Host traffic of the fullest stage; zero without offloading."""
     if host is None or not np.any(sharding.offload):
         return HostTraffic()
-    split, one, trained = layers_of(model, sharding), layer_weights(model, sharding), layer_trained(model, sharding)
+    split, layer, trained = layers_of(model, sharding), layer_weights(model, sharding), layer_trained(model, sharding)
     layers = np.maximum(np.maximum(split.first(), split.middle()), split.last())
     flight = in_flight(sharding, 0.0)
-    weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, one, 3), 0.0)
+    weights = np.where(_moves(sharding, "weights", layers), model.weight_bytes * share_out(sharding, layer, 3), 0.0)
     activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding, layers), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)
     state = model.optimizer_bytes * share_out(sharding, Weights(away * trained.shared, away * trained.routed), 1)
@@ -212,7 +212,7 @@ def mean_layers(model: Transformer, ranks: Ranks, hardware: Hardware, modes: Seq
         several.append((count / model.stack, layers))
     if len(several) == 1:
         return several[0][1]
-    return [_mean([(share, layers[place]) for share, layers in several]) for place in range(len(modes))]
+    return [_mean([(share, layers[index]) for share, layers in several]) for index in range(len(modes))]
 
 
 def _modes(plans: Plans) -> tuple[list[int], Whole]:
@@ -241,38 +241,40 @@ def share_again(model: Transformer, plans: Plans) -> Real:
     return np.where(again(_column(plans.recompute), LAYER), redone / layers, 0.0)
 
 
-def _mixed(one: Layer, plain: Layer, recomputed: Recomputed) -> Layer:
+def _mixed(recomputed_layer: Layer, plain: Layer, recomputed: Recomputed) -> Layer:
     """Mean over a plan's recomputed layers and its other layers."""
     if recomputed is None:
-        return one
-    return Layer(*(mean_again(getattr(one, field.name), getattr(plain, field.name), recomputed) for field in fields(Layer)))
+        return recomputed_layer
+    return Layer(*(mean_again(getattr(recomputed_layer, field.name), getattr(plain, field.name), recomputed) for field in fields(Layer)))
 
 
-def _paired(model: Transformer, plans: Plans, one: Layer) -> Layer:
+def _paired(model: Transformer, plans: Plans, layer: Layer) -> Layer:
     """The mean layer with expert communication hidden in paired passes (`exchanges.hiding`), and the exposed rest."""
     both_ways = is_both_ways(_column(plans.schedule))
     if np.any(both_ways):
-        one = _whole_or_together(one, both_ways, _column(plans.expert_exchange) > 0.5)
+        layer = _whole_or_together(layer, both_ways, _column(plans.expert_exchange) > 0.5)
     if not np.any(plans.expert_exchange):
-        return one
+        return layer
     alone = _column(plans.pipeline) + np.where(both_ways, 1.0, 0.0)
     paired = paired_share(alone, model.global_batch / _column(plans.microbatch * plans.data))
     share = np.where(_column(plans.expert_exchange) > 0.5, paired, 0.0)
     forward, backward = (
-        (1.0 - share) * alone + share * part * one.together for alone, part in ((one.forward, 1 / 3), (one.backward, 2 / 3))
+        (1.0 - share) * alone + share * part * layer.together for alone, part in ((layer.forward, 1 / 3), (layer.backward, 2 / 3))
     )
-    return replace(one, forward=forward, backward=backward, expert=one.expert + ((forward - one.forward) + (backward - one.backward)))
+    return replace(
+        layer, forward=forward, backward=backward, expert=layer.expert + ((forward - layer.forward) + (backward - layer.backward))
+    )
 
 
-def _whole_or_together(one: Layer, both_ways: Mask, hidden: Mask) -> Layer:
+def _whole_or_together(layer: Layer, both_ways: Mask, hidden: Mask) -> Layer:
     """The mean layer of schedules with paired passes: both parts of a backward pass in sequence, and pairs without overlap."""
-    back = np.where(both_ways, one.inputs + one.weights, one.backward)
-    pairs = np.where(both_ways & ~hidden, one.forward + back, one.together)
-    return replace(one, backward=back, launch=one.launch + (back - one.backward), together=pairs)
+    back = np.where(both_ways, layer.inputs + layer.weights, layer.backward)
+    pairs = np.where(both_ways & ~hidden, layer.forward + back, layer.together)
+    return replace(layer, backward=back, launch=layer.launch + (back - layer.backward), together=pairs)
 
 
 def _mean(several: list[tuple[float, Layer]]) -> Layer:
-    return Layer(*(sum((share * getattr(one, field.name) for share, one in several), np.float64(0)) for field in fields(Layer)))
+    return Layer(*(sum((share * getattr(layer, field.name) for share, layer in several), np.float64(0)) for field in fields(Layer)))
 
 
 def mean_over_kinds(model: Transformer, figure: Callable[[Transformer], Real]) -> Real:
@@ -373,9 +375,9 @@ class _Tables:
         own = self.layer_row[rows], edge, self.exchange_row[rows], self.transfer_row[rows]
         names = (*_LAYER, *(_IN_PARTS if plans.schedule.any() else ()))
         names += _IN_PAIRS if plans.expert_exchange.any() or (plans.schedule == BOTH_WAYS).any() else ()
-        one = _gather(self.layer, self.layer_row[rows], names)
+        layer = _gather(self.layer, self.layer_row[rows], names)
         return Parts(
-            layer=_paired(model, plans, one if shares is None else _mixed(one, _gather(self.layer, edge, names), shares)),
+            layer=_paired(model, plans, layer if shares is None else _mixed(layer, _gather(self.layer, edge, names), shares)),
             embedding=_gather(self.edges[0], edge, ("time", "energy")),
             head=_gather(self.edges[1], edge, ("time", "energy")),
             exchange=_gather(self.exchange, self.exchange_row[rows], _EXCHANGE),
@@ -383,7 +385,7 @@ class _Tables:
             either_side=self.either_side[self.transfer_row[rows]],
             transfer_energy=self.transfer_energy[self.transfer_row[rows]],
             host=host,
-            sent=tuple(sent_of_plans(one, own, shares) for one in self.sent),
+            sent=tuple(sent_of_plans(sent, own, shares) for sent in self.sent),
         )
 
 
@@ -433,7 +435,7 @@ def _neighbourhoods(plans: Plans, layout: Layout, links: tuple[Link, ...]) -> Wh
     those of context ranks count.
     """
     spreads = (layout.tensor, layout.context, layout.expert, layout.expert_tensor)
-    gaps = [gap for one in spreads for gap, link in zip(one.gaps, links, strict=True) if one is layout.context or link.shape != "switch"]
+    gaps = [gap for each in spreads for gap, link in zip(each.gaps, links, strict=True) if each is layout.context or link.shape != "switch"]
     parts = [np.where(np.isinf(gap), 0.0, gap + 1.0) for gap in gaps] + [part for spread in spreads for part in spread]
     parts += [reach for spread in spreads for reach, link in zip(spread.reaches, links, strict=True) if link.shape == "ring"]
     columns = (np.asarray(part)[:, 0].astype(np.int64) for part in parts)
@@ -449,9 +451,9 @@ def _gather(record: Record, rows: Whole, names: tuple[str, ...]) -> Record:
     return type(record)(**{name: value[rows] if np.ndim(value) == 2 else value for name, value in values.items()})
 
 
-def _select_layer(place: Whole, modes: list[Layer]) -> Layer:
+def _select_layer(mode: Whole, modes: list[Layer]) -> Layer:
     """For each plan the layer under its own mode."""
-    return Layer(*(select(place, [getattr(one, field.name) for one in modes]) for field in fields(Layer)))
+    return Layer(*(select(mode, [getattr(layer, field.name) for layer in modes]) for field in fields(Layer)))
 
 
 def _blocks(shape: tuple[int, int]) -> Iterator[slice]:

@@ -62,11 +62,11 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     on two devices (DualPipe) are added up and shared like others. Where ranks share in groups, each scatter is followed by an all-reduce of
     the parts across the groups (FSDP's hybrid sharding, `HSDP`).
     """
-    links, one, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
+    links, layer, peak = hardware.links, layer_weights(model, sharding), _fullest(model, sharding)
     trained, back = layer_trained(model, sharding), model.trained_share
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
-    gather = _gather_time(one, model.weight_bytes, layout, links)
+    gather = _gather_time(layer, model.weight_bytes, layout, links)
     scatter = _gather_time(trained, model.gradient_bytes, layout, links) + _across_time(trained, sharding, model, layout, links)
     split = np.greater(sharding.zero, 0.5 if model.scattered_gradients else 1.5)
     gradients = np.where(split, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
@@ -86,7 +86,7 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
         sent = sent + exchange_energy(added, links) + np.where(sliced, exchange_energy(handed, links), 0.0)
     parts = _across_energy(trained, sharding, model, layout, links)
     layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links) + parts), 0.0)
-    layer_sent = layer_sent + np.where(sharded, (1.0 + back) * _sent_energy(one, model.weight_bytes, layout, links), 0.0)
+    layer_sent = layer_sent + np.where(sharded, (1.0 + back) * _sent_energy(layer, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
         synchronize=gradients + _tied_time(model, sharding, layout, links),
@@ -143,8 +143,8 @@ def _message(model: Transformer, sharding: Sharding, layout: Layout) -> tuple[Ex
     """Bytes that a rank sends of b s h values, and bytes that the next stage's tensor ranks gather. Of Megatron-Core each sends all of it,
     but for ranks that hold parts of the sequence (`get_tensor_shapes` of megatron/core/pipeline_parallel/schedules.py divides by them
     alone, and p2p_communication.py beside it sends what it is given)."""
-    whole = _whole_message(model, sharding)
-    return send(handed_on(model, sharding)[0], layout.pipeline), all_gather(whole, layout.tensor)
+    full = _whole_message(model, sharding)
+    return send(handed_on(model, sharding)[0], layout.pipeline), all_gather(full, layout.tensor)
 
 
 def handed_on(model: Transformer, sharding: Sharding) -> tuple[Real, Mask]:
@@ -236,16 +236,16 @@ def _tied_time(model: Transformer, sharding: Sharding, layout: Layout, links: tu
     return np.where(on_one, 0.0, ends_time(send(size, layout.pipeline), links))
 
 
-def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, whole: Mask | bool = False) -> Exchange | None:
+def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, in_full: Mask | bool = False) -> Exchange | None:
     """Exchange between the two devices with the same stages (bidirectional pipelines), after the scatter and before the gather.
-    Each sends half of each rank's part; where `whole`, all of it, for both to have the sum. None if no plan has such devices.
+    Each sends half of each rank's part; where `in_full`, all of it, for both to have the sum. None if no plan has such devices.
     Each pair may be as far apart as any two ranks.
     """
     both = is_both_ways(sharding.schedule)
     if not np.any(both):
         return None
     half = size * _part(owned, sharding)
-    return send(np.where(both, half * np.where(whole, 2.0, 1.0), 0.0), anywhere(layout.pipeline))
+    return send(np.where(both, half * np.where(in_full, 2.0, 1.0), 0.0), anywhere(layout.pipeline))
 
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
@@ -297,7 +297,7 @@ def held_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Har
     Latencies are left out and all other levels are free. There are no such levels unless `cluster.are_dimensions`.
     """
     for level, link in enumerate(hardware.links if cluster.are_dimensions else ()):
-        links = [free(one) for one in hardware.links]
+        links = [free(other) for other in hardware.links]
         size = 2 if link.shape == "fully_connected" else link.size  # of two any group has all links of its devices
         links[level] = replace(links[level], bandwidth=link.bandwidth, shares=(), size=size)
         yield level, replace(hardware, links=tuple(links))
@@ -356,18 +356,18 @@ def sent_of_plans(table: Sent, rows: tuple[Whole, Whole, Whole, Whole], recomput
 def layers_sent(model: Transformer, group: Ranks, hardware: Hardware, modes: Sequence[int]) -> list[Real]:
     """Communication of the mean layer for one microbatch under each of these recompute modes."""
     several = [(count / model.stack, exchanged(kind, group, hardware, modes)) for count, kind in layer_kinds(model)]
-    return [sum((share * sum(kind[place], np.float64(0)) for share, kind in several), np.float64(0)) for place in range(len(modes))]
+    return [sum((share * sum(kind[index], np.float64(0)) for share, kind in several), np.float64(0)) for index in range(len(modes))]
 
 
 def busy_seconds(sent: Sequence[Sent], terms: Terms) -> Real:
     """Busy seconds of the busiest level in a step, on the device on which it is longest."""
-    held, each_way = held_layers(terms), messages_each_way(terms)
+    counts, each_way = held_layers(terms), messages_each_way(terms)
     busy: list[Real] = []
-    for one in sent:
-        layer, beside = one.layer + one.gathers, edges(replace(terms, embedding=one.embedding, head=one.head))
-        first, last = held[0] * layer + beside[0], held[2] * layer + beside[1]
-        fullest = np.maximum(np.maximum(first, held[1] * layer), last)
-        busy.append(terms.microbatches * (fullest + each_way * one.messages) + one.once)
+    for level in sent:
+        layer, beside = level.layer + level.gathers, edges(replace(terms, embedding=level.embedding, head=level.head))
+        first, last = counts[0] * layer + beside[0], counts[2] * layer + beside[1]
+        fullest = np.maximum(np.maximum(first, counts[1] * layer), last)
+        busy.append(terms.microbatches * (fullest + each_way * level.messages) + level.once)
     return reduce(np.maximum, busy) if busy else 0.0
 
 
