@@ -44,8 +44,8 @@ class Steps:
 
 def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str, str]) -> str:
     """Values that hold until the next one, each series with a line of its own and its name at the end; `axes` are across and upward."""
-    ends = ends_of([value for one in series for _, value in one.points], 0.06, 0.01)
-    named = [shortened(one.label, titles.width / 3.0) for one in series]
+    ends = ends_of([value for curve in series for _, value in curve.points], 0.06, 0.01)
+    named = [shortened(curve.label, titles.width / 3.0) for curve in series]
     side = widest(named) + 14.0
     frame = Frame(Scale(0.0, until, _LEFT, titles.width - _LEFT - side), Scale(*ends, _TOP, _LOW, upward=True))
     upward, across = frame.named(axes)
@@ -54,13 +54,13 @@ def steps(titles: Titles, series: Sequence[Steps], until: float, axes: tuple[str
         body += frame.row(tick, f"{tick:.7g}")
     body += [frame.column(tick, f"{tick:g}")[1] for tick in round_steps(0.0, until, _ticks(titles))]
     body.append(across)
-    ways = [[*stairs([frame.at(point) for point in one.points]), (frame.across.end, frame.y(one.points[-1][1]))] for one in series]
-    order = sorted(range(len(series)), key=lambda place: -series[place].points[-1][1])
-    for place, y in zip(order, spread([ways[place][-1][1] for place in order], 16.0, _TOP, frame.upward.end), strict=True):
-        body.append(line(ways[place], f"step {hue(place)}-line{' dashed' if place else ''}"))
-        value = series[place].points[-1][1]
-        body.append(dot(*ways[place][-1], 3.5, hue(place), f"{series[place].label}: {value:.7g}"))
-        body.append(text_line(frame.across.end + 8.0, y + 4.0, named[place]))
+    ways = [[*stairs([frame.at(point) for point in curve.points]), (frame.across.end, frame.y(curve.points[-1][1]))] for curve in series]
+    order = sorted(range(len(series)), key=lambda index: -series[index].points[-1][1])
+    for index, y in zip(order, spread([ways[index][-1][1] for index in order], 16.0, _TOP, frame.upward.end), strict=True):
+        body.append(line(ways[index], f"step {hue(index)}-line{' dashed' if index else ''}"))
+        value = series[index].points[-1][1]
+        body.append(dot(*ways[index][-1], 3.5, hue(index), f"{series[index].label}: {value:.7g}"))
+        body.append(text_line(frame.across.end + 8.0, y + 4.0, named[index]))
     return picture(titles, frame.height, body)
 
 
@@ -99,20 +99,20 @@ def _numbered(places: Sequence[Point], tips: Sequence[str]) -> Iterator[str]:
         last = (x, y)
 
 
-def parity(titles: Titles, pairs: Sequence[Point], one: tuple[float, float, str], axes: tuple[str, str]) -> str:
+def parity(titles: Titles, pairs: Sequence[Point], answer: tuple[float, float, str], axes: tuple[str, str]) -> str:
     """Two figures of the same things against each other, with the line on which they are equal: pairs as hollow marks and one of them
     as a full one with its name; `axes` are across and upward."""
-    ends = ends_of([value for pair in (*pairs, one[:2]) for value in pair], 0.05, 0.05)
+    ends = ends_of([value for pair in (*pairs, answer[:2]) for value in pair], 0.05, 0.05)
     frame = Frame(Scale(*ends, _LEFT, titles.width - _LEFT - 12.0), Scale(*ends, _TOP, _TALL, upward=True))
     body = frame.named(axes)
     for tick in round_steps(*ends, _ticks(titles)):
         body += [*frame.row(tick, f"{tick:.6g}"), *frame.column(tick, f"{tick:.6g}")]
     body.append(line([frame.at((end, end)) for end in ends], "mark"))
     body += [dot(*frame.at(pair), 3.0, "hollow") for pair in pairs]
-    (x, y), wide = frame.at(one[:2]), widest(one[2:])
+    (x, y), wide = frame.at(answer[:2]), widest(answer[2:])
     body.append(dot(x, y, 5.0, "k1 cut"))
     side = x + 10.0 if x + 14.0 + wide < titles.width else x - 10.0 - wide
-    body.append(text_line(side, min(y + 20.0, frame.upward.end - 4.0), one[2], "t"))
+    body.append(text_line(side, min(y + 20.0, frame.upward.end - 4.0), answer[2], "t"))
     return picture(titles, frame.height, body)
 
 
@@ -137,7 +137,7 @@ class Line:
 def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tuple[str, str], ends: Point) -> str:
     """A line for each, with a shape and a name of its own, and rings round places that stand out, on an axis between two ends where equal
     steps are equal factors; `axes` are across and upward. Places that are no quantities, such as devices, have marks without a line."""
-    named = [shortened(one.label, titles.width / 3.0) for one in series]
+    named = [shortened(curve.label, titles.width / 3.0) for curve in series]
     room = titles.width - _AXIS - (widest(named) + 26.0)
     step, low, high = room / len(names), log10(ends[0] * 0.94), log10(ends[1] * 1.06)
     frame = Frame(Scale(0.0, len(names), _AXIS, room), Scale(low, high, _UNDER, _HIGH, upward=True, tenfold=True))
@@ -146,33 +146,33 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     for tick in tenfold_steps(low, high, (1.0, 2.0, 3.0, 5.0, 7.0) if high - low < log10(20.0) else (1.0, 2.0, 5.0) if few else (1.0,)):
         body += frame.row(tick, f"{tick:g}")
     body += names_below(names, _AXIS, step, frame.upward.end)
-    for place, one in enumerate(series):
-        ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(one.values)]
-        tips = ["" if value is None else f"{one.label}, {name}: {value:.4g}" for name, value in zip(names, one.values, strict=True)]
-        body += _drawn(place, ways, one.rings, tips, joined=all(map(_SCALED.match, names)))
-    found = [[value for value in one.values if value is not None] for one in series]
-    ended = [(place, frame.y(values[-1])) for place, values in enumerate(found) if values]
+    for index, curve in enumerate(series):
+        ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(curve.values)]
+        tips = ["" if value is None else f"{curve.label}, {name}: {value:.4g}" for name, value in zip(names, curve.values, strict=True)]
+        body += _drawn(index, ways, curve.rings, tips, joined=all(map(_SCALED.match, names)))
+    found = [[value for value in curve.values if value is not None] for curve in series]
+    ended = [(index, frame.y(values[-1])) for index, values in enumerate(found) if values]
     for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
-        place = ended[number][0]
-        body += [_shape(place, frame.across.end + 8.0, y), text_line(frame.across.end + 18.0, y + 4.0, named[place])]
+        index = ended[number][0]
+        body += [_shape(index, frame.across.end + 8.0, y), text_line(frame.across.end + 18.0, y + 4.0, named[index])]
     return picture(titles, frame.height, body)
 
 
-def _drawn(place: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str], *, joined: bool) -> Iterator[str]:
+def _drawn(index: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str], *, joined: bool) -> Iterator[str]:
     """The line where it is whole and joins quantities, and its marks."""
     for before, after in pairwise(ways) if joined else ():
         if before is not None and after is not None:
-            yield line([before, after], f"step {hue(place)}-line{' dashed' if place % 2 else ''}")
+            yield line([before, after], f"step {hue(index)}-line{' dashed' if index % 2 else ''}")
     for way, ring, tip in zip(ways, rings, tips, strict=True):
         if way is not None:
-            yield _shape(place, *way)
+            yield _shape(index, *way)
             yield dot(*way, _RING, "mark" if ring else "none", tip)
 
 
-def _shape(place: int, x: float, y: float) -> str:
+def _shape(index: int, x: float, y: float) -> str:
     """Disc, square, triangle and diamond in turn."""
-    kind = f"{hue(place)} cut"
-    match place % 4:
+    kind = f"{hue(index)} cut"
+    match index % 4:
         case 0:
             return dot(x, y, 4.5, kind)
         case 1:
@@ -220,8 +220,8 @@ def ranges(titles: Titles, rows: Sequence[Row], axis: str, tenfold: bool) -> str
     body = [text_line(label, 11.0, f"{axis}, wider near zero" if scale.plus else axis, "m")]
     for tick in _steps(scale, titles):
         body += upright(scale.at(tick), (18.0, bottom), f"{tick:.6g}", 15.0)
-    for place, row in enumerate(rows):
-        y = 20.0 + high * (place + 0.5)
+    for index, row in enumerate(rows):
+        y = 20.0 + high * (index + 0.5)
         named = (y - 6.0, titles.width - width_of(row.shown) - 10.0) if titles.narrow else (y + 4.0, label - 10.0)
         text, kind = (shortened(row.label, named[1]), "t") if row.marks else (fitted(row.label, titles.width), "t b")
         body.append(text_line(0.0, named[0], text, kind))
@@ -300,7 +300,7 @@ class Labels:
 def scatter(series: Sequence[Series], labels: Labels, band: float) -> str:
     """Two positive figures against each other on axes where equal steps are equal factors, with a band of the share `band` on both sides of
     the diagonal; a file of its own, with its colours in it."""
-    frame = _square([value for one in series for point in one.points for value in point])
+    frame = _square([value for points in series for point in points.points for value in point])
     width, height = _WEST + _SIDE + 20.0, _NORTH + _SIDE + _BELOW + _ENTRY * (len(series) + 1)
     return "\n".join(
         [
@@ -313,7 +313,7 @@ def scatter(series: Sequence[Series], labels: Labels, band: float) -> str:
             *_grid(frame, band),
             _text(_WEST + _SIDE / 2.0, _NORTH + _SIDE + 38.0, labels.across, "middle"),
             f'<g transform="rotate(-90 18 {_NORTH + _SIDE / 2.0:g})">{_text(18.0, _NORTH + _SIDE / 2.0, labels.upward, "middle")}</g>',
-            *(_marks(one, place, frame) for place, one in enumerate(series)),
+            *(_marks(points, index, frame) for index, points in enumerate(series)),
             *_legend(series),
             "</svg>\n",
         ]
@@ -342,27 +342,27 @@ def _grid(frame: Frame, band: float) -> Iterator[str]:
         yield _text(_WEST - 8.0, y + 4.0, f"{tick:g}", "end")
 
 
-def _marks(one: Series, place: int, frame: Frame) -> str:
-    return f"<g {_look(one, place)}>{''.join(_mark(place, *frame.at(point), 3.0) for point in one.points)}</g>"
+def _marks(points: Series, index: int, frame: Frame) -> str:
+    return f"<g {_look(points, index)}>{''.join(_mark(index, *frame.at(point), 3.0) for point in points.points)}</g>"
 
 
-def _mark(place: int, x: float, y: float, size: float) -> str:
-    shape = _SHAPES[place // len(_COLOURS) % len(_SHAPES)]
+def _mark(index: int, x: float, y: float, size: float) -> str:
+    shape = _SHAPES[index // len(_COLOURS) % len(_SHAPES)]
     if not shape:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:g}"/>'
     return f'<path d="{shape.format(x=x, y=y, west=x - size, east=x + size, north=y - size, south=y + size)}"/>'
 
 
-def _look(one: Series, place: int) -> str:
-    colour = _COLOURS[place % len(_COLOURS)]
-    return f'fill="none" stroke="{colour}"' if one.hollow else f'fill="{colour}" fill-opacity="0.6"'
+def _look(points: Series, index: int) -> str:
+    colour = _COLOURS[index % len(_COLOURS)]
+    return f'fill="none" stroke="{colour}"' if points.hollow else f'fill="{colour}" fill-opacity="0.6"'
 
 
 def _legend(series: Sequence[Series]) -> Iterator[str]:
-    for place, one in enumerate(series):
-        y = _NORTH + _SIDE + _BELOW + _ENTRY * (place + 0.5)
-        yield f"<g {_look(one, place)}>{_mark(place, _WEST + 6.0, y - 4.0, 4.0)}</g>"
-        yield _text(_WEST + 18.0, y, one.label if len(one.label) <= _LONGEST else f"{one.label[: _LONGEST - 3]}...", "start")
+    for index, points in enumerate(series):
+        y = _NORTH + _SIDE + _BELOW + _ENTRY * (index + 0.5)
+        yield f"<g {_look(points, index)}>{_mark(index, _WEST + 6.0, y - 4.0, 4.0)}</g>"
+        yield _text(_WEST + 18.0, y, points.label if len(points.label) <= _LONGEST else f"{points.label[: _LONGEST - 3]}...", "start")
 
 
 def _text(x: float, y: float, text: str, anchor: str, size: int = 12) -> str:
@@ -446,8 +446,8 @@ def tornado(titles: Titles, swings: Sequence[Swing], centre: float, axis: str) -
     body = [text_line(0.0 if titles.narrow else left, 11.0, axis, "m")]
     for tick in round_steps(low, high, 2 if titles.narrow else 4) if high > low else ():
         body += upright(left + (tick - low) * scale, (_TORNADO_TOP - 4.0, bottom), f"{tick:g}", 15.0)
-    for place, swing in enumerate(swings):
-        y, room_of_name = _TORNADO_TOP + row * place, titles.width if titles.narrow else label - 8.0
+    for index, swing in enumerate(swings):
+        y, room_of_name = _TORNADO_TOP + row * index, titles.width if titles.narrow else label - 8.0
         body.append(text_line(0.0, y + (9.0 if titles.narrow else 19.0), shortened(swing.label, room_of_name)))
         body += _row(swing, centre, y + row - _TORNADO_ROW, lambda value: left + (value - low) * scale)
     at = left + (centre - low) * scale

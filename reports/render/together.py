@@ -44,29 +44,29 @@ class Drawn:
     digest: Digest
 
 
-def as_said(one: Drawn) -> Drawn:
+def as_said(result: Drawn) -> Drawn:
     """Drawn as what somebody says, for no proof was carried out: nothing is green, and the first words tell it."""
 
     def said_by_file(box: ProofBox) -> ProofBox:
         return replace(box, label=with_text(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)
 
-    verdict = with_text(one.digest.verdict, SAID) if any(box.proved for box in _boxes(one)) else one.digest.verdict
-    return _with_boxes(one, said_by_file, verdict)
+    verdict = with_text(result.digest.verdict, SAID) if any(box.proved for box in _boxes(result)) else result.digest.verdict
+    return _with_boxes(result, said_by_file, verdict)
 
 
-def as_proved(one: Drawn) -> Drawn:
+def as_proved(result: Drawn) -> Drawn:
     """Drawn as what is known, for the proof was repeated."""
-    verdict = with_text(one.digest.verdict, PROVED_HERE)
-    return _with_boxes(one, lambda box: replace(box, label=with_text(box.label, PROVED_HERE), note=_PROVED), verdict)
+    verdict = with_text(result.digest.verdict, PROVED_HERE)
+    return _with_boxes(result, lambda box: replace(box, label=with_text(box.label, PROVED_HERE), note=_PROVED), verdict)
 
 
-def _boxes(one: Drawn) -> list[ProofBox]:
-    return [part for part in one.page.sections if isinstance(part, ProofBox)]
+def _boxes(result: Drawn) -> list[ProofBox]:
+    return [part for part in result.page.sections if isinstance(part, ProofBox)]
 
 
-def _with_boxes(one: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: str) -> Drawn:
-    sections = tuple(changed(part) if isinstance(part, ProofBox) else part for part in one.page.sections)
-    return Drawn(replace(one.page, sections=sections), replace(one.digest, verdict=verdict))
+def _with_boxes(result: Drawn, changed: Callable[[ProofBox], ProofBox], verdict: str) -> Drawn:
+    sections = tuple(changed(part) if isinstance(part, ProofBox) else part for part in result.page.sections)
+    return Drawn(replace(result.page, sections=sections), replace(result.digest, verdict=verdict))
 
 
 _UNCHECKED: Final = "Notes, versions and timings are not verified in any case."
@@ -88,25 +88,25 @@ class _Chapter:
         return sum(len(part.encode("utf-8")) for part in (self.head, self.body, self.result))
 
 
-def together_page(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
+def together_page(results: Sequence[Drawn], names: Sequence[str]) -> str:
     """The page; `names` are those of the files."""
-    chapters = [_chapter(number, one, name) for number, (one, name) in enumerate(zip(drawn, names, strict=True), 1)]
-    kept, shortened = _within(chapters, ROOM - len(frame("", ()).encode("utf-8")) - 4_000 - 2_000 * len(chapters))
-    count = f"{len(drawn)} results"
+    chapters = [_chapter(number, result, name) for number, (result, name) in enumerate(zip(results, names, strict=True), 1)]
+    shown, shortened = _within(chapters, ROOM - len(frame("", ()).encode("utf-8")) - 4_000 - 2_000 * len(chapters))
+    count = f"{len(results)} results"
     parts = [
         heading(count, "What was asked, what is best, and what is proved, beside each other and then one by one."),
-        _beside(drawn, names),
-        _contents(drawn, names),
+        _beside(results, names),
+        _contents(results, names),
         *([section("What was shortened", listing(shortened))] if shortened else []),
     ]
-    for number, chapter in enumerate(kept, 1):
+    for number, chapter in enumerate(shown, 1):
         parts.append(f'<article id="result-{number}">\n{chapter.head}\n{chapter.body}\n{chapter.result}\n</article>')
     return frame(count, parts)
 
 
-def _chapter(number: int, one: Drawn, name: str) -> _Chapter:
-    head, body = ("\n".join(str(part) for part in parts if part) for parts in (one.page.sections[:_HEAD], one.page.sections[_HEAD:]))
-    return _Chapter(name, _placed(head, number), _placed(body, number), embedded(one.page.result, f"result-{number}-json"))
+def _chapter(number: int, result: Drawn, name: str) -> _Chapter:
+    head, body = ("\n".join(str(part) for part in parts if part) for parts in (result.page.sections[:_HEAD], result.page.sections[_HEAD:]))
+    return _Chapter(name, _placed(head, number), _placed(body, number), embedded(result.page.result, f"result-{number}-json"))
 
 
 def _placed(text: str, number: int) -> str:
@@ -123,11 +123,11 @@ def _placed(text: str, number: int) -> str:
 # --- figures beside each other -------------------------------------------------------------------------------------------------------
 
 
-def _beside(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
+def _beside(results: Sequence[Drawn], names: Sequence[str]) -> str:
     figures, proofs = [], []
-    titles = names_of([one.digest for one in drawn], names)
-    for number, (one, name) in enumerate(zip(drawn, names, strict=True), 1):
-        digest = one.digest
+    titles = names_of([result.digest for result in results], names)
+    for number, (result, name) in enumerate(zip(results, names, strict=True), 1):
+        digest = result.digest
         others = "; ".join(f"{label} {value}" for label, value in digest.figures)
         first = (f"{number}. {digest.name} ({name})", f"#result-{number}")
         figures.append((first, (digest.asks, digest.value_words, digest.bound_words, digest.gap_words, others)))
@@ -135,34 +135,34 @@ def _beside(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
         proofs.append((f"{number}.", digest.design, proof))
     return section(
         "Beside each other",
-        _values(drawn, titles),
+        _values(results, titles),
         link_table(("result", "minimised", "value", "bound", "gap", "figures"), figures, numbers=(2, 3, 4)),
         table(("", "design", "proof"), proofs),
     )
 
 
-def _values(drawn: Sequence[Drawn], titles: Sequence[str]) -> str:
+def _values(results: Sequence[Drawn], titles: Sequence[str]) -> str:
     """Values as bars, where all results minimise the same of one workload on one cluster, or at least answer one question."""
-    digests = [one.digest for one in drawn]
-    found = [(number, one, one.value) for number, one in enumerate(digests, 1) if one.value is not None]
-    if len(found) < 2 or len({(one.digest.asks, one.digest.unit, one.digest.about or (one.digest.name,)) for one in drawn}) > 1:
+    digests = [result.digest for result in results]
+    found = [(number, entry, entry.value) for number, entry in enumerate(digests, 1) if entry.value is not None]
+    if len(found) < 2 or len({(part.digest.asks, part.digest.unit, part.digest.about or (part.digest.name,)) for part in results}) > 1:
         return ""
     least = min(value for _, _, value in found)
-    rows = [Row(f"{number}. {titles[number - 1]}", value, f"{one.value_words}{_above(value, least)}") for number, one, value in found]
+    rows = [Row(f"{number}. {titles[number - 1]}", value, f"{entry.value_words}{_above(value, least)}") for number, entry, value in found]
     asks = digests[0].asks
-    words = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
-    return figure(lambda width: bars(words.at(width), rows, least, "the least"), f"{asks.capitalize()}; less is better.")
+    titles_of_bars = Titles("values", f"{asks.capitalize()} of each result", "; ".join(f"{row.label}: {row.shown}" for row in rows) + ".")
+    return figure(lambda width: bars(titles_of_bars.at(width), rows, least, "the least"), f"{asks.capitalize()}; less is better.")
 
 
 def _above(value: float, least: float) -> str:
     return f", {value / least - 1.0:.1%} above" if least > 0.0 and value > least else ""
 
 
-def _contents(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
-    titles = names_of([one.digest for one in drawn], names)
+def _contents(results: Sequence[Drawn], names: Sequence[str]) -> str:
+    titles = names_of([result.digest for result in results], names)
     items = "".join(
-        f'<li><a href="#result-{number}">{text_html(title)}</a>: {text_html(one.digest.verdict)}</li>'
-        for number, (one, title) in enumerate(zip(drawn, titles, strict=True), 1)
+        f'<li><a href="#result-{number}">{text_html(title)}</a>: {text_html(result.digest.verdict)}</li>'
+        for number, (result, title) in enumerate(zip(results, titles, strict=True), 1)
     )
     return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
 
@@ -172,31 +172,31 @@ def _contents(drawn: Sequence[Drawn], names: Sequence[str]) -> str:
 
 def _within(chapters: list[_Chapter], room: int) -> tuple[list[_Chapter], list[str]]:
     """The chapters in so many bytes: the largest embedded results go first, then the longest sections; and what went, in words."""
-    kept, results, parts = list(chapters), set[int](), defaultdict[int, list[str]](list)
-    over, left = sum(one.size for one in kept) - room, [_sections(one.body) for one in kept]
+    shown, results, parts = list(chapters), set[int](), defaultdict[int, list[str]](list)
+    over, left = sum(chapter.size for chapter in shown) - room, [_sections(chapter.body) for chapter in shown]
     while over > 0:
-        if (place := _longest([len(one.result) for one in kept])) is not None:
-            results.add(place)
-            gone, kept[place] = kept[place].result, replace(kept[place], result="")
-        elif (place := _longest([len(sections[0]) if sections else 0 for sections in left])) is not None:
-            gone = left[place].pop(0)
-            parts[place] += _TITLE.findall(gone)
-            kept[place] = replace(kept[place], body=kept[place].body.replace(gone, "", 1))
-        elif (place := _longest([len(_drawn_in(one.head)) for one in kept])) is not None:
-            parts[place].append("the drawing of its answer")
-            gone = _drawn_in(kept[place].head)
-            kept[place] = replace(kept[place], head=kept[place].head.replace(gone, "", 1))
+        if (index := _longest([len(chapter.result) for chapter in shown])) is not None:
+            results.add(index)
+            gone, shown[index] = shown[index].result, replace(shown[index], result="")
+        elif (index := _longest([len(sections[0]) if sections else 0 for sections in left])) is not None:
+            gone = left[index].pop(0)
+            parts[index] += _TITLE.findall(gone)
+            shown[index] = replace(shown[index], body=shown[index].body.replace(gone, "", 1))
+        elif (index := _longest([len(_drawn_in(chapter.head)) for chapter in shown])) is not None:
+            parts[index].append("the drawing of its answer")
+            gone = _drawn_in(shown[index].head)
+            shown[index] = replace(shown[index], head=shown[index].head.replace(gone, "", 1))
         else:
             break
         over -= len(gone.encode("utf-8"))
-    words = dict[int, str]()
-    for place in sorted({*results, *parts}):
-        whole = place in parts and not left[place]
-        some = f"without {', '.join(parts[place])}" if place in parts else "its result is not embedded"
-        told = "only its head is shown" if whole else some
-        words[place] = f"{place + 1}. {kept[place].name}: {told} (`crossopt report {kept[place].name}` draws it in full)."
-        kept[place] = replace(kept[place], body=paragraph(_LEFT_OUT)) if whole else kept[place]
-    return kept, list(words.values())
+    notes = dict[int, str]()
+    for index in sorted({*results, *parts}):
+        only_head = index in parts and not left[index]
+        some = f"without {', '.join(parts[index])}" if index in parts else "its result is not embedded"
+        remark = "only its head is shown" if only_head else some
+        notes[index] = f"{index + 1}. {shown[index].name}: {remark} (`crossopt report {shown[index].name}` draws it in full)."
+        shown[index] = replace(shown[index], body=paragraph(_LEFT_OUT)) if only_head else shown[index]
+    return shown, list(notes.values())
 
 
 def _longest(sizes: Sequence[int]) -> int | None:

@@ -80,21 +80,21 @@ def relaxed(relaxation: Relaxation) -> Relaxed:
         return Relaxed("bounds on the best chip and prices on the budgets, without a solver", relaxation)
     rounds = f"{relaxation.rounds:,} round{'s' * (relaxation.rounds != 1)}"
     plans, tangents = relaxation.plans, relaxation.tangents
-    words = f"{plans:,} plan{'s' * (plans != 1)} and {tangents:,} tangent{'s' * (tangents != 1)}"
-    return Relaxed(f"{relaxation.solver} on {rounds} of a relaxation in the {relaxation.form} form with {words}", relaxation)
+    size = f"{plans:,} plan{'s' * (plans != 1)} and {tangents:,} tangent{'s' * (tangents != 1)}"
+    return Relaxed(f"{relaxation.solver} on {rounds} of a relaxation in the {relaxation.form} form with {size}", relaxation)
 
 
-def exact(relaxation: Relaxation, whole: WholeProof) -> Exact:
+def exact(relaxation: Relaxation, tree: WholeProof) -> Exact:
     """The proof of the same with a tree in whole numbers, where one is needed."""
-    steps, words = len(whole.steps), relaxed(relaxation).by
-    return Exact(f"{words}; a tree of {steps:,} step{'s' * (steps != 1)} in whole numbers" if steps else words, relaxation, whole)
+    steps, text = len(tree.steps), relaxed(relaxation).by
+    return Exact(f"{text}; a tree of {steps:,} step{'s' * (steps != 1)} in whole numbers" if steps else text, relaxation, tree)
 
 
 def reasons_of(conflicts: Sequence[Conflict]) -> tuple[str, ...]:
     """Why no design keeps every limit, in sentences, the hardest limit first."""
-    told = [_reason(one) for one in sorted(conflicts, key=lambda item: -(item.least_share or 0.0))]
-    none = conflicts and all(one.kept_by for one in conflicts)
-    return (*told, *(["each limit is kept by some design, but no design keeps them all"] if none else []))
+    reasons = [_reason(conflict) for conflict in sorted(conflicts, key=lambda item: -(item.least_share or 0.0))]
+    none = conflicts and all(conflict.kept_by for conflict in conflicts)
+    return (*reasons, *(["each limit is kept by some design, but no design keeps them all"] if none else []))
 
 
 def _reason(conflict: Conflict) -> str:
@@ -175,13 +175,13 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
 def _of_counts(counted: MultiScaleQuestion, result: DesignResult) -> Iterator[tuple[str, bool]]:
     """All but the parts follows from the parts."""
     true = together(counted, result.engine, result.parts)
-    asked, found = max((part.gap_asked for part in result.parts), default=result.gap_asked), result.answer is not None
+    gap, found = max((part.gap_asked for part in result.parts), default=result.gap_asked), result.answer is not None
     yield "the answer is not the best of its parts", result.answer == true.answer
     yield f"bound: {true.bound!r} follows, the result says {result.bound!r}", not found or result.bound == true.bound
     yield "proof: this does not follow from the parts", result.proof is None or result.proof == true.proof
     yield "proved: that there is no design follows from all parts together", found or result.settled == (true.bound == inf)
     yield f"stopped: {true.stopped} follows, the result says {result.stopped}", result.stopped == true.stopped
-    yield f"gap_asked: {asked!r} follows, the result says {result.gap_asked!r}", result.gap_asked == asked
+    yield f"gap_asked: {gap!r} follows, the result says {result.gap_asked!r}", result.gap_asked == gap
     yield f"seconds: {true.seconds!r} follows, the result says {result.seconds!r}", result.seconds == true.seconds
     yield "notes: others follow from the parts", result.notes == true.notes
     yield "baselines, reasons and the way there are told by the parts", not (result.baselines or result.reasons or result.trace)
@@ -193,7 +193,7 @@ def _space_rules(result: DesignResult, proof: Enumerated, instance: Instance) ->
     space, none = proof.space, result.value is None
     counts = (0, space.ties, space.within_1_percent, space.within_5_percent, space.feasible, space.designs)
     options = dict(_open_options(instance))
-    near = all(len(one.options) == len(one.least) and _among(one.options, options.get(one.name, ())) for one in space.near)
+    near = all(len(each.options) == len(each.least) and _among(each.options, options.get(each.name, ())) for each in space.near)
     return (
         *_designs_rules("space", space.hardware_points, (space.plans,), space.designs, (instance,)),
         (
@@ -210,8 +210,8 @@ def _space_rules(result: DesignResult, proof: Enumerated, instance: Instance) ->
     )
 
 
-def _among(told: list[Any], options: tuple[Any, ...]) -> bool:
-    return all(option in options for option in told)
+def _among(listed: list[Any], options: tuple[Any, ...]) -> bool:
+    return all(option in options for option in listed)
 
 
 def _open_options(instance: Instance) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -221,15 +221,15 @@ def _open_options(instance: Instance) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def _joint_rules(proof: EnumeratedTogether, portfolio: Portfolio) -> Rules:
-    space, words = proof.space, enumerated_together(proof.space).by
+    space, text = proof.space, enumerated_together(proof.space).by
     return (
         *_designs_rules("space", space.hardware_points, space.plans, space.designs, portfolio.parts),
-        (f"proof: it is {words!r}, the result says another", proof.by == words),
+        (f"proof: it is {text!r}, the result says another", proof.by == text),
     )
 
 
 def _tree_rules(proof: Boxes, parts: Sequence[Instance]) -> Rules:
-    tree, words = proof.tree, by_boxes(proof.tree).by
+    tree, text = proof.tree, by_boxes(proof.tree).by
     fewer = all(len(counts) == len(parts) for counts in (tree.plans, tree.groups, tree.promising)) and all(
         0 <= count <= most for most, *some in zip(tree.plans, tree.groups, tree.promising, strict=True) for count in some
     )
@@ -237,11 +237,11 @@ def _tree_rules(proof: Boxes, parts: Sequence[Instance]) -> Rules:
         *_designs_rules("tree", tree.hardware_points, tree.plans, tree.designs, parts),
         ("tree: its boxes are not those of its cuts", tree.boxes == len(tree.cuts)),
         ("tree: such numbers of plans cannot be", fewer),
-        (f"proof: it is {words!r}, the result says another", proof.by == words),
+        (f"proof: it is {text!r}, the result says another", proof.by == text),
     )
 
 
-def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, words: str, instance: Instance) -> Rules:
+def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, text: str, instance: Instance) -> Rules:
     from crossopt.formulation.codesign.forms import FORMS  # noqa: PLC0415 - other proofs are of no model
 
     relaxation = proof.relaxation
@@ -250,7 +250,7 @@ def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, words: str, 
         (f"engine: {result.engine} does not solve by {solver}", not solver or solver.startswith("cpsat") == (result.engine == "cpsat")),
         (f"relaxation: there is no form {relaxation.form[:40]!r}", relaxation.form in FORMS),
         ("relaxation: such numbers cannot be", min(counts) >= 0 and relaxation.plans <= combinations(instance)),
-        (f"proof: it is {words!r}, the result says another", proof.by == words),
+        (f"proof: it is {text!r}, the result says another", proof.by == text),
     )
 
 
@@ -258,12 +258,12 @@ def _designs_rules(name: str, chips: int, plans: Sequence[int], designs: int, pa
     """Chips and plans, which are counted anew where they are few, and what they make together."""
     points, counted = hardware_points(parts[0]), [plans_of(part) for part in parts]
     most = [said if true is None else true for said, true in zip(plans, counted, strict=False)]
-    possible = all(0 <= said <= combinations(one) for said, one in zip(plans, parts, strict=False))
+    possible = all(0 <= said <= combinations(part) for said, part in zip(plans, parts, strict=False))
     true = len(plans) == len(parts) and list(plans) == most and possible
-    told = ", ".join(f"{count:,}" for count in most)
+    counts = ", ".join(f"{count:,}" for count in most)
     return (
         (f"{name}.hardware_points: it is {points}, the result says {chips}", chips == points),
-        (f"{name}.plans: there are {told}, the result says {', '.join(f'{count:,}' for count in plans)}", true),
+        (f"{name}.plans: there are {counts}, the result says {', '.join(f'{count:,}' for count in plans)}", true),
         (f"{name}.designs: {prod(plans) * points} follows, the result says {designs}", designs == prod(plans) * points),
     )
 

@@ -54,9 +54,9 @@ def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Whole, reach: flo
         np.minimum.at(leasts.values[name], option_places(plans, rows, name, options), by_plan[rows])
     sizes = [len(options) for _, options in leasts.hardware]
     places = np.unravel_index(points[columns], sizes) if sizes else ()
-    for (name, _), place in zip(leasts.hardware, places, strict=True):
+    for (name, _), index in zip(leasts.hardware, places, strict=True):
         if name in leasts.values:
-            np.minimum.at(leasts.values[name], place, by_point[columns])
+            np.minimum.at(leasts.values[name], index, by_point[columns])
 
 
 def occurring(leasts: Leasts, limit: float) -> tuple[Occurring, ...]:
@@ -69,8 +69,8 @@ def _open(leasts: Leasts) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def _occurring(name: str, options: tuple[Any, ...], values: Array, limit: float) -> Occurring:
-    kept = [int(place) for place in np.flatnonzero(values <= limit)]
-    return Occurring(name, len(options), [options[place] for place in kept], tuple(float(values[place]) for place in kept))
+    occurring = [int(index) for index in np.flatnonzero(values <= limit)]
+    return Occurring(name, len(options), [options[index] for index in occurring], tuple(float(values[index]) for index in occurring))
 
 
 def option_places(plans: AnyPlans, rows: Whole, name: str, options: tuple[Any, ...]) -> Whole:
@@ -134,9 +134,9 @@ class _Tally:
     def value(self) -> float:
         return self.found[1]
 
-    def see_limit(self, name: str, kept: int, least: float) -> None:
+    def see_limit(self, name: str, count: int, least: float) -> None:
         before, share = self.limits.get(name, (0, float("inf")))
-        self.limits[name] = before + kept, min(share, least)
+        self.limits[name] = before + count, min(share, least)
 
     def see_values(self, found: Array) -> None:
         """Keep the different values within reach of the best, each with how often it occurs."""
@@ -225,7 +225,7 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
         within_error=None if error is None else tally.within(1.0 + error),
         near=occurring(tally.leasts, tally.value * _NEAR) if tally.best else (),
     )
-    conflicts = tuple(Conflict(name, kept, share if isfinite(share) else None) for name, (kept, share) in tally.limits.items())
+    conflicts = tuple(Conflict(name, count, share if isfinite(share) else None) for name, (count, share) in tally.limits.items())
     return Found(tally.best, tally.value if tally.best else None, space, conflicts, tuple(tally.trace), stopped)
 
 
@@ -256,40 +256,40 @@ def _price_block(instance: Instance, plans: AnyPlans, block: Devices, tally: _Ta
     rows, columns = np.flatnonzero((fits & affordable).any(axis=1)), np.flatnonzero(affordable)
     if not len(rows) or not len(columns):
         return False
-    kept = fits[np.ix_(rows, columns)]
+    feasible = fits[np.ix_(rows, columns)]
     fewer = hardware if count == len(columns) else take(hardware, columns)
     times, found, limited = times_and_values(instance, fewer, rows_of(plans, rows))
     limit = instance.budget.step_time
     if limit < float("inf"):
-        tally.see_limit("step time", int((kept & (times <= limit)).sum()), float(times[kept].min(initial=np.inf)) / limit)
-        kept &= times <= limit
+        tally.see_limit("step time", int((feasible & (times <= limit)).sum()), float(times[feasible].min(initial=np.inf)) / limit)
+        feasible &= times <= limit
     for name, figures, most in limited:
-        under = kept & (figures <= most)
-        tally.see_limit(name.replace("_", " "), int(under.sum()), float(figures[kept].min(initial=np.inf)) / most)
-        kept = under
-    for name, other in under_each(instance) if kept.any() else ():
+        under = feasible & (figures <= most)
+        tally.see_limit(name.replace("_", " "), int(under.sum()), float(figures[feasible].min(initial=np.inf)) / most)
+        feasible = under
+    for name, other in under_each(instance) if feasible.any() else ():
         values = values_of(other, chips_at(other, block.points[columns]), rows_of(plans, rows))
-        kept, found = kept & np.isfinite(values), np.maximum(found, values)
-        tally.see_limit(f"all of them with {name}", int(kept.sum()), float("inf"))
-    if not kept.any():
+        feasible, found = feasible & np.isfinite(values), np.maximum(found, values)
+        tally.see_limit(f"all of them with {name}", int(feasible.sum()), float("inf"))
+    if not feasible.any():
         return False
-    tally.feasible += int(kept.sum())
-    return _see(np.where(kept, found, np.inf), plans, rows, block.points[columns], tally)
+    tally.feasible += int(feasible.sum())
+    return _see(np.where(feasible, found, np.inf), plans, rows, block.points[columns], tally)
 
 
 def _hosted(instance: Instance, plans: AnyPlans, count: int, tally: _Tally) -> Mask:
     """Which plans keep no more in the host's memory than there is."""
-    held, host = hosted(instance, plans), instance.hardware.host
+    fits, host = hosted(instance, plans), instance.hardware.host
     if host is not None:
         least = float(host_memory_of(instance.workload, plans).min())
-        tally.see_limit("host memory", int(held.sum()) * count, least / float(host.capacity))
-    return held
+        tally.see_limit("host memory", int(fits.sum()) * count, least / float(host.capacity))
+    return fits
 
 
 def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tally) -> bool:
     """Take the block's values into the tally; of equal designs the first one counted is kept."""
-    place = int(np.argmin(found))
-    row, column = divmod(place, found.shape[1])
+    index = int(np.argmin(found))
+    row, column = divmod(index, found.shape[1])
     least = float(found[row, column])
     if not isfinite(least):
         raise ModelError(NO_FINITE_VALUE)
@@ -303,21 +303,21 @@ def _see(found: Array, plans: AnyPlans, rows: Whole, points: Whole, tally: _Tall
 
 def _affordable(instance: Instance, hardware: Hardware, count: int, plans: int, tally: _Tally) -> Mask:
     """Which devices keep the budgets of area, power and heat."""
-    budget, kept = instance.budget, np.ones(count, bool)
+    budget, affordable = instance.budget, np.ones(count, bool)
     areas = (("die area", hardware.die_area, budget.die_area), ("package area", hardware.package_area, budget.package_area))
-    one = ("reticle", hardware.one_die, budget.one_die)
+    reticle = ("reticle", hardware.one_die, budget.one_die)
     powers = (("power", hardware.power, budget.power), ("power density", hardware.power_density, budget.power_density))
-    for name, need, available in (*areas, one, *powers):
+    for name, need, available in (*areas, reticle, *powers):
         if available == float("inf"):
             continue
         within = np.broadcast_to(np.asarray(need) <= available, (count,))
         tally.see_limit(name, int(within.sum()) * plans, float(np.min(need) / available))
-        kept &= within
-    return kept
+        affordable &= within
+    return affordable
 
 
 def _merge(parts: list[tuple[Array, Whole]]) -> tuple[Array, Whole]:
     """One list of different values and how often each occurs."""
     together, times = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-    different, place = np.unique(together, return_inverse=True)
-    return different, np.bincount(place, weights=times, minlength=len(different)).astype(np.int64)
+    different, index = np.unique(together, return_inverse=True)
+    return different, np.bincount(index, weights=times, minlength=len(different)).astype(np.int64)

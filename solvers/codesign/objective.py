@@ -121,23 +121,25 @@ OBJECTIVES: dict[str, Objective] = {
     "step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.step_time),
     "time_per_sample": Objective(
         "s/sample",
-        lambda asked, prices, _: prices.step_time / _samples(asked),
-        lambda asked, evaluation: evaluation.step_time / _samples(asked),
+        lambda question, prices, _: prices.step_time / _samples(question),
+        lambda question, evaluation: evaluation.step_time / _samples(question),
     ),
     "worst_step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.likely[1]),
     "energy_per_token": Objective(
-        "J/token", lambda asked, prices, _: prices.energy / _tokens(asked), lambda asked, evaluation: evaluation.energy / _tokens(asked)
+        "J/token",
+        lambda question, prices, _: prices.energy / _tokens(question),
+        lambda question, evaluation: evaluation.energy / _tokens(question),
     ),
     "rated_energy_per_token": Objective(
         "J/token",
-        lambda asked, prices, hardware: _rated(hardware.power, prices.step_time, asked),
-        lambda asked, evaluation: float(_rated(evaluation.power, evaluation.step_time, asked)),
+        lambda question, prices, hardware: _rated(hardware.power, prices.step_time, question),
+        lambda question, evaluation: float(_rated(evaluation.power, evaluation.step_time, question)),
     ),
     "cost_per_token": Objective("USD/token", _costs, _cost),
     "run_cost": Objective(
         "USD",
-        lambda asked, prices, _: _run_cost(asked, prices.step_time),
-        lambda asked, evaluation: float(_run_cost(asked, evaluation.step_time)),
+        lambda question, prices, _: _run_cost(question, prices.step_time),
+        lambda question, evaluation: float(_run_cost(question, evaluation.step_time)),
     ),
     "die_area": Objective("m^2", lambda _, __, hardware: hardware.die_area, lambda _, evaluation: evaluation.die_area),
     "power": Objective("W", lambda _, __, hardware: hardware.power, lambda _, evaluation: evaluation.power),
@@ -212,16 +214,16 @@ def joint(portfolio: Portfolio, optima: Sequence[float | None]) -> Joint:
     return Joint(portfolio.parts, portfolio.combine, tuple(1.0 if optimum is None else optimum for optimum in optima))
 
 
-def combined(asked: Joint, values: Sequence[Real]) -> Array:
+def combined(problem: Joint, values: Sequence[Real]) -> Array:
     """The figure of these values, one for each workload; infinite where a workload has none."""
     with np.errstate(over="ignore"):
-        if asked.combine == "weighted_sum":
-            found = np.asarray(asked.scales[0] * values[0])
-            for scale, value in zip(asked.scales[1:], values[1:], strict=True):
+        if problem.combine == "weighted_sum":
+            found = np.asarray(problem.scales[0] * values[0])
+            for scale, value in zip(problem.scales[1:], values[1:], strict=True):
                 found = found + scale * value
         else:
             found = np.zeros(())
-            for scale, value in zip(asked.scales, values, strict=True):
+            for scale, value in zip(problem.scales, values, strict=True):
                 found = np.maximum(found, value / scale - 1.0)
     finite = np.logical_and.reduce(np.broadcast_arrays(*(np.isfinite(value) for value in values)))
     if not np.isfinite(found[finite]).all():
@@ -292,10 +294,10 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
         np.isfinite(figures).all() for figures in (priced, times, *(some for _, some, _ in limited))
     ):  # a not-a-number is above and below no bound, so that designs would be lost in silence
         raise ModelError(NO_FINITE_VALUE)
-    kept = times <= instance.budget.step_time
+    feasible = times <= instance.budget.step_time
     for _, figures, most in limited:
-        kept = kept & (figures <= most)
-    found[np.ix_(rows, columns)] = np.where(kept, priced, np.inf)
+        feasible = feasible & (figures <= most)
+    found[np.ix_(rows, columns)] = np.where(feasible, priced, np.inf)
     found = np.where(fits, found, np.inf)
     for other, same in chips.others:  # the greatest of bounds bounds the greatest of values
         found = np.maximum(found, _values_where_they_fit(other, same, plans, memory))

@@ -47,22 +47,22 @@ def check(study: Study) -> Report:
     refused = _form_faults(study)
     if refused:
         return Report((), tuple(refused))
-    told, instances = False, list[Instance]()
-    for place, asked in enumerate(study.questions):
-        runs = study.runs_of(place)
+    reported, instances = False, list[Instance]()
+    for number, question in enumerate(study.questions):
+        runs = study.runs_of(number)
         try:
-            instance = read_question(study.document(place))
+            instance = read_question(study.document(number))
         except InstanceError as error:
-            refused.append(f"questions[{place}]: it cannot be read: {error}")
+            refused.append(f"questions[{number}]: it cannot be read: {error}")
             continue
         instances.append(instance)
-        if (asked.objective, asked.unit) != (instance.objective, UNITS[instance.objective]):
-            refused.append(f"questions[{place}]: the question asks for {instance.objective} in {UNITS[instance.objective]}")
+        if (question.objective, question.unit) != (instance.objective, UNITS[instance.objective]):
+            refused.append(f"questions[{number}]: the question asks for {instance.objective} in {UNITS[instance.objective]}")
         seen = dict[str, Verdict[Evaluation]]()
-        refused += [f"{asked.name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _faults(instance, run, seen)]
-        told = told or any(run.bound is not None or run.proved for run in runs)
+        refused += [f"{question.name}, {run.engine}, seed {run.seed}: {fault}" for run in runs for fault in _faults(instance, run, seen)]
+        reported = reported or any(run.bound is not None or run.proved for run in runs)
         try:
-            consistency_faults(asked.name, runs)
+            consistency_faults(question.name, runs)
         except VerificationError as error:
             refused.append(str(error))
     if not refused:
@@ -76,12 +76,12 @@ def check(study: Study) -> Report:
         "no design is below any bound of its question",
         *derived,
     )
-    return Report(checked, tuple(refused), told)
+    return Report(checked, tuple(refused), reported)
 
 
-def were(number: int, what: str, several: str = "were", one: str = "was") -> str:
+def were(number: int, what: str, plural: str = "were", singular: str = "was") -> str:
     """So many of something, and the verb that goes with them."""
-    return f"{number:,} {what} {one}" if number == 1 else f"{number:,} {what}s {several}"
+    return f"{number:,} {what} {singular}" if number == 1 else f"{number:,} {what}s {plural}"
 
 
 def _form_faults(study: Study) -> list[str]:
@@ -109,15 +109,15 @@ def _form_faults(study: Study) -> list[str]:
 
 def _name_faults(study: Study) -> list[str]:
     """What of the names of questions and axes is other than was asked."""
-    documents = [study.document(place) for place in range(len(study.questions))]
+    documents = [study.document(number) for number in range(len(study.questions))]
     points = [
-        Point(one.name, one.subject, one.at, FAMILY.kind, question_digest(FAMILY.kind, document), document)
-        for one, document in zip(study.questions, documents, strict=True)
+        Point(question.name, question.subject, question.at, FAMILY.kind, question_digest(FAMILY.kind, document), document)
+        for question, document in zip(study.questions, documents, strict=True)
     ]
     strange = [
-        f"{one.name}: its question is in {document['source']}, which is not so called"
-        for one, document in zip(study.questions, documents, strict=True)
-        if one.subject and (one.subject == Path(document["source"]).stem) == (one.subject in study.plan.called)
+        f"{question.name}: its question is in {document['source']}, which is not so called"
+        for question, document in zip(study.questions, documents, strict=True)
+        if question.subject and (question.subject == Path(document["source"]).stem) == (question.subject in study.plan.called)
     ]
     return [*name_faults(study.plan.axes, points), *strange]
 
@@ -211,10 +211,10 @@ def check_and_prove(study: Study, watch: Watch = unwatched) -> Report:
     report = check(study)
     if not report.accepted:
         return report
-    found = [_again(study, place, watch) for place in range(len(study.questions))]
-    claimed = [place for place in range(len(found)) if _claims(study.runs_of(place))]
-    proved = sum(found[place].reached for place in claimed)
-    rules, cut, below = (sum(one) for one in zip(*((one.repeated, one.cut, one.below) for one in found), strict=True))
+    found = [_again(study, number, watch) for number in range(len(study.questions))]
+    claimed = [number for number in range(len(found)) if _claims(study.runs_of(number))]
+    proved = sum(found[number].reached for number in claimed)
+    rules, cut, below = (sum(counts) for counts in zip(*((again.repeated, again.cut, again.below) for again in found), strict=True))
     searched = {run.engine for run in study.runs} - {*_REPEATED, *PROVERS, "auto"}
     checked: tuple[str, ...] = (
         *((f"{proved:,} of {were(len(claimed), 'bounded question')} solved anew as far as bounds say",) if claimed else ()),
@@ -224,19 +224,22 @@ def check_and_prove(study: Study, watch: Watch = unwatched) -> Report:
         *((f"what searches found no better is their word ({', '.join(sorted(searched))})",) if searched else ()),
     )
     checked += ("not verified: timings, the ways to answers with their `to 1 %` and `to proof`, and by what a bound is said to be proved",)
-    return Report((*report.checked, *checked), tuple(fault for one in found for fault in one.refused), proved < len(claimed))
+    return Report((*report.checked, *checked), tuple(fault for again in found for fault in again.refused), proved < len(claimed))
 
 
-def _again(study: Study, place: int, watch: Watch) -> _Again:
+def _again(study: Study, number: int, watch: Watch) -> _Again:
     """One question and all that was said of it."""
-    runs, instance, name = study.runs_of(place), read_question(study.document(place)), study.questions[place].name
+    runs, instance, name = study.runs_of(number), read_question(study.document(number)), study.questions[number].name
     limits = Limits(seconds=_MORE + _TIMES * max((run.seconds for run in runs), default=0.0))
     rules, warm = [run for run in runs if run.engine in _REPEATED], study.plan.start == "recipe"
     faults = [(run, fault) for run in rules for fault in (*_early_end(study, run), *_other_answer(instance, run, limits, watch))]
     refused = [f"{name}, {run.engine}: {fault}" for run, fault in faults]
-    whole, wrong = [run for run in rules if run.stopped == "complete"], [run for run, _ in faults]
+    complete, wrong = [run for run in rules if run.stopped == "complete"], [run for run, _ in faults]
     found = _Again(
-        tuple(refused), repeated=sum(run not in wrong for run in whole), cut=len(rules) - len(whole), below=_below(runs) if warm else 0
+        tuple(refused),
+        repeated=sum(run not in wrong for run in complete),
+        cut=len(rules) - len(complete),
+        below=_below(runs) if warm else 0,
     )
     if not _claims(runs):
         return found
@@ -283,7 +286,7 @@ def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) ->
     if run.note:
         yield "note: asked again it answers, the run says that it does not"
     elif found.stopped == "complete":
-        least, said = (inf if one is None else one for one in (found.value, run.value))
+        least, said = (inf if value is None else value for value in (found.value, run.value))
         if said < least or (said > least and run.stopped == "complete"):
             yield f"value: asked again it comes to {found.value!r}, the run says {run.value!r}"
 

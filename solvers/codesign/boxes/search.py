@@ -57,44 +57,44 @@ _CHIPS = 4
 @remembered
 def refuse_broken_bounds(instance: Instance) -> None:
     """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
-    drawn = _drawn(instance)
+    sampled = _drawn(instance)
     for name in {instance.objective: None, **dict(instance.ceilings)}:
-        _refuse_broken_bounds_of(replace(instance, objective=name), drawn)
+        _refuse_broken_bounds_of(replace(instance, objective=name), sampled)
 
 
-def _refuse_broken_bounds_of(instance: Instance, drawn: AnyPlans) -> None:
+def _refuse_broken_bounds_of(instance: Instance, sampled: AnyPlans) -> None:
     """The same for one of the figures that are bounded."""
     space, random = grid(instance), np.random.default_rng(0)
-    _refuse_faster_members(instance, space, _spread_out(drawn, _MEMBERS), np.random.default_rng(1))
+    _refuse_faster_members(instance, space, _spread_out(sampled, _MEMBERS), np.random.default_rng(1))
     if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
         return
     ends = [np.sort(random.integers(size, size=(2, _BOXES)), axis=0) for size in space.sizes]
     low, high = (np.stack([pair[end] for pair in ends], axis=1) for end in (0, 1))
     points = random.integers(low, high + 1)
-    plans = _spread_out(drawn, _PLANS)
-    for asked in (instance, _without_limits(instance)):
-        below = _below(asked, space, plans, low, high, points)
+    plans = _spread_out(sampled, _PLANS)
+    for question in (instance, _without_limits(instance)):
+        below = _below(question, space, plans, low, high, points)
         if below.any():
             box = int(np.argmax(below))
-            raise RefusedError(_text(asked, _guilty(asked, space, plans, low[box], high[box], points[box])))
+            raise RefusedError(_text(question, _guilty(question, space, plans, low[box], high[box], points[box])))
 
 
-def _refuse_faster_members(instance: Instance, space: Grid, drawn: AnyPlans, random: np.random.Generator) -> None:
+def _refuse_faster_members(instance: Instance, space: Grid, sampled: AnyPlans, random: np.random.Generator) -> None:
     """Drawn plans beside the heads of their groups, without limits, which may not hide a plan."""
-    if not isinstance(drawn, Plans) or not len(drawn):
+    if not isinstance(sampled, Plans) or not len(sampled):
         return
     names = concessions_of(instance)
     ends = [np.sort(random.integers(size, size=(2, _CHIPS)), axis=0) for size in space.sizes]
     low, high = (np.array([pair[end] for pair in ends], np.int64).reshape(len(ends), _CHIPS).T for end in (0, 1))
-    asked = _without_limits(instance)
-    chips = corners(asked, space, Boxes(np.concatenate([low, low]), np.concatenate([low, high])))
-    heads = with_settings(drawn, {name: CONCESSIONS[name](codes_of(instance, name)) for name in names})
-    bounds, values = np.split(values_of(asked, chips, joined([heads, drawn])), 2)
+    question = _without_limits(instance)
+    chips = corners(question, space, Boxes(np.concatenate([low, low]), np.concatenate([low, high])))
+    heads = with_settings(sampled, {name: CONCESSIONS[name](codes_of(instance, name)) for name in names})
+    bounds, values = np.split(values_of(question, chips, joined([heads, sampled])), 2)
     faster = (bounds > values).any(axis=1)
     if faster.any():
-        plan, what = plan_at(drawn, int(np.argmax(faster))), instance.objective.replace("_", " ")
-        told = ", ".join(f"{name} {getattr(plan, name)}" for name in names)
-        raise RefusedError(f"bounds prove nothing here: {told} has less {what} than the least of each; use --engine exhaustive")
+        plan, what = plan_at(sampled, int(np.argmax(faster))), instance.objective.replace("_", " ")
+        settings = ", ".join(f"{name} {getattr(plan, name)}" for name in names)
+        raise RefusedError(f"bounds prove nothing here: {settings} has less {what} than the least of each; use --engine exhaustive")
 
 
 def _drawn(instance: Instance) -> AnyPlans:
@@ -270,14 +270,14 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
             return replace(left, start=start)
         plans = members(instance, rows_of(heads, rows))
         values = values_of(instance, survey.chip, plans)[:, 0]
-        kept = np.flatnonzero(values < _search_below(start, within))
-        parts, found = [*parts, rows_of(plans, kept)], [*found, values[kept]]
+        promising = np.flatnonzero(values < _search_below(start, within))
+        parts, found = [*parts, rows_of(plans, promising)], [*found, values[promising]]
         least = int(np.argmin(values)) if len(values) else 0
         if left.root.single and len(values) and values[least] < start.value:
             start = at_row(float(values[least]), left.root.box.low[0], plans, least)
     every, values = joined(parts), np.concatenate(found)
-    kept = np.flatnonzero(values < _search_below(start, within))
-    return replace(left, start=start, plans=rows_of(every, kept), bounds=values[kept], complete=True)
+    promising = np.flatnonzero(values < _search_below(start, within))
+    return replace(left, start=start, plans=rows_of(every, promising), bounds=values[promising], complete=True)
 
 
 def _search_below(start: Incumbent, within: float | None) -> float:
@@ -315,13 +315,13 @@ def reread(instance: Instance, cuts: Cuts, bound: float, watch: Watch = unwatche
     space = grid(instance)
     root = root_node(instance)
     chip = corners(instance, space, root.box)
-    kept, plans = [], 0
+    promising_blocks, plans = [], 0
     for block in plan_blocks(instance):
         values = values_of(instance, chip, block)[:, 0]
         plans += len(values)
-        kept.append(rows_of(block, np.flatnonzero(values < bound)))
+        promising_blocks.append(rows_of(block, np.flatnonzero(values < bound)))
     groups = sum(len(block) for block in family_blocks(instance))
-    promising = joined(kept)
+    promising = joined(promising_blocks)
 
     def left_over(plans: AnyPlans) -> tuple[str, ...]:
         return (f"{len(plans)} plans are not bounded by {bound!r} in a box that is not cut",) if len(plans) else ()
@@ -352,15 +352,15 @@ def tree_faults(
     rest = iter(enumerate(cuts))
 
     def faults_in(node: Node, left: Left) -> tuple[str, ...]:
-        place, kept = next(rest)
-        if place % _REPORT_EVERY == 0:
-            watch(Progress(f"{place:,} of {len(cuts):,} boxes bounded anew", None))
-        if kept is None:
+        number, ranges = next(rest)
+        if number % _REPORT_EVERY == 0:
+            watch(Progress(f"{number:,} of {len(cuts):,} boxes bounded anew", None))
+        if ranges is None:
             return left_over(left)
-        wrong = _wrong_cut(node.box, kept)
+        wrong = _wrong_cut(node.box, ranges)
         if wrong:
             return (wrong,)
-        [split] = split_nodes(instance, space, [node], [kept])
+        [split] = split_nodes(instance, space, [node], [ranges])
         faults: tuple[str, ...] = ()
         for part, some in zip(split.parts, parted(split, left), strict=True):
             faults += faults_in(part, some)
@@ -380,14 +380,14 @@ _REPORT_EVERY = 64
 """Boxes after which a reader of a tree says how far it is."""
 
 
-def _wrong_cut(box: Boxes, kept: Ranges) -> str:
+def _wrong_cut(box: Boxes, ranges: Ranges) -> str:
     """Why a box cannot be cut so that this is kept; each choice must lose something and keep something."""
     low, high = box.low[0].tolist(), box.high[0].tolist()
-    for choice, first, last in kept:
+    for choice, first, last in ranges:
         if not (0 <= choice < len(low) and low[choice] <= first <= last <= high[choice] and last - first < high[choice] - low[choice]):
             return f"choice {choice} cannot be cut to {first} to {last}"
         low[choice], high[choice] = first, last
-    return "" if kept else "a box is cut into nothing but itself"
+    return "" if ranges else "a box is cut into nothing but itself"
 
 
 def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
@@ -421,21 +421,21 @@ def _start(
     return before if found is None or before.value < found.value else found
 
 
-def kept_heads(instance: Instance, survey: Survey, kept: Sequence[Mask]) -> AnyPlans:
+def kept_heads(instance: Instance, survey: Survey, masks: Sequence[Mask]) -> AnyPlans:
     """The heads of the groups that are kept, of which a member fits; none where nothing was kept."""
-    if not any(block.any() for block in kept):
+    if not any(block.any() for block in masks):
         return joined([])
     if survey.fit <= _CACHED:
-        own = [which[np.isfinite(bounds)] for which, bounds in zip(kept, survey.bounds, strict=True)]
+        own = [which[np.isfinite(bounds)] for which, bounds in zip(masks, survey.bounds, strict=True)]
         return joined([rows_of(heads, np.flatnonzero(which)) for heads, which in zip(survey.fitting, own, strict=True)])
-    return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), kept, strict=True)])
+    return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), masks, strict=True)])
 
 
-def kept_plans(instance: Instance, kept: Sequence[Mask]) -> AnyPlans:
+def kept_plans(instance: Instance, masks: Sequence[Mask]) -> AnyPlans:
     """The same of all plans, in the blocks in which they come."""
-    if not any(block.any() for block in kept):
+    if not any(block.any() for block in masks):
         return joined([])
-    return joined([rows_of(plans, np.flatnonzero(which)) for plans, which in zip(plan_blocks(instance), kept, strict=True)])
+    return joined([rows_of(plans, np.flatnonzero(which)) for plans, which in zip(plan_blocks(instance), masks, strict=True)])
 
 
 def _found(left: Survivors, searched: PlanSearch, bound: float | None, trace: Trace) -> Found:

@@ -184,7 +184,7 @@ def nearest_infeasible_by_search(instance: Instance, deadline: float) -> tuple[s
 
 def nearest_infeasible(instance: Instance, conflicts: Sequence[Conflict]) -> tuple[str, ...]:
     """The same by what enumeration saw of the limit on the step time."""
-    shares = [one.least_share for one in conflicts if one.limit == "step time" and not one.kept_by]
+    shares = [conflict.least_share for conflict in conflicts if conflict.limit == "step time" and not conflict.kept_by]
     least = shares[0] * instance.budget.step_time if shares and shares[0] is not None else inf
     return missed_text(instance, least, "fastest design") if isfinite(least) else ()
 
@@ -194,9 +194,9 @@ def missed_text(instance: Instance, least: float, who: str) -> tuple[str, ...]:
     goal, limit = instance.goal, instance.budget.step_time
     who = f"the {who} that keeps the other limits"
     if goal is None or goal.step_time > limit:
-        words = f"{who} takes {format_quantity(least, 'time')} a step, {least / limit:.4g} times the {format_quantity(limit, 'time')}"
-        return (f"step time: {words} of `budget.step_time`",)
-    return tuple(words for words in (_late(goal, least, who), _dear(goal, least, who)) if words)
+        text = f"{who} takes {format_quantity(least, 'time')} a step, {least / limit:.4g} times the {format_quantity(limit, 'time')}"
+        return (f"step time: {text} of `budget.step_time`",)
+    return tuple(text for text in (_late(goal, least, who), _dear(goal, least, who)) if text)
 
 
 def _late(goal: Goal, least: float, who: str) -> str:
@@ -236,8 +236,8 @@ def sold_text(instance: Instance, value: float | None, deadline: float = inf) ->
         or instance.others
     ):
         return ()
-    asked = replace(instance, hardware=free.reference_device, budget=Budget(step_time=instance.budget.step_time), ceilings=())
-    found = search(asked, unwatched, Spend(min(deadline, monotonic() + _SECONDS)))
+    question = replace(instance, hardware=free.reference_device, budget=Budget(step_time=instance.budget.step_time), ceilings=())
+    found = search(question, unwatched, Spend(min(deadline, monotonic() + _SECONDS)))
     if found.stopped != "complete":
         return ()
     if found.value is None or found.best is None:
