@@ -53,7 +53,7 @@ def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedu
         figures = (("time under FCFS", short(details.fifo, "ns")),)
         meaning = (("busiest", _busiest(question, details, int(result.value))),)
     sections = (*sections, _simulated(question, result.bound))
-    words = [_collective_text(baseline.answer) for baseline in result.baselines]
+    texts = [_collective_text(baseline.answer) for baseline in result.baselines]
     phases = " in phases of reduce-scatter and all-gather" if question.collective == "all_reduce" else ""
     return answer_sheet(
         result,
@@ -66,7 +66,7 @@ def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedu
         figures=figures,
         meaning_rows=meaning,
         given=_collective_given(question),
-        sections=(*sections, baselines_in("schedule", result, result.baselines, words)),
+        sections=(*sections, baselines_in("schedule", result, result.baselines, texts)),
         among=f" of equal chunks{phases}, one chunk at a time on a dimension",
         judged="phase by phase",
     )
@@ -74,12 +74,12 @@ def collective_sheet(question: CollectiveQuestion, result: Result[Chunks, Schedu
 
 def _collective_given(question: CollectiveQuestion) -> tuple[tuple[str, str], ...]:
     links = [
-        f"{one.name}: {one.algorithm.replace('_', ' and ')}, {format_quantity(one.bandwidth, 'bandwidth')}, "
-        f"{format_quantity(one.latency, 'time')}"
-        for one in question.file.dimensions
+        f"{dim.name}: {dim.algorithm.replace('_', ' and ')}, {format_quantity(dim.bandwidth, 'bandwidth')}, "
+        f"{format_quantity(dim.latency, 'time')}"
+        for dim in question.file.dimensions
     ]
     deadline = (("deadline", digits(question.deadline, "ns")),) if question.deadline is not None else ()
-    return (("collective", size_of(question)), *(("links" if not place else "", line) for place, line in enumerate(links)), *deadline)
+    return (("collective", size_of(question)), *(("links" if not index else "", line) for index, line in enumerate(links)), *deadline)
 
 
 def _collective_text(answer: Chunks | None) -> str:
@@ -88,43 +88,43 @@ def _collective_text(answer: Chunks | None) -> str:
 
 def _busiest(question: CollectiveQuestion, details: Schedule, value: int) -> str:
     """The dimension that works the longest."""
-    place = max(range(len(details.busy)), key=lambda one: details.busy[one])
-    return f"dimension {question.file.dimensions[place].name}, {details.busy[place] / value:.1%} of the time"
+    longest = max(range(len(details.busy)), key=lambda number: details.busy[number])
+    return f"dimension {question.file.dimensions[longest].name}, {details.busy[longest] / value:.1%} of the time"
 
 
 def _orders_text(question: CollectiveQuestion, answer: Chunks) -> str:
     """The orders that most chunks take."""
     taken = Counter(answer.orders).most_common()
-    said = [" > ".join(question.file.dimensions[place].name for place in order) for order, _ in taken[:_SAID]]
+    said = [" > ".join(question.file.dimensions[dim].name for dim in order) for order, _ in taken[:_SAID]]
     return f"{'; '.join(said)}{f' and {len(taken) - _SAID} more' if len(taken) > _SAID else ''}"
 
 
 def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Section:
     """A lane for each dimension, and how much of the time it works."""
     tracks, used = [], [kind for kind in _KINDS if any(run.collective == kind for run in details.runs)]
-    for place, dimension in enumerate(question.file.dimensions):
-        runs = [run for run in details.runs if run.dimension == place]
+    for number, dimension in enumerate(question.file.dimensions):
+        runs = [run for run in details.runs if run.dimension == number]
         segments = tuple(Segment(run.start / 1e6, run.end / 1e6, used.index(run.collective)) for run in runs)
-        tracks.append(Track(dimension.name, segments, f"{details.busy[place] / value:.1%} busy"))
+        tracks.append(Track(dimension.name, segments, f"{details.busy[number] / value:.1%} busy"))
     kinds = tuple(kind.replace("_", "-") for kind in used)
-    words = f"The last chunk is done after {digits(value, 'ns')}."
+    text = f"The last chunk is done after {digits(value, 'ns')}."
     if details.fifo > value:
-        words += f" ASTRA-sim serves first who came first, and can be told no other sequence: it takes {digits(details.fifo, 'ns')} so."
-    drawn = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", words)
+        text += f" ASTRA-sim serves first who came first, and can be told no other sequence: it takes {digits(details.fifo, 'ns')} so."
+    timeline = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", text)
     table = Table(
         (
-            names("dimension", (one.name for one in question.file.dimensions)),
+            names("dimension", (item.name for item in question.file.dimensions)),
             counts("busy ns", list(details.busy)),
-            Column("utilisation", tuple(f"{one / value:.1%}" for one in details.busy), tuple(one / value for one in details.busy)),
+            Column("utilisation", tuple(f"{item / value:.1%}" for item in details.busy), tuple(item / value for item in details.busy)),
         )
     )
-    return Section("When every dimension works", (drawn, table))
+    return Section("When every dimension works", (timeline, table))
 
 
 def _orders(question: CollectiveQuestion, answer: Chunks) -> Section:
     taken = Counter(answer.orders)
     dimensions = question.file.dimensions
-    rows = [(" > ".join(dimensions[place].name for place in order), count) for order, count in taken.most_common()]
+    rows = [(" > ".join(dimensions[dim].name for dim in order), count) for order, count in taken.most_common()]
     return Section(
         "Orders of the chunks", (Table((names("order", (name for name, _ in rows)), counts("chunks", [count for _, count in rows]))),)
     )
@@ -135,34 +135,34 @@ def _phases(question: CollectiveQuestion, answer: Chunks) -> Section:
     lines = list(_lines(question, answer))
     delay = question.network.endpoint.delay
     start = digits(delay, "ns")
-    words = f"A phase takes {start} at first, and then steps x (flight of a message + {start}) + sums of what arrived."
+    text = f"A phase takes {start} at first, and then steps x (flight of a message + {start}) + sums of what arrived."
     columns = (
         names("order", (order for order, _, _, _ in lines)),
         names("phase", (phase for _, phase, _, _ in lines)),
         counts("bytes", [size for _, _, size, _ in lines]),
         names("steps", (step for _, _, _, step in lines)),
     )
-    return Section("What each phase is made of", (words, Table(columns, most=24)))
+    return Section("What each phase is made of", (text, Table(columns, most=24)))
 
 
 def _simulated(question: CollectiveQuestion, bound: float | None) -> Section:
     """What the simulator itself says, by its settings, of every number of chunks."""
     network = replace(question.network, active_chunks=question.file.active_chunks)
     single = len(network.dimensions) == 1
-    few = max(one.size for one in network.dimensions) <= _MESSAGES
+    few = max(dim.size for dim in network.dimensions) <= _MESSAGES
     columns, below = [names("chunks", (f"{option:,}" for option in question.options))], list[str]()
     for name, setting in SETTINGS.items():
         if setting.congestion and not (single and few):
             continue
-        if not few and any(one.algorithm == "direct" and one.shape == "ring" for one in network.dimensions):
+        if not few and any(dim.algorithm == "direct" and dim.shape == "ring" for dim in network.dimensions):
             continue
         found = [npu_times(question.collective, question.size, option, network, setting)[0] for option in question.options]
         columns.append(counts(f"{name} ns", found))
         if bound is not None and min(found) < bound:
             below.append(name)
-    words = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links, "
-    words += "and its flexible chunks are of unequal sizes, which the answer is not compared with."
-    parts: tuple[Part, ...] = (words, Table(tuple(columns)), *_other_ways(question, network, below))
+    text = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links, "
+    text += "and its flexible chunks are of unequal sizes, which the answer is not compared with."
+    parts: tuple[Part, ...] = (text, Table(tuple(columns)), *_other_ways(question, network, below))
     return Section("What ASTRA-sim says", parts if len(columns) > 1 else ())
 
 
@@ -181,18 +181,18 @@ def _lines(question: CollectiveQuestion, answer: Chunks) -> Iterator[tuple[str, 
     size = question.size // answer.chunks
     for order in dict.fromkeys(answer.orders):
         (job,) = jobs_of([Chunk(size, order)], question.collective, question.network, "two_way")
-        name = " > ".join(question.file.dimensions[place].name for place in order)
-        for one in job:
-            phase = one.phase
-            words = f"{phase.collective.replace('_', '-')} on {question.file.dimensions[phase.dimension].name}"
-            yield name, words, phase.bytes, f"{_steps(question, phase)} = {one.duration:,}"
+        name = " > ".join(question.file.dimensions[dim].name for dim in order)
+        for operation in job:
+            phase = operation.phase
+            text = f"{phase.collective.replace('_', '-')} on {question.file.dimensions[phase.dimension].name}"
+            yield name, text, phase.bytes, f"{_steps(question, phase)} = {operation.duration:,}"
             name = ""
 
 
 def _steps(question: CollectiveQuestion, phase: Phase) -> str:
     steps = steps_of(phase, question.network.dimensions[phase.dimension], question.network.endpoint)
     delay = question.network.endpoint.delay
-    return " + ".join([f"{delay:,}", *(_step(one, delay) for one in steps)])
+    return " + ".join([f"{delay:,}", *(_step(step, delay) for step in steps)])
 
 
 def _step(step: Step, delay: int) -> str:
@@ -214,7 +214,7 @@ def network_sheet(question: NetworkQuestion, result: Result[Bandwidths, NetworkA
         parts = (_dimensions(question, rates), _exchanged(question, details), _workloads(question, details))
         sections = (*parts, _reached(question, rates))
     figures = [("cost", f"{details.cost:,.0f} USD")] if details is not None and details.cost is not None else []
-    words = [_text(baseline.answer) for baseline in result.baselines]
+    texts = [_text(baseline.answer) for baseline in result.baselines]
     return answer_sheet(
         result,
         "network",
@@ -225,7 +225,7 @@ def network_sheet(question: NetworkQuestion, result: Result[Bandwidths, NetworkA
         figures=tuple(figures),
         meaning_rows=() if details is None else (("step times", _times_text(question, details)),),
         given=_given(question),
-        sections=(*sections, baselines_in("network", result, result.baselines, words)),
+        sections=(*sections, baselines_in("network", result, result.baselines, texts)),
         notes=("collectives keep every dimension busy, without latency, and hide behind nothing", *_parts(file)),
         judged="collective by collective",
     )
@@ -238,27 +238,27 @@ def _sentence(question: NetworkQuestion) -> str:
 
 def _given(question: NetworkQuestion) -> tuple[tuple[str, str], ...]:
     file, budget = question.file, question.file.budget
-    shapes = " x ".join(f"{_SHAPES[one.shape]} {one.size}" for one in file.dimensions)
-    rows = [("network", f"{shapes}, {prod(one.size for one in file.dimensions):,} NPUs")]
+    shapes = " x ".join(f"{_SHAPES[dim.shape]} {dim.size}" for dim in file.dimensions)
+    rows = [("network", f"{shapes}, {prod(dim.size for dim in file.dimensions):,} NPUs")]
     amounts = (("total", budget.total, "bandwidth"), ("cost", budget.cost, "money"), ("together at least", budget.at_least, "bandwidth"))
     rows += [(name, format_quantity(amount, unit)) for name, amount, unit in amounts if amount is not None]
     rows += [("no less than the next one", ", ".join(file.descending))] if file.descending else []
-    rows += [(" and ".join(one.dimensions), f"{format_quantity(one.at_most, 'bandwidth')} together at the most") for one in file.together]
+    rows += [(" and ".join(dim.dimensions), f"{format_quantity(dim.at_most, 'bandwidth')} together at the most") for dim in file.together]
     return tuple(rows)
 
 
 def _parts(file: NetworkFile) -> Iterator[str]:
     """Dimensions of which a group has only the links among its own, or on which what it sends passes those of others."""
     sections = [section for workload in file.workloads for section in workload.collectives]
-    told = dict[tuple[int, bool, int], float]()
+    has = dict[tuple[int, bool, int], float]()
     for section in sections:
-        for place, share in enumerate(shares_of(file, section)):
-            told[place, section.collective == "all_to_all" and file.dimensions[place].shape == "ring", section.group[place]] = float(share)
-    for (place, passes, members), part in sorted(told.items()):
-        one = file.dimensions[place]
-        words = "as all to all it passes the links of others" if passes else "on the links among them"
+        for index, share in enumerate(shares_of(file, section)):
+            has[index, section.collective == "all_to_all" and file.dimensions[index].shape == "ring", section.group[index]] = float(share)
+    for (index, passes, members), part in sorted(has.items()):
+        dim = file.dimensions[index]
+        text = "as all to all it passes the links of others" if passes else "on the links among them"
         if part < 1.0:
-            yield f"{members} of the {one.size} of {one.name} have {part:.1%} of its bandwidth, {words}"
+            yield f"{members} of the {dim.size} of {dim.name} have {part:.1%} of its bandwidth, {text}"
 
 
 def _text(answer: Bandwidths | None) -> str:
@@ -267,13 +267,13 @@ def _text(answer: Bandwidths | None) -> str:
 
 def _bandwidth_rows(question: NetworkQuestion, rates: Sequence[float]) -> Pairs:
     """The bandwidth of every dimension, for the short answer."""
-    said = [f"{one.name} {rate / 1e9:.4g} GB/s" for one, rate in zip(question.file.dimensions, rates, strict=False)]
+    said = [f"{dim.name} {rate / 1e9:.4g} GB/s" for dim, rate in zip(question.file.dimensions, rates, strict=False)]
     return (("bandwidths", " · ".join(said)),) if said else ()
 
 
 def _times_text(question: NetworkQuestion, details: NetworkAnswer) -> str:
     """How long every workload takes."""
-    said = [f"{one.name} {format_quantity(time, 'time')}" for one, time in zip(question.file.workloads, details.times, strict=True)]
+    said = [f"{work.name} {format_quantity(time, 'time')}" for work, time in zip(question.file.workloads, details.times, strict=True)]
     return " · ".join(said)
 
 
@@ -284,9 +284,9 @@ def _gigabytes(head: str, rates: Sequence[float]) -> Column:
 def _dimensions(question: NetworkQuestion, rates: Sequence[float]) -> Section:
     dimensions, total = question.file.dimensions, sum(rates)
     columns = [
-        names("dimension", (one.name for one in dimensions)),
-        names("shape", (_SHAPES[one.shape] for one in dimensions)),
-        counts("NPUs", [one.size for one in dimensions]),
+        names("dimension", (dim.name for dim in dimensions)),
+        names("shape", (_SHAPES[dim.shape] for dim in dimensions)),
+        counts("NPUs", [dim.size for dim in dimensions]),
         _gigabytes("bandwidth", rates),
         Column("share", tuple(f"{rate / total:.1%}" for rate in rates), tuple(rate / total for rate in rates)),
     ]
@@ -299,13 +299,13 @@ def _dimensions(question: NetworkQuestion, rates: Sequence[float]) -> Section:
 def _exchanged(question: NetworkQuestion, details: NetworkAnswer) -> Section:
     """A lane for each dimension of each collective, as long as it is busy; the longest is the collective's time."""
     numbered = list(enumerate(details.exchanged, 1))
-    rows = [(one, place) for _, one in numbered for place in range(len(one.bytes)) if one.bytes[place]]
-    numbers = [number for number, one in numbered for size in one.bytes if size]
-    labels = [f"{number}: {one.workload}, {one.collective.replace('_', '-')}" for number, (one, _) in zip(numbers, rows, strict=True)]
-    dimensions = [question.file.dimensions[place].name for _, place in rows]
-    seconds, waits = [one.seconds[place] for one, place in rows], [max(one.seconds) for one, _ in rows]
-    sizes = [one.bytes[place] for one, place in rows]
-    busy = [own / whole for own, whole in zip(seconds, waits, strict=True)]
+    rows = [(sent, level) for _, sent in numbered for level in range(len(sent.bytes)) if sent.bytes[level]]
+    numbers = [number for number, sent in numbered for size in sent.bytes if size]
+    labels = [f"{number}: {sent.workload}, {sent.collective.replace('_', '-')}" for number, (sent, _) in zip(numbers, rows, strict=True)]
+    dimensions = [question.file.dimensions[level].name for _, level in rows]
+    seconds, waits = [sent.seconds[level] for sent, level in rows], [max(sent.seconds) for sent, _ in rows]
+    sizes = [sent.bytes[level] for sent, level in rows]
+    busy = [own / most for own, most in zip(seconds, waits, strict=True)]
     table = Table(
         (
             names("collectives", labels),
@@ -317,23 +317,23 @@ def _exchanged(question: NetworkQuestion, details: NetworkAnswer) -> Section:
     )
     longest = max(seconds, default=0.0)
     tracks = tuple(
-        Track(f"{number}: {name}", (Segment(0.0, own, 0), Segment(own, whole, 1, low=True)), f"{size / 1e6:.6g} MB, {own / whole:.0%} busy")
-        for number, name, size, own, whole in zip(numbers, dimensions, sizes, seconds, waits, strict=True)
+        Track(f"{number}: {name}", (Segment(0.0, own, 0), Segment(own, most, 1, low=True)), f"{size / 1e6:.6g} MB, {own / most:.0%} busy")
+        for number, name, size, own, most in zip(numbers, dimensions, sizes, seconds, waits, strict=True)
     )
-    words = "The slowest dimension of a collective sets its time; the others wait for it."
-    drawn = Timeline(("sends", "waits"), tracks[:40], longest, "s of a collective", "the longest", words)
-    return Section("What every dimension sends", (drawn, table))
+    text = "The slowest dimension of a collective sets its time; the others wait for it."
+    timeline = Timeline(("sends", "waits"), tracks[:40], longest, "s of a collective", "the longest", text)
+    return Section("What every dimension sends", (timeline, table))
 
 
 def _workloads(question: NetworkQuestion, details: NetworkAnswer) -> Section:
     workloads = question.file.workloads
-    shares = [(time - one.compute) / time if time else 0.0 for one, time in zip(workloads, details.times, strict=True)]
+    shares = [(time - workload.compute) / time if time else 0.0 for workload, time in zip(workloads, details.times, strict=True)]
     columns = (
-        names("workload", (one.name for one in workloads)),
-        times("work", [one.compute for one in workloads]),
+        names("workload", (workload.name for workload in workloads)),
+        times("work", [workload.compute for workload in workloads]),
         times("whole", details.times),
         Column("exchange", tuple(f"{share:.1%}" for share in shares), tuple(shares)),
-        names("weight", (f"{one.weight:g}" for one in workloads)),
+        names("weight", (f"{workload.weight:g}" for workload in workloads)),
     )
     return Section("Time of every workload", (Table(columns),))
 
@@ -344,14 +344,14 @@ _REACHED = (0.9, 0.8, 0.7)
 
 def _reached(question: NetworkQuestion, rates: Sequence[float]) -> Section:
     """How much longer the workloads take where one dimension reaches less of its bandwidth."""
-    whole = total_time(question, rates)
-    columns = [names("dimension", (one.name for one in question.file.dimensions))]
+    total = total_time(question, rates)
+    columns = [names("dimension", (item.name for item in question.file.dimensions))]
     for share in _REACHED:
-        lowered = [[rate * share if place == own else rate for place, rate in enumerate(rates)] for own in range(len(rates))]
-        longer = [total_time(question, one) / whole - 1.0 for one in lowered]
-        columns.append(Column(f"at {share:.0%}", tuple(f"+{one:.2%}" for one in longer), tuple(longer)))
-    words = "How much longer all takes where one dimension reaches only a share of its bandwidth, the others all of it:"
-    return Section("If less bandwidth is reached", (words, Table(tuple(columns))))
+        lowered = [[rate * share if index == own else rate for index, rate in enumerate(rates)] for own in range(len(rates))]
+        longer = [total_time(question, item) / total - 1.0 for item in lowered]
+        columns.append(Column(f"at {share:.0%}", tuple(f"+{item:.2%}" for item in longer), tuple(longer)))
+    text = "How much longer all takes where one dimension reaches only a share of its bandwidth, the others all of it:"
+    return Section("If less bandwidth is reached", (text, Table(tuple(columns))))
 
 
 # The sheet of sends: every link over time with the chunks it carries, and every step in words.
@@ -370,7 +370,7 @@ def synthesis_sheet(question: SynthesisQuestion, result: Result[Sends, Used]) ->
         sections = (_links(question, result.answer, result.details, steps), _sends(question, result.answer, steps))
         if question.file.step is not None:
             figures = (("time", format_quantity(steps * question.file.step, "time")),)
-    words = ["" if baseline.answer is None else several(len(baseline.answer.sends), "send") for baseline in result.baselines]
+    texts = ["" if baseline.answer is None else several(len(baseline.answer.sends), "send") for baseline in result.baselines]
     return answer_sheet(
         result,
         "schedule",
@@ -380,14 +380,14 @@ def synthesis_sheet(question: SynthesisQuestion, result: Result[Sends, Used]) ->
         figures=figures,
         meaning_rows=meaning,
         given=_synthesis_given(question),
-        sections=(*sections, baselines_in("schedule", result, result.baselines, words)),
+        sections=(*sections, baselines_in("schedule", result, result.baselines, texts)),
         judged="send by send",
     )
 
 
 def _busiest_link(question: SynthesisQuestion, used: Used, steps: int) -> str:
     """The link that carries chunks the longest."""
-    busiest = max(range(len(question.links)), key=lambda place: used.busy[place])
+    busiest = max(range(len(question.links)), key=lambda link: used.busy[link])
     sender, receiver = _ends(question, busiest)
     return f"{sender} > {receiver}, {used.busy[busiest] / steps:.0%} of the steps"
 
@@ -402,13 +402,13 @@ def _synthesis_given(question: SynthesisQuestion) -> tuple[tuple[str, str], ...]
 
 def _sends_in_order(question: SynthesisQuestion, answer: Sends, steps: int) -> Iterator[tuple[int, int, int]]:
     """Every send as it runs: of a reduce-scatter from the last to the first."""
-    for chunk, place, step in answer.sends:
-        yield chunk, place, steps - step - question.links[place].steps if question.turned else step
+    for chunk, link, step in answer.sends:
+        yield chunk, link, steps - step - question.links[link].steps if question.turned else step
 
 
-def _ends(question: SynthesisQuestion, place: int) -> tuple[int, int]:
+def _ends(question: SynthesisQuestion, number: int) -> tuple[int, int]:
     """Who sends to whom over a link as it is."""
-    link = question.links[place]
+    link = question.links[number]
     return (link.receiver, link.sender) if question.turned else (link.sender, link.receiver)
 
 
@@ -418,23 +418,23 @@ def _links(question: SynthesisQuestion, answer: Sends, used: Used, steps: int) -
     of = "for" if question.turned else "of"
     runs = sorted(_sends_in_order(question, answer, steps), key=lambda send: send[2])
     tracks = []
-    for place in sorted(range(len(question.links)), key=lambda one: _ends(question, one)):
-        length = question.links[place].steps
-        mine = ((owners.index(question.origins[chunk]), step) for chunk, at, step in runs if at == place)
+    for number in sorted(range(len(question.links)), key=lambda link: _ends(question, link)):
+        length = question.links[number].steps
+        mine = ((owners.index(question.origins[chunk]), step) for chunk, at, step in runs if at == number)
         segments = tuple(Segment(float(step), float(step + length), owner) for owner, step in mine)
-        sender, receiver = _ends(question, place)
-        tracks.append(Track(f"link {sender}>{receiver}", segments, f"{used.busy[place] / steps:.0%} busy"))
+        sender, receiver = _ends(question, number)
+        tracks.append(Track(f"link {sender}>{receiver}", segments, f"{used.busy[number] / steps:.0%} busy"))
     kinds = tuple(f"chunks {of} NPU {owner}" for owner in owners)
-    drawn = Timeline(kinds, tuple(tracks[:_MOST_TRACKS]), float(steps), "steps", "done", f"All is done after {several(steps, 'step')}.")
+    timeline = Timeline(kinds, tuple(tracks[:_MOST_TRACKS]), float(steps), "steps", "done", f"All is done after {several(steps, 'step')}.")
     left = len(tracks) - _MOST_TRACKS
     more = (f"{several(left, 'further link')} stand in the table below.",) if left > 0 else ()
-    return Section("When every link works", (drawn, *more))
+    return Section("When every link works", (timeline, *more))
 
 
 def _sends(question: SynthesisQuestion, answer: Sends, steps: int) -> Section:
     """As they run, one after another."""
-    told = _sends_in_order(question, answer, steps)
-    runs = sorted((step, *_ends(question, place), chunk, question.links[place].steps) for chunk, place, step in told)
+    in_order = _sends_in_order(question, answer, steps)
+    runs = sorted((step, *_ends(question, link), chunk, question.links[link].steps) for chunk, link, step in in_order)
     of, cut = "for" if question.turned else "of", question.file.chunks
     columns = (
         counts("step", [run[0] for run in runs]),

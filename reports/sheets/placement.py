@@ -44,10 +44,10 @@ def cut_text(question: PlacementQuestion, placement: Placement, loads: Sequence[
     """The cut of stages where the graph has layers, else the busiest device; nothing where a latency is asked."""
     if question.problem == "latency":
         return ""
-    held = _layer_ranges(question, placement) if question.contiguity == "stages" else []
-    if held and len(held) <= _FEW:
-        twice = " A layer named twice is cut." if any(one[0] == other[1] for one, other in zip(held[1:], held, strict=False)) else ""
-        return f"Layers: {', '.join(words for _, _, words in held)}.{twice}"
+    ranges = _layer_ranges(question, placement) if question.contiguity == "stages" else []
+    if ranges and len(ranges) <= _FEW:
+        twice = " A layer named twice is cut." if any(span[0] == other[1] for span, other in zip(ranges[1:], ranges, strict=False)) else ""
+        return f"Layers: {', '.join(text for _, _, text in ranges)}.{twice}"
     busiest = max(loads, key=lambda load: load.total)
     runs = f"{several(busiest.nodes, 'operator')}, {busiest.compute:.5g} ms of work and {busiest.transfer:.5g} ms of transfers"
     return f"The busiest is {busiest.device}: {runs}."
@@ -88,11 +88,11 @@ def operators_of(question: PlacementQuestion, placement: Placement) -> tuple[Sec
 
 def _picture(question: PlacementQuestion, device_of: list[int], arcs: Arcs, crossing: int) -> Section:
     """Every operator with its device; of a large graph the blocks of operators that a device runs forward or backward."""
-    backward, whole = question.graph.backward.tolist(), len(device_of) <= MOST
-    graph = (_operators if whole else _blocks)(question, device_of, arcs)
-    what = "an operator, with the number of its device (C is a CPU)" if whole else "all operators that a device runs forward or backward"
+    backward, in_full = question.graph.backward.tolist(), len(device_of) <= MOST
+    graph = (_operators if in_full else _blocks)(question, device_of, arcs)
+    what = "an operator, with the number of its device (C is a CPU)" if in_full else "all operators that a device runs forward or backward"
     marks = "Round marks are backward. " if any(backward) else ""
-    strips = " A deep graph goes on at the top of the next strip." if whole else ""
+    strips = " A deep graph goes on at the top of the next strip." if in_full else ""
     picture = Picture(
         partial(_drawn, graph),
         f"{len(device_of):,} operators and {len(arcs):,} edges, {crossing:,} of which lead from one device to another.",
@@ -118,15 +118,15 @@ def _operators(question: PlacementQuestion, device_of: list[int], arcs: Arcs) ->
 def _blocks(question: PlacementQuestion, device_of: list[int], arcs: Arcs) -> Graph:
     devices, spent = question.devices, times_of(question, device_of)
     pairs = list(zip(device_of, question.graph.backward.tolist(), strict=True))
-    number = {pair: place for place, pair in enumerate(sorted(set(pairs), key=lambda pair: (pair[1], pair[0])))}
+    number = {pair: index for index, pair in enumerate(sorted(set(pairs), key=lambda pair: (pair[1], pair[0])))}
     found = {(number[pairs[start]], number[pairs[end]]) for start, end in arcs}
-    kept = tuple(sorted((start, end) for start, end in found if start != end))
+    between = tuple(sorted((start, end) for start, end in found if start != end))
     labels = tuple(f"{devices[device]}: {pairs.count((device, back)):,}" for device, back in number)
     sums = dict.fromkeys(number, 0.0)
     for pair, time in zip(pairs, spent, strict=True):
         sums[pair] += time
     tips = tuple(f"{devices[pair[0]]}, {'backward' if pair[1] else 'forward'}: {sums[pair]:.4g} ms" for pair in number)
-    return Graph(kept, tuple(device for device, _ in number), labels, tuple(back for _, back in number), tips)
+    return Graph(between, tuple(device for device, _ in number), labels, tuple(back for _, back in number), tips)
 
 
 def times_of(question: PlacementQuestion, device_of: Sequence[int]) -> list[float]:
@@ -204,7 +204,7 @@ def cpu_runs(question: PlacementQuestion, placement: Placement, runs: Sequence[R
     before = [list[int]() for _ in places]
     for source, target in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
         before[target].append(source)
-    done = {row: ends[place] for row, place in enumerate(places) if place in ends}
+    done = {row: ends[index] for row, index in enumerate(places) if index in ends}
     found, waiting = list[OnCpu](), [row for row in range(len(places)) if row not in done]
     while waiting:
         ready = [row for row in waiting if all(other in done for other in before[row])]
@@ -215,17 +215,17 @@ def cpu_runs(question: PlacementQuestion, placement: Placement, runs: Sequence[R
         waiting = [row for row in waiting if row not in done]
         if not ready:
             break
-    return sorted(found, key=lambda one: one.row)
+    return sorted(found, key=lambda run: run.row)
 
 
 def busy(runs: Sequence[OnCpu]) -> list[tuple[float, float]]:
     """From when to when anything runs, in order."""
     spans = list[tuple[float, float]]()
-    for one in sorted(runs, key=lambda run: run.start):
-        if spans and one.start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], one.end))
-        elif one.end > one.start:
-            spans.append((one.start, one.end))
+    for run in sorted(runs, key=lambda run: run.start):
+        if spans and run.start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], run.end))
+        elif run.end > run.start:
+            spans.append((run.start, run.end))
     return spans
 
 
@@ -285,7 +285,7 @@ def _memory_row(question: PlacementQuestion, details: PlacementLoads) -> Pairs:
 def beside(question: PlacementQuestion, baselines: Sequence[Baseline[Placement]]) -> tuple[Baseline[Placement], ...]:
     """Baselines with the value also of those whose placement breaks a rule, which is no answer but a figure to look at."""
     latency = question.problem == "latency"
-    return tuple(one if latency or one.answer is None or one.value is not None else judged(question, one) for one in baselines)
+    return tuple(rule if latency or rule.answer is None or rule.value is not None else judged(question, rule) for rule in baselines)
 
 
 def devices_of(question: PlacementQuestion) -> str:
@@ -305,8 +305,8 @@ def _given(question: PlacementQuestion) -> tuple[tuple[str, str], ...]:
     graph = question.graph
     backward = int(graph.backward.sum())
     parts = f", {backward:,} of them backward" if backward else ""
-    kept = "not limited" if question.memory == float("inf") else format_quantity(question.memory, "bytes")
-    rows = [("graph", f"{len(graph):,} operators{parts}, {len(graph.source):,} edges"), ("memory of an accelerator", kept)]
+    memory = "not limited" if question.memory == float("inf") else format_quantity(question.memory, "bytes")
+    rows = [("graph", f"{len(graph):,} operators{parts}, {len(graph.source):,} edges"), ("memory of an accelerator", memory)]
     if question.problem == "latency":
         return (*rows, ("an accelerator runs", f"{several(question.pieces, 'piece')} at the most, one after another"))
     transfers = "behind the work" if question.communication == "overlapped" else "in a device's own time"
@@ -327,14 +327,14 @@ def _loads(question: PlacementQuestion, details: PlacementLoads, value: float) -
     lanes = 2 if question.communication == "overlapped" else 1
     tracks = tuple(Track(load.device, _segments(load, lanes), f"{load.total:.5g} ms") for load in shown)
     idle, less = len(details.loads) - len(busy), len(busy) - len(shown)
-    words = f"The busiest of {several(len(details.loads), 'device')} sets the pace, {busiest[0].device} with {value:.5g} ms."
-    words += f" Idle: {idle:,}." if idle else ""
-    words += f" Less busy and left out: {less:,}." if less else ""
+    text = f"The busiest of {several(len(details.loads), 'device')} sets the pace, {busiest[0].device} with {value:.5g} ms."
+    text += f" Idle: {idle:,}." if idle else ""
+    text += f" Less busy and left out: {less:,}." if less else ""
     caption = (
         "Transfers run behind the work, in the lower lane." if lanes == 2 else "Transfers take a device its time; they are half as high."
     )
-    drawn = Timeline(("compute", "transfer"), tracks, value, "ms for a sample", "the pace", words, caption)
-    return Section("How busy every device is", (drawn, table))
+    timeline = Timeline(("compute", "transfer"), tracks, value, "ms for a sample", "the pace", text, caption)
+    return Section("How busy every device is", (timeline, table))
 
 
 def _segments(load: Load, lanes: int) -> tuple[Segment, ...]:
@@ -364,22 +364,24 @@ def _schedule(question: PlacementQuestion, placement: Placement, details: Placem
     on_cpu, runs = cpu_runs(question, placement, details.runs), defaultdict[str, list[Run]](list)
     for run in sorted(details.runs, key=lambda run: (run.start, run.end)):
         runs[run.device].append(run)
-    tracks = [Track(device, tuple(one for run in own for one in _pieces(run)), f"to {own[-1].end:.5g} ms") for device, own in runs.items()]
+    tracks = [
+        Track(device, tuple(part for run in own for part in _pieces(run)), f"to {own[-1].end:.5g} ms") for device, own in runs.items()
+    ]
     until = max([*(run.end for run in details.runs), *(run.end for run in on_cpu)], default=0.0)
-    words = f"{several(len(details.runs), 'piece')} on {several(len(tracks), 'accelerator')}; all is done after {until:.5g} ms."
+    text = f"{several(len(details.runs), 'piece')} on {several(len(tracks), 'accelerator')}; all is done after {until:.5g} ms."
     cores, idle = details.loads[-1], sum(not load.nodes for load in details.loads[:-1])
     if cores.nodes:
         work = f"{cores.compute:.5g} ms of work on all cores together"
-        words += f" CPU cores run {several(cores.nodes, 'operator')}, {work}, each as soon as it can; its track is where any of them runs."
+        text += f" CPU cores run {several(cores.nodes, 'operator')}, {work}, each as soon as it can; its track is where any of them runs."
         spans = busy(on_cpu)
         tracks = [
             *tracks[: _DRAWN - 1],
             Track("cpu", tuple(Segment(*span, 0) for span in spans), f"to {spans[-1][1] if spans else 0.0:.5g} ms"),
         ]
-    words += f" Idle: {several(idle, 'accelerator')}." if idle else ""
+    text += f" Idle: {several(idle, 'accelerator')}." if idle else ""
     caption = "A piece takes in, computes and hands out; transfers are half as high."
-    drawn = Timeline(("compute", "take in", "hand out"), tuple(tracks[:_DRAWN]), until, "ms", "done", words, caption)
-    parts: tuple[Part, ...] = (drawn, _run_table([run for own in runs.values() for run in own])) if tracks else (words,)
+    timeline = Timeline(("compute", "take in", "hand out"), tuple(tracks[:_DRAWN]), until, "ms", "done", text, caption)
+    parts: tuple[Part, ...] = (timeline, _run_table([run for own in runs.values() for run in own])) if tracks else (text,)
     return Section("When every device runs", parts)
 
 

@@ -44,26 +44,26 @@ def _section(title: str, record: Any) -> Iterator[Section]:  # noqa: ANN401 - an
     """A record as a table of its plain fields, and one table for each field of several records."""
     plain, singles = _plain(record), _singles(record)
     if singles:
-        words = (names("", (name for name, _ in singles)), names("", (text for _, text in singles)))
-        yield Section(title, (Table(tuple(replace(one, exact_head=head) for one, head in zip(words, ("field", "value"), strict=True))),))
+        columns = (names("", (name for name, _ in singles)), names("", (text for _, text in singles)))
+        yield Section(title, (Table(tuple(replace(own, exact_head=head) for own, head in zip(columns, ("field", "value"), strict=True))),))
     for name, value in plain:
         if _are_records(value):
             yield Section(f"{title}: {name}", (Table(tuple(_column(field.name, value) for field in fields(value[0]))),))
 
 
 def _column(name: str, records: Sequence[Any]) -> Column:
-    cells = [getattr(one, name) for one in records]
+    cells = [getattr(record, name) for record in records]
     exact = tuple(cells) if all(isinstance(cell, int | float) for cell in cells) else ()
     return Column(name.replace("_", " "), names("", map(_text, cells)).texts, exact)
 
 
 def _are_records(value: object) -> bool:
-    return isinstance(value, Sequence) and bool(value) and all(is_dataclass(one) for one in value)
+    return isinstance(value, Sequence) and bool(value) and all(is_dataclass(item) for item in value)
 
 
 def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())
+        return ", ".join(f"{name}: {_text(item)}" for name, item in value.items())
     return ", ".join(map(_text, value)) if isinstance(value, tuple | list) else str(value)

@@ -20,44 +20,44 @@ _SAID = 6
 
 def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
     """What is shown."""
-    asked, said = result.question, result.details
+    facts, said = result.question, result.details
     answered = () if said is None else (_memory(result, said), _choices(said), _plans(result))
     reduced = (_reductions(result.proof.reductions),) if isinstance(result.proof, Steps) else ()
-    limit = "no limit" if asked["limit"] is None else f"{asked['limit']:,} bytes at most"
+    limit = "no limit" if facts["limit"] is None else f"{facts['limit']:,} bytes at most"
     return answer_sheet(
         result,
         "choice",
         "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?",
         asks="cost",
-        summary=f"{asked['nodes']:,} nodes with {asked['strategies']:,} strategies",
-        answer_rows=(("strategies", _ways(said) or f"{asked['nodes']:,} nodes, one of {asked['strategies']:,} strategies for each"),)
+        summary=f"{facts['nodes']:,} nodes with {facts['strategies']:,} strategies",
+        answer_rows=(("strategies", _ways(said) or f"{facts['nodes']:,} nodes, one of {facts['strategies']:,} strategies for each"),)
         if said
         else (),
-        figures=(("memory at its peak", _peak_text(said, asked["limit"])),) if said else (),
+        figures=(("memory at its peak", _peak_text(said, facts["limit"])),) if said else (),
         given=(
             *(() if question.network is None else question.network.given),
-            ("nodes", f"{asked['nodes']:,}"),
-            ("strategies", f"{asked['strategies']:,}"),
-            ("edges", f"{asked['edges']:,}"),
+            ("nodes", f"{facts['nodes']:,}"),
+            ("strategies", f"{facts['strategies']:,}"),
+            ("edges", f"{facts['edges']:,}"),
             ("memory at every time", limit),
         ),
         sections=(
             *answered,
             *reduced,
-            Section("How the search closed in", (Search("best choice", f"cost in {asked['unit']}".removesuffix(" in "), result),)),
+            Section("How the search closed in", (Search("best choice", f"cost in {facts['unit']}".removesuffix(" in "), result),)),
         ),
         notes=result.notes,
         prover=_prover(result),
         judged="on every node and edge",
-        known=(f"The question is the file {asked['source']}, the SHA-256 of its text {asked['digest']}. {_KNOWN}",),
+        known=(f"The question is the file {facts['source']}, the SHA-256 of its text {facts['digest']}. {_KNOWN}",),
     )
 
 
 def _ways(said: Meaning) -> str:
     """How many operators are split in each way, most first; empty where strategies have no meaning."""
     ways = Counter[str]()
-    for one in said.choices:
-        ways[one.way] += one.count
+    for choice in said.choices:
+        ways[choice.way] += choice.count
     return " · ".join(f"{count:,} x {way}" for way, count in ways.most_common(_SAID))
 
 
@@ -77,23 +77,21 @@ def _memory(result: Answer, said: Meaning) -> Section:
     limit, peak = result.question["limit"], said.peak
     if not limit:
         return Section("Memory at its peak", (f"At time {said.peak_time} {peak:,} bytes are in use, without a limit.",))
-    words = (
-        f"At time {said.peak_time} {peak:,} of {limit:,} bytes are in use ({_bytes(peak)} of {_bytes(limit)}), more than at other times."
-    )
-    return Section("Memory at its peak", (Limits((Limit(f"time {said.peak_time}", float(peak), float(limit), "bytes"),)), words))
+    text = f"At time {said.peak_time} {peak:,} of {limit:,} bytes are in use ({_bytes(peak)} of {_bytes(limit)}), more than at other times."
+    return Section("Memory at its peak", (Limits((Limit(f"time {said.peak_time}", float(peak), float(limit), "bytes"),)), text))
 
 
 def _choices(said: Meaning) -> Section:
     """What the strategies mean, the same operators of all layers in one row for each way."""
-    words = "One word for each axis of the mesh; weights, gradients and the optimizer's state are whole or split."
+    text = "One word for each axis of the mesh; weights, gradients and the optimizer's state are whole or split."
     table = Table(
         (
-            names("operator", (one.operator for one in said.choices)),
-            names("along each axis of the mesh", (one.way for one in said.choices)),
-            counts("operators", [one.count for one in said.choices]),
+            names("operator", (row.operator for row in said.choices)),
+            names("along each axis of the mesh", (row.way for row in said.choices)),
+            counts("operators", [row.count for row in said.choices]),
         )
     )
-    return Section("What is split how", (words, table) if said.choices else ())
+    return Section("What is split how", (text, table) if said.choices else ())
 
 
 def _plans(result: Answer) -> Section:
@@ -109,12 +107,12 @@ def _plans(result: Answer) -> Section:
                 tuple("-" if plan.value is None else f"{plan.value:,}" for plan in result.baselines),
                 tuple(plan.value for plan in result.baselines),
             ),
-            Column("above this answer", tuple("-" if one is None else f"{one:.2%}" for one in above), tuple(above)),
+            Column("above this answer", tuple("-" if share is None else f"{share:.2%}" for share in above), tuple(above)),
         ),
         most=min(_PLANS, len(result.baselines) - large),
     )
-    words = f"What Megatron-LM's plans cost on the same mesh by the same prices, the best first.{left}"
-    return Section("Beside Megatron-LM's plans", (words, table) if len(result.baselines) > large else ())
+    text = f"What Megatron-LM's plans cost on the same mesh by the same prices, the best first.{left}"
+    return Section("Beside Megatron-LM's plans", (text, table) if len(result.baselines) > large else ())
 
 
 def _reductions(reductions: Reductions) -> Section:
@@ -124,14 +122,14 @@ def _reductions(reductions: Reductions) -> Section:
     heads = {field.name: "pairs" if field.name == "entries" else field.name for field in fields(Extent)}
     took = [tuple(-getattr(step.taken, name) for step in steps) for name in heads]
     figures = [(getattr(before, name), *taken, getattr(after, name)) for name, taken in zip(heads, took, strict=True)]
-    whole, seconds = sum(step.seconds for step in reductions.steps), [step.seconds for step in steps]
-    words = f"Reductions that keep the optimum leave {after.nodes:,} of {before.nodes:,} nodes with a choice, in {seconds_of(whole)}."
+    total, seconds = sum(step.seconds for step in reductions.steps), [step.seconds for step in steps]
+    text = f"Reductions that keep the optimum leave {after.nodes:,} of {before.nodes:,} nodes with a choice, in {seconds_of(total)}."
     columns = (
         names("", ("before", *(step.name for step in steps), "left")),
         *(Column(head, _signed(column), column) for head, column in zip(heads.values(), figures, strict=True)),
-        Column("took ms", ("", *(f"{one * 1e3:.2g}" for one in seconds), ""), (None, *seconds, None), "took in s"),
+        Column("took ms", ("", *(f"{second * 1e3:.2g}" for second in seconds), ""), (None, *seconds, None), "took in s"),
     )
-    parts: tuple[Part, ...] = (words, Table(columns))
+    parts: tuple[Part, ...] = (text, Table(columns))
     return Section("What is left to choose", parts)
 
 

@@ -77,12 +77,12 @@ def with_stages(
 
 
 def _stages(stages: Sequence[Stage], pace: Pace, capacity: float) -> Section:
-    slowest, drawn = max(stage.total for stage in stages), stages[:_DRAWN]
-    tracks = tuple(Track(stage.label, tuple(_segments(stage, pace)), f"{stage.total * 1e3:.5g} ms") for stage in drawn)
+    slowest, shown = max(stage.total for stage in stages), stages[:_DRAWN]
+    tracks = tuple(Track(stage.label, tuple(_segments(stage, pace)), f"{stage.total * 1e3:.5g} ms") for stage in shown)
     first = f"The slowest of {several(len(stages), 'stage')} takes {time_of(slowest)} for {pace.of}."
     beside = f" {pace.beside.capitalize()} run beside the work, in the lower lane." if pace.beside else ""
     left_out = f" The first {_DRAWN} stages are shown." if len(stages) > _DRAWN else ""
-    work = [times(name, [stage.work[place] for stage in stages]) for place, name in enumerate(pace.work)]
+    work = [times(name, [stage.work[index] for stage in stages]) for index, name in enumerate(pace.work)]
     work += [times(pace.beside, [stage.beside for stage in stages])] if pace.beside else []
     table = Table(
         (
@@ -111,8 +111,8 @@ def stage_rows(stages: Sequence[Stage], pace: Pace, capacity: float) -> Pairs:
 
 def _segments(stage: Stage, pace: Pace) -> Iterator[Segment]:
     at, lanes = 0.0, 2 if pace.beside else 1
-    for place, part in enumerate(stage.work):
-        yield Segment(at * 1e3, (at + part) * 1e3, place, 0, lanes)
+    for index, part in enumerate(stage.work):
+        yield Segment(at * 1e3, (at + part) * 1e3, index, 0, lanes)
         at += part
     if pace.beside:
         yield Segment(0.0, stage.beside * 1e3, len(stage.work), 1, lanes)
@@ -143,7 +143,7 @@ def chain_sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) 
         )
         for number, load in enumerate(result.details.loads if result.details else (), 1)
     ]
-    whole = answer_sheet(
+    sheet = answer_sheet(
         result,
         "plan",
         f"Which stages, replicas, width and recomputation make a batch of {question.name} quickest?",
@@ -158,7 +158,7 @@ def chain_sheet(question: ChainQuestion, result: Result[ChainPlan, ChainLoads]) 
         notes=(_BRANCHES,) if file.profile else (),
         judged="layer by layer",
     )
-    return with_stages(whole, result, stages, _CHAIN_PACE, file.memory, [_chain_text(baseline.answer) for baseline in result.baselines])
+    return with_stages(sheet, result, stages, _CHAIN_PACE, file.memory, [_chain_text(baseline.answer) for baseline in result.baselines])
 
 
 def _chain_text(plan: ChainPlan | None) -> str:
@@ -192,7 +192,7 @@ def pipedream_sheet(question: PipelineQuestion, result: Result[PipedreamPlan, Pi
         )
         for number, (stage, load) in enumerate(pairs, 1)
     ]
-    whole = answer_sheet(
+    sheet = answer_sheet(
         result,
         "plan",
         f"Which nodes of {question.name} form a stage, and on how many devices does each run, so that the slowest is fast?",
@@ -204,7 +204,7 @@ def pipedream_sheet(question: PipelineQuestion, result: Result[PipedreamPlan, Pi
         among=f" {_OF_OTHERS}" if question.compatible else "",
         judged="node by node on the profile of the file",
     )
-    return with_stages(whole, result, stages, _PACE, question.memory, [_text(baseline.answer) for baseline in result.baselines])
+    return with_stages(sheet, result, stages, _PACE, question.memory, [_text(baseline.answer) for baseline in result.baselines])
 
 
 def _left_out(nodes: tuple[str, ...]) -> str:
@@ -229,9 +229,9 @@ def _text(plan: PipedreamPlan | None) -> str:
 
 def _nodes(stage: Nodes, load: StageLoad, grouped: bool) -> str:
     """The nodes of a stage, with its group where there are several, and its parameters where its memory is open."""
-    group = f" of group {'.'.join(str(place + 1) for place in stage.group)}" if grouped else ""
-    kept = f", {format_quantity(load.parameters, 'bytes')} of parameters" if load.memory is None else ""
-    return f"{several(len(stage.nodes), 'node')}{group}: {_shortly(stage.nodes)}{kept}"
+    group = f" of group {'.'.join(str(index + 1) for index in stage.group)}" if grouped else ""
+    size = f", {format_quantity(load.parameters, 'bytes')} of parameters" if load.memory is None else ""
+    return f"{several(len(stage.nodes), 'node')}{group}: {_shortly(stage.nodes)}{size}"
 
 
 def _shortly(names: tuple[str, ...]) -> str:
@@ -256,7 +256,7 @@ def piper_sheet(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) 
         )
         for number, (stage, load) in enumerate(pairs, 1)
     ]
-    whole = answer_sheet(
+    sheet = answer_sheet(
         result,
         "plan",
         f"Which stages, replicas, splits and configurations of the layers of {question.name} make a sample quickest?",
@@ -268,7 +268,7 @@ def piper_sheet(question: PiperQuestion, result: Result[PiperPlan, PiperLoads]) 
         judged="layer by layer on the graph of the file",
     )
     return with_stages(
-        whole, result, stages, _PIPER_PACE, float(question.memory), [_piper_text(baseline.answer) for baseline in result.baselines]
+        sheet, result, stages, _PIPER_PACE, float(question.memory), [_piper_text(baseline.answer) for baseline in result.baselines]
     )
 
 
@@ -298,5 +298,5 @@ def _ranges(nodes: Sequence[str]) -> str:
     numbers = sorted(int(name) for name in nodes if name.isascii() and name.isdecimal())
     runs = [list(run) for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])]
     ends = [str(run[0][1]) if len(run) == 1 else f"{run[0][1]}-{run[-1][1]}" for run in runs]
-    words = [*ends, *(name for name in nodes if not (name.isascii() and name.isdecimal()))]
-    return f"nodes {', '.join(words[:8])}{', ...' if len(words) > 8 else ''}"
+    names = [*ends, *(name for name in nodes if not (name.isascii() and name.isdecimal()))]
+    return f"nodes {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"

@@ -38,14 +38,14 @@ def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -
     if details is not None and answer is not None:
         summary = f"{several(details.kernels, 'kernel')}, {several(details.runs, 'run')}"
         sections = (_totals(details), _kernels(question, answer, details))
-        worst = max((one.deviation for one in details.totals), default=0.0)
+        worst = max((total.deviation for total in details.totals), default=0.0)
         figures = (("coverage", f"{details.coverage:.2%}"), ("greatest deviation", f"{worst:.4%}"))
         figures = (*figures, ("mix off by", f"{details.mix:.2%}"))
         figures = (*figures, ("runs" if question.file.objective == "kernels" else "kernels", _other(question, details)))
     taken = (
         [f"{kernel.name[:_SHORT]} x {runs:,}" for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs] if answer else []
     )
-    words = [_text(baseline.answer) for baseline in result.baselines]
+    texts = [_text(baseline.answer) for baseline in result.baselines]
     share = f"{float(100 * question.file.share):.6g}%"
     return answer_sheet(
         result,
@@ -56,7 +56,7 @@ def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -
         answer_rows=(("benchmark", f"{summary}: {listed(taken)}"),) if summary else (),
         figures=figures,
         given=tuple(_benchmark_given(question)),
-        sections=(*sections, baselines_in("benchmark", result, result.baselines, words)),
+        sections=(*sections, baselines_in("benchmark", result, result.baselines, texts)),
         notes=("each run counts for the mean of all runs of its kernel",),
         judged="total by total, as fractions",
     )
@@ -74,22 +74,22 @@ def _benchmark_given(question: BenchmarkQuestion) -> Iterator[tuple[str, str]]:
 
 
 def _other(question: BenchmarkQuestion, details: Stands) -> str:
-    whole = sum(kernel.runs for kernel in question.kernels)
+    total = sum(kernel.runs for kernel in question.kernels)
     if question.file.objective == "kernels":
-        return f"{details.runs:,} of {whole:,} in the trace"
+        return f"{details.runs:,} of {total:,} in the trace"
     return f"{details.kernels:,} of {len(question.kernels):,} in the trace"
 
 
 def _text(answer: Runs | None) -> str:
-    return "" if answer is None else f"{several(sum(one > 0 for one in answer.runs), 'kernel')}, {several(sum(answer.runs), 'run')}"
+    return "" if answer is None else f"{several(sum(count > 0 for count in answer.runs), 'kernel')}, {several(sum(answer.runs), 'run')}"
 
 
 def _totals(details: Stands) -> Section:
     columns = (
-        names("total", (one.total for one in details.totals)),
-        Column("wanted", tuple(f"{one.wanted:,.0f}" for one in details.totals), tuple(one.wanted for one in details.totals)),
-        Column("has", tuple(f"{one.has:,.0f}" for one in details.totals), tuple(one.has for one in details.totals)),
-        Column("off by", tuple(f"{one.deviation:.4%}" for one in details.totals), tuple(one.deviation for one in details.totals)),
+        names("total", (row.total for row in details.totals)),
+        Column("wanted", tuple(f"{row.wanted:,.0f}" for row in details.totals), tuple(row.wanted for row in details.totals)),
+        Column("has", tuple(f"{row.has:,.0f}" for row in details.totals), tuple(row.has for row in details.totals)),
+        Column("off by", tuple(f"{row.deviation:.4%}" for row in details.totals), tuple(row.deviation for row in details.totals)),
     )
     return Section("How the totals are met", (Table(columns), "Times are in ns; what is wanted is the share of the whole trace."))
 
@@ -98,7 +98,7 @@ def _kernels(question: BenchmarkQuestion, answer: Runs, details: Stands) -> Sect
     rows = [(kernel, runs) for kernel, runs in zip(question.kernels, answer.runs, strict=True) if runs]
     shares = [kernel.time / question.time for kernel, _ in rows]
     took = [kernel.time * runs / kernel.runs for kernel, runs in rows]
-    own = [one / sum(took) for one in took]
+    own = [time / sum(took) for time in took]
     columns = (
         names("kernel", (kernel.name[:_LONGEST] for kernel, _ in rows)),
         counts("runs", [runs for _, runs in rows]),
@@ -122,21 +122,21 @@ _CLOSE = 0.1
 
 def nearest_text(question: WhatIfQuestion, model: Model, made: list[int]) -> str:
     """In a sentence; empty where nothing is made, or nothing else may be, or where another value is asked for than time."""
-    best = sum(1 << place for place in made)
+    best = sum(1 << index for index in made)
     near = nearest(model, best) if made and question.file.objective == "time" else None
     if near is None:
         return ""
-    lost, gained = (listed([question.names[place] for place in places_in(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
+    lost, gained = (listed([question.names[index] for index in places_in(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
     swap = f"without {lost}{f' and with {gained}' if gained else ''} it takes"
     looked = "" if near.is_nearest else f" of what {near.runs:,} runs of the trace looked at"
     if near.beyond < 0:
         return f"Quicker than this choice: {swap} {digits(-near.beyond, 'ns')} less."
     if near.beyond == 0:
         return f"Too close to call: {swap} as long."
-    told = f"{swap} {digits(near.beyond, 'ns')} more, and is as quick if what it lacks saved {near.share:.1%} less than is assumed"
+    text = f"{swap} {digits(near.beyond, 'ns')} more, and is as quick if what it lacks saved {near.share:.1%} less than is assumed"
     if near.share > _CLOSE:
-        return f"Nearest{looked}: {told}."
-    return f"Too close to call: {told}{f'; nearest{looked}' if looked else ''}."
+        return f"Nearest{looked}: {text}."
+    return f"Too close to call: {text}{f'; nearest{looked}' if looked else ''}."
 
 
 # What is to be said of a trace that waits for other ranks of its job: they arrive as traced, whatever is changed on this one.
@@ -145,17 +145,17 @@ def nearest_text(question: WhatIfQuestion, model: Model, made: list[int]) -> str
 def waiting_text(question: WhatIfQuestion) -> Iterator[str]:
     """In a sentence, of gaps that no change touches; nothing where there are none."""
     graph, waited = question.trace.graph, Counter[str]()
-    touched = {place for effect in question.effects for places, _ in effect.rescaled for place in places}
-    for place, name in enumerate(graph.names):
-        if name.startswith(WAITING) and place not in touched:
-            waited[name.removeprefix(WAITING)] += int(graph.durations[place])
+    touched = {operation for effect in question.effects for places, _ in effect.rescaled for operation in places}
+    for operation, name in enumerate(graph.names):
+        if name.startswith(WAITING) and operation not in touched:
+            waited[name.removeprefix(WAITING)] += int(graph.durations[operation])
     if not waited:
         return
     ranks = waited.most_common()
-    told = listed([f"{digits(took, 'ns')} of waiting for rank {rank}" for rank, took in ranks])
+    text = listed([f"{digits(took, 'ns')} of waiting for rank {rank}" for rank, took in ranks])
     alone = "what is saved before these on this rank alone is waited for in its place"
-    asked = f"for changes on all ranks ask the trace of rank {ranks[0][0]} (`crossopt import` with `--rank {ranks[0][0]}`)"
-    yield f"{told} stay as long as they were: {alone}; {asked}"
+    advice = f"for changes on all ranks ask the trace of rank {ranks[0][0]} (`crossopt import` with `--rank {ranks[0][0]}`)"
+    yield f"{text} stay as long as they were: {alone}; {advice}"
 
 
 # The sheet of changes of a trace: what each saves alone and last, the way to the answer, the critical path before and after.
@@ -175,9 +175,9 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
     details, answer, sections = result.details, result.answer, list[Section]()
     summary, figures = "", list[tuple[str, str]]()
     model = model_of(question)
-    made = [place for place, name in enumerate(question.names) if answer is not None and name in answer.changes]
+    made = [index for index, name in enumerate(question.names) if answer is not None and name in answer.changes]
     if details is not None and answer is not None:
-        summary = listed([question.names[place] for place in made]) or "nothing is changed"
+        summary = listed([question.names[index] for index in made]) or "nothing is changed"
         figures = [(_UNCHANGED, short(details.traced, "ns"))]
         figures += [("afterwards", short(details.span, "ns"))] if question.file.objective != "time" else []
         figures += [("saved", f"{1.0 - details.span / details.traced:.1%}")] if details.traced else []
@@ -188,7 +188,7 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
         ]
         sections = [_way(question, model, made, details), _path(details)]
     sections += [_changes(question, model, made), *_front(question, model), *_drawn(question, made)]
-    words = [", ".join(baseline.answer.changes) if baseline.answer else "" for baseline in result.baselines]
+    texts = [", ".join(baseline.answer.changes) if baseline.answer else "" for baseline in result.baselines]
     return answer_sheet(
         result,
         "choice of changes",
@@ -199,7 +199,7 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
         figures=tuple(figures),
         meaning_rows=(("next best", nearest_text(question, model, made).removeprefix("Nearest: ")), ("order", question.trace.order)),
         given=tuple(_given(question)),
-        sections=(*sections, baselines_in("choice", result, result.baselines, words)),
+        sections=(*sections, baselines_in("choice", result, result.baselines, texts)),
         notes=(_NOTE, *([] if question.trace.span else [_NO_SPAN]), *waiting_text(question)),
         judged="change by change on the trace",
     )
@@ -245,24 +245,24 @@ def _costs(change: ChangeSection) -> str:
 
 def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section:
     """What each saves alone, and as the last one of the answer."""
-    whole, every = sum(1 << place for place in made), range(len(question.names))
-    choices = [(0, model.rules.all), (model.rules.all, 0), (whole, model.rules.all & ~whole)]
-    choices += [(1 << place, model.rules.all & ~(1 << place)) for place in every]
-    choices += [(whole & ~(1 << place), model.rules.all & ~whole | 1 << place) for place in made]
+    answer, every = sum(1 << index for index in made), range(len(question.names))
+    choices = [(0, model.rules.all), (model.rules.all, 0), (answer, model.rules.all & ~answer)]
+    choices += [(1 << index, model.rules.all & ~(1 << index)) for index in every]
+    choices += [(answer & ~(1 << index), model.rules.all & ~answer | 1 << index) for index in made]
     traced, all_of_them, span, *others = model.spans(choices).tolist()
     alone, last = others[: len(every)], dict(zip(made, others[len(every) :], strict=True))
     columns = (
         names("change", question.names),
-        names("made", ("yes" if place in last else "" for place in every)),
-        _saved("alone ns", [traced - one for one in alone]),
-        _saved("last ns", [last[place] - span if place in last else None for place in every]),
+        names("made", ("yes" if index in last else "" for index in every)),
+        _saved("alone ns", [traced - span for span in alone]),
+        _saved("last ns", [last[index] - span if index in last else None for index in every]),
         names("costs", (_costs(change) for change in question.file.changes)),
     )
-    words = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
-    words += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
+    text = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
+    text += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."
     near = nearest_text(question, model, made)
     assumed = dict.fromkeys(f"{change.transform}: {ASSUMPTIONS[change.transform]}" for change in question.file.changes)
-    return Section("What the changes save", (Table(columns), *([near] if near else []), words, (*assumed, *_moved(question))))
+    return Section("What the changes save", (Table(columns), *([near] if near else []), text, (*assumed, *_moved(question))))
 
 
 def _moved(question: WhatIfQuestion) -> Iterator[str]:
@@ -275,23 +275,23 @@ def _moved(question: WhatIfQuestion) -> Iterator[str]:
 
 
 def _saved(head: str, saved: list[int | None]) -> Column:
-    return Column(head, tuple("" if one is None else f"{one:,}" for one in saved), tuple(saved))
+    return Column(head, tuple("" if value is None else f"{value:,}" for value in saved), tuple(saved))
 
 
 def _way(question: WhatIfQuestion, model: Model, made: list[int], details: Changed) -> Section:
     """From the trace to the answer, one change after another, as a waterfall."""
-    insides = [sum(1 << place for place in made[:count]) for count in range(len(made) + 1)]
+    insides = [sum(1 << index for index in made[:count]) for count in range(len(made) + 1)]
     spans = model.spans([(inside, model.rules.all & ~inside) for inside in insides]).tolist()
     tracks = [Track(_UNCHANGED, (Segment(0.0, details.traced / 1e6, 0),), digits(details.traced, "ns"))]
-    for place, (before, after) in zip(made, pairwise(spans), strict=True):
+    for index, (before, after) in zip(made, pairwise(spans), strict=True):
         ends = sorted((before / 1e6, after / 1e6))
-        tracks.append(Track(question.names[place], (Segment(ends[0], ends[1], 1 if after <= before else 2),), _signed(after - before)))
+        tracks.append(Track(question.names[index], (Segment(ends[0], ends[1], 1 if after <= before else 2),), _signed(after - before)))
     tracks.append(Track("afterwards", (Segment(0.0, details.span / 1e6, 0),), digits(details.span, "ns")))
     adds = any(after > before for before, after in pairwise(spans))
     kinds = ("takes", "saves", *(["adds"] if adds else []))
     until = max(spans) / 1e6
-    words = f"From {digits(details.traced, 'ns')} unchanged to {digits(details.span, 'ns')}, in the order of the question."
-    return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", words),))
+    text = f"From {digits(details.traced, 'ns')} unchanged to {digits(details.span, 'ns')}, in the order of the question."
+    return Section("From the trace to the answer", (Timeline(kinds, tuple(tracks), until, "ms", "", text),))
 
 
 def _signed(nanoseconds: int) -> str:
@@ -300,9 +300,9 @@ def _signed(nanoseconds: int) -> str:
 
 def _path(details: Changed) -> Section:
     columns = (
-        names("kind", (one.kind for one in details.path)),
-        counts("before ns", [one.before for one in details.path]),
-        counts("after ns", [one.after for one in details.path]),
+        names("kind", (row.kind for row in details.path)),
+        counts("before ns", [row.before for row in details.path]),
+        counts("after ns", [row.after for row in details.path]),
     )
     return Section("The critical path by kind", ("Only what lies on this path makes the trace as long as it is.", Table(columns)))
 
@@ -311,8 +311,8 @@ def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
     """The least time for each number of days, whatever the budget of days is, where every choice can be looked at quickly."""
     if len(question.names) > _MOST_LOOKED_AT or not any(change.days for change in question.file.changes):
         return
-    budgets = tuple(replace(one, most=None) if one.name == "days" else one for one in model.rules.budgets)
-    days = next(one for one in budgets if one.name == "days")
+    budgets = tuple(replace(budget, most=None) if budget.name == "days" else budget for budget in model.rules.budgets)
+    days = next(budget for budget in budgets if budget.name == "days")
     choices = all_choices(replace(model.rules, budgets=budgets))
     rows, best = list[tuple[Fraction, int, int]](), inf
     spans = model.spans(choices).tolist()
@@ -323,7 +323,7 @@ def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
     columns = (
         names("days", (f"{float(spent):g}" for spent, _, _ in rows)),
         counts("least ns", [span for _, span, _ in rows]),
-        names("changes", (", ".join(question.names[place] for place in places_in(inside)) or "none" for _, _, inside in rows)),
+        names("changes", (", ".join(question.names[index] for index in places_in(inside)) or "none" for _, _, inside in rows)),
     )
     yield Section("What more or fewer days would buy", ("Within all other budgets; every choice was looked at.", Table(columns, most=24)))
 
@@ -336,15 +336,24 @@ def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:
     parts, used = list[Part](), sorted(set(graph.kinds.tolist()))
     until = replay(graph).span / 1e6
     for name, some in ((_UNCHANGED, []), ("afterwards", made)) if made else ((_UNCHANGED, []),):
-        after = changed(graph, [question.effects[place] for place in some])
+        after = changed(graph, [question.effects[index] for index in some])
         found = replay(after)
         tracks = []
-        for place, resource in enumerate(graph.resources):
-            own = [one for one in range(len(after)) if after.places[one] == place and found.ends[one] > found.begins[one]]
+        for lane, resource in enumerate(graph.resources):
+            own = [
+                operation
+                for operation in range(len(after))
+                if after.places[operation] == lane and found.ends[operation] > found.begins[operation]
+            ]
             segments = tuple(
-                Segment(int(found.begins[one]) / 1e6, int(found.ends[one]) / 1e6, used.index(int(after.kinds[one]))) for one in own
+                Segment(int(found.begins[operation]) / 1e6, int(found.ends[operation]) / 1e6, used.index(int(after.kinds[operation])))
+                for operation in own
             )
-            busy = sum(int(found.ends[one] - found.begins[one]) for one in own if KINDS[int(after.kinds[one])] not in {"gap", "wait"})
+            busy = sum(
+                int(found.ends[operation] - found.begins[operation])
+                for operation in own
+                if KINDS[int(after.kinds[operation])] not in {"gap", "wait"}
+            )
             tracks.append(Track(resource, segments, f"{busy / max(found.span, 1):.0%} busy"))
         kinds = tuple(KINDS[kind] for kind in used)
         parts.append(

@@ -102,8 +102,8 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
     missed = [
         name for name, worst, limit in (("deadline", goal.seconds(high), goal.deadline), ("budget", most, goal.budget)) if worst > limit
     ]
-    words = f", at worst past the {' and the '.join(missed)} (goal.by: slowest holds the slowest constants to it)" if missed else ""
-    return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{words}"]
+    late = f", at worst past the {' and the '.join(missed)} (goal.by: slowest holds the slowest constants to it)" if missed else ""
+    return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{late}"]
 
 
 def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
@@ -170,8 +170,8 @@ def _form(linear: Linearized) -> str:
     """What the bound was found with."""
     if linear.rounds:
         return f"The bound was found with the {linear.form} form. {_FORMS.get(linear.form, '')}".strip()
-    words = "No round of the integer model ran: bounds on the best chip and prices on the budgets left nothing for a solver."
-    return f"{words} Below are the model's tangents all the same, beside the full model." if linear.terms else words
+    none = "No round of the integer model ran: bounds on the best chip and prices on the budgets left nothing for a solver."
+    return f"{none} Below are the model's tangents all the same, beside the full model." if linear.terms else none
 
 
 def _sentence(linear: Linearized) -> str:
@@ -190,26 +190,26 @@ def _picture(linear: Linearized) -> tuple[Picture, ...]:
     if not linear.step:
         return ()
     step, pairs = linear.terms[-1], [(full, low) for low, full in linear.step]
-    told = f"On {linear.chips:,} other chips the tangent is {_share(step.worst or 0.0)} below the step at the most, and above it on none."
+    text = f"On {linear.chips:,} other chips the tangent is {_share(step.worst or 0.0)} below the step at the most, and above it on none."
     if any(low > full * (1.0 + 1e-9) for full, low in pairs):
-        told = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
-    one, axes = (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent")
-    caption = f"{told} The broken line is where both are equal."
+        text = f"On some of {linear.chips:,} other chips the tangent is above the step, which no bound may be."
+    answer, axes = (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent")
+    caption = f"{text} The broken line is where both are equal."
     title = "The step by the tangent and as it is"
-    return (Picture(lambda titles: parity(titles, pairs, one, axes), "", caption, title=title, described=told, zooms=False),)
+    return (Picture(lambda titles: parity(titles, pairs, answer, axes), "", caption, title=title, described=text, zooms=False),)
 
 
 def _table(linear: Linearized) -> Table:
-    drawn, terms = linear.chips > 0, linear.terms
+    sampled, terms = linear.chips > 0, linear.terms
     caption = "Seconds at the chip of this design"
     columns = (
         names("term", (term.name for term in terms)),
         amounts("by the tangent", [term.linear for term in terms], time_of, "s"),
         amounts("by the full model", [term.full for term in terms], time_of, "s"),
         amounts("below it by", [term.error for term in terms], _share),
-        *([figures("at worst", [_worst(term) for term in terms])] if drawn else []),
+        *([figures("at worst", [_worst(term) for term in terms])] if sampled else []),
     )
-    return Table(columns, caption=f"{caption}; at worst: on {linear.chips:,} drawn chips" if drawn else caption)
+    return Table(columns, caption=f"{caption}; at worst: on {linear.chips:,} drawn chips" if sampled else caption)
 
 
 def _worst(term: Term) -> str:
@@ -250,9 +250,9 @@ def near_text(near: Near | None, gap: float) -> str:
     if near is None:
         return f"\n  within {100.0 * gap:.4g} % of the optimum: not known, as the optimum was not proved in time\n"
     settled = [known for known in near.choices if not _open(known)]
-    words = choices_text([(known.name, _occurring(known), len(known.options) + (not known.asked_between)) for known in settled])
+    text = choices_text([(known.name, _occurring(known), len(known.options) + (not known.asked_between)) for known in settled])
     lines = [f"\n  designs within {100.0 * gap:.4g} % of the optimum, by proof:"]
-    lines += [line for part in words.split("; ") if part for line in _indented(part)]
+    lines += [line for part in text.split("; ") if part for line in _indented(part)]
     lines += [line for known in near.choices if (places := _open(known)) for line in _indented(_undecided(known, places))]
     return "\n".join(lines) + "\n"
 
@@ -264,15 +264,15 @@ def _occurring(known: Known) -> list[Any]:
 
 def _open(known: Known) -> list[int]:
     """Options of which it is not known whether they occur, and of which that was asked."""
-    places = [place for place, (occurs, never) in enumerate(zip(known.occur, known.never, strict=True)) if not (occurs or never)]
-    found = [place for place, occurs in enumerate(known.occur) if occurs]
-    return [place for place in places if known.asked_between or not found[0] < place < found[-1]]
+    places = [index for index, (occurs, never) in enumerate(zip(known.occur, known.never, strict=True)) if not (occurs or never)]
+    found = [index for index, occurs in enumerate(known.occur) if occurs]
+    return [index for index in places if known.asked_between or not found[0] < index < found[-1]]
 
 
 def _undecided(known: Known, places: list[int]) -> str:
     """What is known of a choice that was not decided in time."""
     found = [option for option, occurs in zip(known.options, known.occur, strict=True) if occurs]
-    rest = options_text(known.name, [known.options[place] for place in places])
+    rest = options_text(known.name, [known.options[index] for index in places])
     return f"{options_text(known.name, found)}; not decided in time whether {rest}, too"
 
 
@@ -318,8 +318,8 @@ def _named(name: str, options: str) -> str:
         return f"ZeRO-{options.replace('or ', 'or ZeRO-').replace(', ', ', ZeRO-')}"
     if kind == "edge":
         return f"{part.replace('_', ' ')} {options} of the edge"
-    words = (part if kind in {"area", "power"} else name).replace("_", " ")
-    return f"{words} given {options}" if kind == "power" else f"{words} {options}"
+    label = (part if kind in {"area", "power"} else name).replace("_", " ")
+    return f"{label} given {options}" if kind == "power" else f"{label} {options}"
 
 
 # The sheet of one workload's best design, or of one design that was priced, and the sections that other sheets share with it.
@@ -332,13 +332,13 @@ _REASONS = 5
 
 def design_sheet(question: Instance, result: DesignResult) -> Sheet:
     """What is shown of an answer about one workload on one number of devices."""
-    asked = asked_of(question)
+    terms = asked_of(question)
     context = context_of(question, result)
     sections = without_design(question, result) if context is None else answer_sections(context)
     return answer_sheet(
         result,
         "design",
-        asked.sentence,
+        terms.sentence,
         asks=question.objective.replace("_", " "),
         looked_at=size_text(result),
         summary="" if context is None else design_text(context.design, needed_powers(question, context.design)),
@@ -346,8 +346,8 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         sketch=None if context is None else sketch_of(context),
         figures=() if context is None else rates(context.evaluation, question, context.design.plan),
         beside=baselines_beside(result),
-        given=asked.terms,
-        open_choices=open_choices(asked),
+        given=terms.terms,
+        open_choices=open_choices(terms),
         sections=(*sections, combinations_section(left_out(question))),
         brief=None if context is None else lambda: brief_of(context),
         next_step="`crossopt explain` names the limits and choices that clash",
@@ -355,7 +355,7 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         notes=tuple(f"{note}." for note in result.notes),
         prover=prover_text(result),
         judged=CHECKED,
-        about=about(asked),
+        about=about(terms),
     )
 
 
@@ -409,11 +409,11 @@ def limits_parts(context: Context) -> tuple[Part, ...]:
     evaluation = context.evaluation
     memory = next((limit.available for limit in evaluation.limits if limit.name == "memory"), 0.0)
     watts = watts_of(context.question, context.design)
-    drawn = "" if watts is None else f"Together {shown(watts.kinds[0].total, 'power')} in {watts.kinds[0].name}."
+    caption = "" if watts is None else f"Together {shown(watts.kinds[0].total, 'power')} in {watts.kinds[0].name}."
     return (
         Limits(tuple(map(limit_of, evaluation.limits))),
         Breakdown("use", tuple(evaluation.memory.items()), "bytes", "", memory, brief="memory holds:"),
-        *([Breakdown("part", watts.kinds[0].watts, "power", drawn, brief="power is drawn by:")] if watts is not None else []),
+        *([Breakdown("part", watts.kinds[0].watts, "power", caption, brief="power is drawn by:")] if watts is not None else []),
     )
 
 
@@ -445,14 +445,14 @@ def estimates(context: Context) -> Pairs:
         ("with failures", lasting_text(question, context.evaluation)),
         ("price", bill_text(bill) if bill else ""),
     )
-    return tuple((label, words) for label, words in said if words)
+    return tuple((label, text) for label, text in said if text)
 
 
 def fullness(evaluation: DesignEvaluation) -> str:
     """Which limits are full, for the first screen."""
     full = [limit for limit in map(limit_of, evaluation.limits) if limit.share >= FULL]
-    words = ", ".join(f"{limit.label} {limit.share:.1%}" for limit in full)
-    return f"Full: {words}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
+    listed = ", ".join(f"{limit.label} {limit.share:.1%}" for limit in full)
+    return f"Full: {listed}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
 
 
 # --- how the search ended ------------------------------------------------------------------------------------------------------------
@@ -465,8 +465,8 @@ def size_text(result: DesignResult) -> str:
             return f"{_designs(space.designs)}, {count_of(space.feasible)} keep{'s' if space.feasible == 1 else ''} every limit"
         case Relaxed(relaxation=relaxation) | Exact(relaxation=relaxation):
             plans, rounds = relaxation.plans, relaxation.rounds
-            words = f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
-            return words if rounds else "no round of an integer model"
+            text = f"{count_of(plans)} plan{'s' * (plans != 1)} in {count_of(rounds)} round{'s' * (rounds != 1)}"
+            return text if rounds else "no round of an integer model"
         case Boxes(tree=tree):
             (plans,), (groups,), (promising,) = tree.plans, tree.groups, tree.promising
             some = f"{count_of(promising)} of {count_of(plans)} plans in {count_of(tree.boxes)} box{'es' * (tree.boxes != 1)}"
@@ -491,10 +491,10 @@ def without_design(question: Instance, result: DesignResult) -> tuple[Section, .
     if not result.settled:
         return ()
     conflicts = result.proof.conflicts if isinstance(result.proof, Enumerated) else ()
-    least = ["-" if one.least_share is None else f"{one.least_share:.4g} times what there is" for one in conflicts]
+    least = ["-" if limit.least_share is None else f"{limit.least_share:.4g} times what there is" for limit in conflicts]
     columns = (
-        names("limit", (one.limit for one in conflicts)),
-        figures("designs that keep it", [f"{one.kept_by:,}" for one in conflicts]),
+        names("limit", (limit.limit for limit in conflicts)),
+        figures("designs that keep it", [f"{limit.kept_by:,}" for limit in conflicts]),
         names("the least that any design needs", least),
     )
     hint = "`crossopt explain` names the limits and choices that clash."
@@ -523,7 +523,7 @@ def baseline_text(baseline: Baseline[Designs], question: Instance | None = None)
 
 def baselines_beside(result: DesignResult) -> tuple[tuple[str, float], ...]:
     """The values of those that found a design."""
-    labels = ((baseline_label(one), one.value) for one in result.baselines if one.value is not None)
+    labels = ((baseline_label(baseline), baseline.value) for baseline in result.baselines if baseline.value is not None)
     return tuple((label if "'" in label else f"the {label}", value) for label, value in labels)
 
 
@@ -531,23 +531,23 @@ def baselines_section(context: Context, result: DesignResult) -> Section:
     """The answer beside published recipes and other rules without proof."""
     rows = [Bar("this design", result.value)]
     for baseline in result.baselines:
-        words = baseline_text(baseline, context.question)
+        text = baseline_text(baseline, context.question)
         if baseline.value is None or baseline.answer is None:
-            rows.append(Bar(baseline_label(baseline), None, "", words))
+            rows.append(Bar(baseline_label(baseline), None, "", text))
             continue
         distance = baseline.value / result.value - 1.0 if result.value else 0.0
         why = (
             _saved(context, result, baseline) if distance else "finds the same value",
             doubt_text(mean_error(context.question), distance),
         )
-        rows.append(Bar(baseline_label(baseline), baseline.value, "; ".join(part for part in (words, *why) if part)))
+        rows.append(Bar(baseline_label(baseline), baseline.value, "; ".join(part for part in (text, *why) if part)))
     bars = Bars(tuple(rows), str(result.question["unit"]), result.value, result.bound)
     return Section("Baselines", (bars,) if result.baselines and result.value is not None else ())
 
 
 def _saved(context: Context, result: DesignResult, baseline: Baseline[Designs]) -> str:
     """What the answer saves of a baseline's step, and on what."""
-    found = [uses_of(context.question, "", one.design) for one in (result.answer, baseline.answer) if one is not None]
+    found = [uses_of(context.question, "", answer.design) for answer in (result.answer, baseline.answer) if answer is not None]
     return saved_text(found[0], found[1], proved=result.proved) if len(found) > 1 else ""
 
 
@@ -557,9 +557,9 @@ def near_section(result: DesignResult) -> Section:
     if space is None or not result.settled:
         return Section("Designs nearly as good", ())
     others = [("as good", space.ties - 1), ("within 1 %", space.within_1_percent - 1), ("within 5 %", space.within_5_percent - 1)]
-    words = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
+    text = ", ".join(f"{count_of(count) if count else 'none'} {what}" for what, count in others)
     share, common = common_text(space, result.value or 0.0)
-    rows = (("other designs", words), *(((share, common),) if common else ()))
+    rows = (("other designs", text), *(((share, common),) if common else ()))
     return Section("Designs nearly as good", (given_in(rows),))
 
 
@@ -571,14 +571,14 @@ def near_options(result: DesignResult) -> Section:
         return Section(title, ())
     options = [
         ", ".join(
-            f"{option_text(one.name, option)} ({'best' if least <= value else f'+{least / value - 1.0:.2%}' if value else '-'})"
-            for option, least in zip(one.options, one.least, strict=True)
+            f"{option_text(choice.name, option)} ({'best' if least <= value else f'+{least / value - 1.0:.2%}' if value else '-'})"
+            for option, least in zip(choice.options, choice.least, strict=True)
         )
-        for one in space.near
+        for choice in space.near
     ]
     columns = (
-        names("choice", (choice_name(one.name) for one in space.near)),
-        figures("occur", [f"{len(one.options)} of {one.of}" for one in space.near]),
+        names("choice", (choice_name(choice.name) for choice in space.near)),
+        figures("occur", [f"{len(choice.options)} of {choice.of}" for choice in space.near]),
         names("options", options),
     )
     return Section(title, (Table(columns, caption="How far above the best the best design with each of them is"),))
@@ -587,16 +587,16 @@ def near_options(result: DesignResult) -> Section:
 # --- what was asked ------------------------------------------------------------------------------------------------------------------
 
 
-def open_choices(asked: Asked) -> tuple[Part, ...]:
+def open_choices(question: Asked) -> tuple[Part, ...]:
     """Choices with more than one option, for pages."""
-    if not asked.open:
+    if not question.open:
         return ("No choice is open: every setting is fixed (`choices: all` opens them).",)
     columns = (
-        names("open", (choice_name(name) for name, _ in asked.open)),
-        figures("options", [f"{len(options):,}" for _, options in asked.open]),
-        names("from", (_options(name, options) for name, options in asked.open)),
+        names("open", (choice_name(name) for name, _ in question.open)),
+        figures("options", [f"{len(options):,}" for _, options in question.open]),
+        names("from", (_options(name, options) for name, options in question.open)),
     )
-    return (Table(columns, most=0, on_pages=len(asked.open)),)
+    return (Table(columns, most=0, on_pages=len(question.open)),)
 
 
 def _options(name: str, options: Sequence[Any]) -> str:
@@ -615,9 +615,9 @@ def combinations_section(out: LeftOut | None) -> Section:
     if out is None or out.combinations == 1 or not reasons:
         return Section("Combinations of settings", ())
     more = f"{len(reasons) - _REASONS} further rules are broken by fewer." if len(reasons) > _REASONS + 1 else ""
-    told = reasons[:_REASONS] if more else reasons
+    listed = reasons[:_REASONS] if more else reasons
     every = (more, Folded("All rules, and how many combinations break each", "\n".join(reasons))) if more else ()
-    return Section("Combinations of settings", (f"{head_of(out)} are valid plans; of the others:", told, *every))
+    return Section("Combinations of settings", (f"{head_of(out)} are valid plans; of the others:", listed, *every))
 
 
 def head_of(out: LeftOut) -> str:
@@ -636,9 +636,9 @@ def _about(out: LeftOut) -> str:
     return "" if out.exact else "about "
 
 
-def about(asked: Asked) -> tuple[str, ...]:
+def about(question: Asked) -> tuple[str, ...]:
     """The workload and the cluster."""
-    return tuple(words for name, words in asked.terms if name in ("workload", "devices"))
+    return tuple(text for name, text in question.terms if name in ("workload", "devices"))
 
 
 # --- for pages -----------------------------------------------------------------------------------------------------------------------
@@ -650,8 +650,8 @@ def sketch_of(context: Context) -> Picture | None:
     if not isinstance(plan, Plan):
         return None
     replicas, stages, width = plan.data, plan.pipeline, plan.tensor * plan.context
-    told = f"{replicas:,} replica{'s' * (replicas != 1)} of {stages} stage{'s' * (stages != 1)}"
-    words = f"{told}, {width} device{'s' * (width != 1)} a stage."
+    text = f"{replicas:,} replica{'s' * (replicas != 1)} of {stages} stage{'s' * (stages != 1)}"
+    caption_text = f"{text}, {width} device{'s' * (width != 1)} a stage."
 
     def draw(titles: Any) -> str:  # noqa: ANN401 - what a picture is called
         from crossopt.reports.drawing.floorplan import WIDE, Grid, sketch  # noqa: PLC0415 - pages alone have pictures
@@ -661,8 +661,8 @@ def sketch_of(context: Context) -> Picture | None:
         floor = floor_of(chip_of(context.question, context.design))
         return sketch(titles.at(min(titles.width, WIDE)), floor, Grid(replicas, stages, width))
 
-    caption = f"A square is a device, a block a replica: {words}"
-    return Picture(draw, "", caption, title="The chip and the devices of the plan", described=words, zooms=False)
+    caption = f"A square is a device, a block a replica: {caption_text}"
+    return Picture(draw, "", caption, title="The chip and the devices of the plan", described=caption_text, zooms=False)
 
 
 def details_of(context: Context, of: str = "") -> tuple[Section, ...]:
@@ -707,10 +707,10 @@ def assumptions(question: Instance, design: ChosenDesign) -> tuple[Section, ...]
 
     constants = constants_of(question, chosen_hardware(question, design).efficiency)
     columns = (
-        names("constant of the model", (one.name.replace("_", " ") for one in constants)),
-        figures("value", [f"{one.value:.6g} {one.unit}".rstrip() for one in constants]),
-        names("meaning", (one.meaning for one in constants)),
-        names("from", (one.origin for one in constants)),
+        names("constant of the model", (constant.name.replace("_", " ") for constant in constants)),
+        figures("value", [f"{constant.value:.6g} {constant.unit}".rstrip() for constant in constants]),
+        names("meaning", (constant.meaning for constant in constants)),
+        names("from", (constant.origin for constant in constants)),
     )
     return (Section("Assumptions", (assumed(question, design), Table(columns), *_sources(question))),)
 
@@ -720,10 +720,10 @@ def _sources(question: Instance) -> tuple[Part, ...]:
     free = question.hardware
     if not isinstance(free, FreeHardware) or not free.sources:
         return ()
-    estimates = sum(words.startswith("estimate") for _, words in free.sources)
+    estimates = sum(text.startswith("estimate") for _, text in free.sources)
     title = f"Where the technology's figures are from: {len(free.sources)} lines, of which {estimates} begin with an estimate"
     rows = [name.replace(".", ", ").replace("_", " ") for name, _ in free.sources]
-    return (Table((names("figures", rows), names("from", (words for _, words in free.sources))), fold=title),)
+    return (Table((names("figures", rows), names("from", (text for _, text in free.sources))), fold=title),)
 
 
 # --- one design that was priced ------------------------------------------------------------------------------------------------------
@@ -791,15 +791,15 @@ def brief_of(context: Context) -> Pairs:
 
 def short_chip(context: Context) -> str:
     """The chip without the powers of its parts and its clock."""
-    return " · ".join(one for one in hardware_text(context.design) if " given " not in one)
+    return " · ".join(part for part in hardware_text(context.design) if " given " not in part)
 
 
 def _objective(context: Context) -> Pairs:
     """What was minimised, where that is not the step time, which has a row in any case."""
-    result, asked = context.result, context.question.objective
-    if result is None or result.value is None or asked == "step_time":
+    result, objective = context.result, context.question.objective
+    if result is None or result.value is None or objective == "step_time":
         return ()
-    return ((asked.replace("_", " "), digits(result.value, str(result.question["unit"]))),)
+    return ((objective.replace("_", " "), digits(result.value, str(result.question["unit"]))),)
 
 
 def speed_text(context: Context) -> str:
@@ -813,13 +813,13 @@ def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
     """How long the run takes and what it costs, by the step time and by the likely ones."""
     low, high = likely
     money = goal.money(step_time)
-    words = [f"{days_of(goal.seconds(step_time))}{'' if money is None else f' and {money:,.0f} USD'}"]
+    parts = [f"{days_of(goal.seconds(step_time))}{'' if money is None else f' and {money:,.0f} USD'}"]
     if low < high:
         least, most = goal.money(low), goal.money(high)
         paid = f" and {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
         late = ", which may miss the deadline" if goal.seconds(step_time) <= goal.deadline < goal.seconds(high) else ""
-        words.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}{paid}{late}")
-    return " · ".join([*words, f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"])
+        parts.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}{paid}{late}")
+    return " · ".join([*parts, f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"])
 
 
 def tokens_of(tokens: float) -> str:
@@ -846,7 +846,9 @@ def _full(context: Context) -> str:
 
 def _baselines(result: DesignResult) -> str:
     """How far published recipes are above the answer."""
-    found = [(baseline_label(one), f" ({one.note})" if one.note else "", one.value) for one in result.baselines if one.value is not None]
+    found = [
+        (baseline_label(rule), f" ({rule.note})" if rule.note else "", rule.value) for rule in result.baselines if rule.value is not None
+    ]
     far = [
         (name + recipe, "equals the optimum" if value == result.value and result.proved else above(value, result.value).strip(" ,"))
         for name, recipe, value in found
