@@ -392,8 +392,8 @@ def host_memory(model: Transformer, sharding: Sharding) -> Real:
     """Bytes in host memory of the stage that offloads most."""
     if not np.any(sharding.offload):
         return 0.0 * sharding.pipeline
-    whole, left = (_candidate_stages(model, one).total() for one in (replace(sharding, offload=0.0), sharding))
-    most: Real = reduce(np.maximum, np.asarray(whole - left))
+    total, left = (_candidate_stages(model, variant).total() for variant in (replace(sharding, offload=0.0), sharding))
+    most: Real = reduce(np.maximum, np.asarray(total - left))
     return most
 
 

@@ -117,8 +117,8 @@ def _bytes(hardware: Hardware) -> Iterator[Hardware]:
     """Devices on which a byte into one of the memories does."""
     silent = replace(_flops(hardware), energy_per_flop=0.0)
     for _, level in MEMORIES:
-        one = replace(getattr(silent, level), energy=1.0)
-        yield replace(silent, **{level: one})
+        costly = replace(getattr(silent, level), energy=1.0)
+        yield replace(silent, **{level: costly})
 
 
 def _costs(model: Transformer, group: Ranks, hardware: Hardware) -> Iterator[tuple[str, bool, Cost]]:
@@ -191,12 +191,12 @@ def choice_text(name: str, value: float, needed: float | None = None) -> str:
     if name in {"hbm_stacks", "dies"}:
         return f"{value:g} HBM stacks" if name == "hbm_stacks" else f"{value:g} die{'s' * (value != 1)}"
     part, _, kind = name.rpartition("_")
-    words = part.replace("_", " ")
+    name_of_part = part.replace("_", " ")
     if kind == "edge":
-        return f"{words} {value:.3g} of the edge"
+        return f"{name_of_part} {value:.3g} of the edge"
     if kind == "power":
-        return f"{words} given {_shown(value, kind)}" if needed is None else f"{words} up to {_shown(needed, kind)}"
-    return f"{words} {_shown(value, kind)}"
+        return f"{name_of_part} given {_shown(value, kind)}" if needed is None else f"{name_of_part} up to {_shown(needed, kind)}"
+    return f"{name_of_part} {_shown(value, kind)}"
 
 
 def chip_text(evaluation: DesignEvaluation, beside_l2: str = "", shapes: Sequence[str] = ()) -> str:
@@ -247,11 +247,11 @@ def held_text(instance: Instance | None, design: ChosenDesign, full: Sequence[st
     chosen = {name: np.array([value], np.float64) for name, value in design.hardware.choices.items()}
     split = split_of(free, chosen)
     built = generate(free.technology, split)
-    all_full = " and ".join([one for one in (", ".join(full[:-1]), *full[-1:]) if one])
-    words = [all_full]
-    words += [*_clock(free.technology, built), places_text(instance, design)]
-    words += [told for told, held in links_text(free.technology, split, tuple(chosen)) if held]
-    return "; ".join([one for one in (*words, *_slowed(free.technology, split)) if one])
+    all_full = " and ".join([part for part in (", ".join(full[:-1]), *full[-1:]) if part])
+    parts = [all_full]
+    parts += [*_clock(free.technology, built), places_text(instance, design)]
+    parts += [text for text, all_used in links_text(free.technology, split, tuple(chosen)) if all_used]
+    return "; ".join([part for part in (*parts, *_slowed(free.technology, split)) if part])
 
 
 def places_text(instance: Instance | None, design: ChosenDesign) -> str:
@@ -267,21 +267,21 @@ def places_text(instance: Instance | None, design: ChosenDesign) -> str:
 def links_text(made: Technology, split: Split, chosen: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Of the links whose area was chosen how many there are, what share of the edge they may have, and whether that is all it holds."""
     edge = perimeter_of(split.die_area, split.dies)
-    for name, words in _LEVELS:
+    for name, name_of_links in _LEVELS:
         part = PART_OF[name]
         link: LinkTechnology = getattr(made, part)
         area, power, share = (getattr(record, part) for record in (split.areas, split.powers, split.edges))
         links, more = (float(np.max(wires_of(link, area, length, power))) for length in (share * edge, _LARGEST))
         if f"{name}_area" in chosen and links:
-            held = links < more
-            beyond = f", all that {float(np.max(share)):.0%} of the edge hold, of {more:.0f} by their area and power" if held else ""
-            yield f"{words}: {links:.0f} wires{beyond}", held
+            all_used = links < more
+            beyond = f", all that {float(np.max(share)):.0%} of the edge hold, of {more:.0f} by their area and power" if all_used else ""
+            yield f"{name_of_links}: {links:.0f} wires{beyond}", all_used
 
 
 def slowed_stacks(made: Technology, split: Split) -> tuple[Dram, Dram] | None:
     """The stacks as they run beside their L2 and as they might; nothing where it lets all through."""
     unslowed = replace(made, dram=replace(made.dram, least_l2=0.0))
-    runs, might = (generate(one, split).dram for one in (made, unslowed))
+    runs, might = (generate(technology, split).dram for technology in (made, unslowed))
     slower = made.dram.least_l2 and float(np.max(runs.bandwidth)) < float(np.max(might.bandwidth)) * (1.0 - 1e-9)
     return (runs, might) if slower else None
 
@@ -313,7 +313,7 @@ def bundles_text(instance: Instance, design: ChosenDesign) -> str:
     if not isinstance(instance.hardware, FreeHardware) or not isinstance(instance.workload, Transformer) or count < 2:
         return ""
     now = evaluate(instance.workload, there).step_time
-    changed = [f"one {words} {_step(instance, there, by) / now - 1.0:+.2%}" for words, by in (("more", 1.0), ("fewer", -1.0))]
+    changed = [f"one {what} {_step(instance, there, by) / now - 1.0:+.2%}" for what, by in (("more", 1.0), ("fewer", -1.0))]
     return f"multiprocessors: {count}; at the same clock {', '.join(changed)} of the step{_waves(instance, there, count)}"
 
 
@@ -344,7 +344,7 @@ def _waves(instance: Instance, there: Design, count: int) -> str:
         return ""
     plans = table([there.plan])
     named = named_projections(instance.workload, ranks(plans, lay_out(plans, instance.cluster)))
-    dealt = [(name, _tiles(product)) for name, product in sorted(named, key=lambda one: -_chip_number(one[1].flops))]
+    dealt = [(name, _tiles(product)) for name, product in sorted(named, key=lambda pair: -_chip_number(pair[1].flops))]
     near = (count - 1, count, count + 1)
     for name, tiles in dealt:
         waves = [ceil(tiles / some) for some in near]
@@ -385,23 +385,23 @@ def beside_l2(instance: Instance, design: ChosenDesign) -> str:
 
 def by_clock(instance: Instance, design: ChosenDesign, level: Memory, bundles: float, dram: Memory | None = None) -> str:
     """Bytes a clock and SM, a bundle of cores, where the chip was chosen; and how many times the memory's bandwidth, where it is given."""
-    words = []
+    parts = []
     if isinstance(free := instance.hardware, FreeHardware):
         clock = clock_of(free, design.hardware.choices)
         each = float(level.bandwidth) / clock / bundles
-        words.append(f"{each:,.0f} B a clock and SM" if each >= _MANY else f"{each:.3g} B a clock and SM")
+        parts.append(f"{each:,.0f} B a clock and SM" if each >= _MANY else f"{each:.3g} B a clock and SM")
     if dram is not None:
         times = float(level.bandwidth) / float(dram.bandwidth)
-        words.append(f"{times:.3g} x memory{', which waits for it' if times < 1.0 else ''}")
+        parts.append(f"{times:.3g} x memory{', which waits for it' if times < 1.0 else ''}")
         if isinstance(free, FreeHardware) and (fed := fed_share(free, level, peak_of(instance, design))):
-            words.append(f"feeds {fed:.0%} of the peak")
-    return ", ".join(words)
+            parts.append(f"feeds {fed:.0%} of the peak")
+    return ", ".join(parts)
 
 
 def fed_share(free: FreeHardware, l2: Memory, peak: float) -> float:
     """Times the peak of which L2 gives large products their operands; none where the technology does not say what these are."""
-    asked = free.technology.l2_per_flop * peak
-    return float(l2.bandwidth) / asked if asked else 0.0
+    needed = free.technology.l2_per_flop * peak
+    return float(l2.bandwidth) / needed if needed else 0.0
 
 
 def peak_of(instance: Instance, design: ChosenDesign) -> float:
@@ -417,7 +417,7 @@ def l2_limit_text(instance: Instance, design: ChosenDesign) -> str:
     design_there = design_of(instance, candidate_in(instance, design))
     hardware = design_there.hardware
     faster = replace(hardware, l2=replace(hardware.l2, bandwidth=UNLIMITED_PORT))
-    now, then = (evaluate(instance.workload, replace(design_there, hardware=one)).step_time for one in (hardware, faster))
+    now, then = (evaluate(instance.workload, replace(design_there, hardware=device)).step_time for device in (hardware, faster))
     if now - then < _WORTH * now:
         return ""
     moved, without = rounded_quantity(float(hardware.l2.bandwidth), "bandwidth", 4), rounded_quantity(then, "time", 4)
@@ -503,7 +503,7 @@ def watts_of(instance: Instance | None, design: ChosenDesign) -> Watts | None:
     leaks = spare_leakage(split, free.technology, float(np.max(built.core.voltage)))
     kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _drawn(built, free.technology, busy, leaks)) for busy in sustained]
     most = tuple((name, float(np.max(getattr(built, part).power))) for name, part in PARTS)
-    return Watts(tuple(sorted(kinds, key=lambda one: -one.total)), most, instance.budget.power)
+    return Watts(tuple(sorted(kinds, key=lambda kernels: -kernels.total)), most, instance.budget.power)
 
 
 def needed_powers(instance: Instance | None, design: ChosenDesign) -> dict[str, float]:
@@ -519,10 +519,10 @@ def _name(busy: Activity, *, alone: bool) -> str:
 
 def _drawn(built: Architecture, technology: Technology, busy: Activity, spare: float) -> Amounts:
     """Bytes of L2 that pass from die to die are counted with the links that they take, beside what they take in their banks."""
-    drawn = {name: float(np.max(built.drawn(part, busy))) for name, part in PARTS}
+    watts_of_parts = {name: float(np.max(built.drawn(part, busy))) for name, part in PARTS}
     passing = float(np.max(built.moved("l2", busy))) * _between(built, technology)
     uncore, links = (float(np.max(watts)) for watts in (built.beside(busy), built.joints(busy)))
-    parts = (*(drawn | {"L2": drawn["L2"] - passing}).items(),)
+    parts = (*(watts_of_parts | {"L2": watts_of_parts["L2"] - passing}).items(),)
     return (*parts, ("uncore", uncore - spare), (SPARE, spare), ("links between dies", links + passing))
 
 
@@ -586,7 +586,7 @@ def bill_of(instance: Instance, design: ChosenDesign) -> DeviceBill | None:
     lost = sum(value for _, value in joined) * (1.0 / float(np.max(joined_well(prices, made))) - 1.0)
     beside = (("lost when joined", lost), ("package and host", prices.package), ("ports", wires * prices.lane))
     total = float(np.max(device_price(prices, made)))
-    return DeviceBill(tuple(one for one in (*joined, *beside) if one[1]), total, good, dies)
+    return DeviceBill(tuple(item for item in (*joined, *beside) if item[1]), total, good, dies)
 
 
 def bill_text(bill: DeviceBill) -> str:
@@ -628,7 +628,7 @@ _WIDE: Final = ("bf16", "fp16")
 
 def published(devices: int, of: str = "A100") -> tuple[float, str]:
     """The largest share for so many devices of a class, and whose it is."""
-    return next((share, words) for most, share, words in SHARES[of] if devices <= most)
+    return next((share, source) for most, share, source in SHARES[of] if devices <= most)
 
 
 def above_text(instance: Instance, utilisation: float) -> str:
@@ -638,6 +638,6 @@ def above_text(instance: Instance, utilisation: float) -> str:
     device = own.like if isinstance(own, FreeHardware) else own.name
     if device not in _CLASSES or instance.workload.precision not in _WIDE:
         return ""
-    share, words = published(instance.cluster.devices, _CLASSES[device])
-    best = f"the best published for as many {_CLASSES[device]}, {share:.1%} ({words})"
+    share, source = published(instance.cluster.devices, _CLASSES[device])
+    best = f"the best published for as many {_CLASSES[device]}, {share:.1%} ({source})"
     return f"MFU {utilisation:.1%} exceeds {best}" if utilisation > share else ""

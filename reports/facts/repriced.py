@@ -162,20 +162,20 @@ def _expert_text(device: str, stack: str) -> str:
     return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
-def likely_text(asked: Instance | None, evaluation: DesignEvaluation) -> str:
+def likely_text(question: Instance | None, evaluation: DesignEvaluation) -> str:
     """The step times that are likely, and by what; nothing where nothing is known."""
     low, high = evaluation.likely
-    sets = f" and under {len(asked.others)} other sets of them" if asked is not None and asked.others else ""
-    there = asked is None or (stack_of(asked), device_of(asked)) in MEASURED or has_experts(asked)
+    sets = f" and under {len(question.others)} other sets of them" if question is not None and question.others else ""
+    there = question is None or (stack_of(question), device_of(question)) in MEASURED or has_experts(question)
     off = "the mean error on measured runs" if there else "the error of constants that were taken over elsewhere"
     more = "" if (low, high) == evaluation.likely_by_constants else f", and {off}"
-    links = ", and what sources leave of L2 and links" if asked is not None and _in_doubt(asked) else ""
+    links = ", and what sources leave of L2 and links" if question is not None and _in_doubt(question) else ""
     least, most = (rounded_quantity(seconds, "time", 4) for seconds in (low, high))
     return f"likely {least} to {most}, by the optimistic and the pessimistic constants{sets}{links}{more}" if low < high else ""
 
 
-def _in_doubt(asked: Instance) -> bool:
-    return isinstance(asked.hardware, Hardware) and bool(asked.hardware.doubts)
+def _in_doubt(question: Instance) -> bool:
+    return isinstance(question.hardware, Hardware) and bool(question.hardware.doubts)
 
 
 # Plans priced once more for a caveat: with more memory for the framework, without a hidden exchange, beside runs that took longer.
@@ -265,7 +265,7 @@ def _over_nodes(instance: Instance, chosen: Candidate, plan: Plan) -> str:
 def _without(instance: Instance, chosen: Candidate, plan: Plan) -> str:
     """The step time of the plan that does not hide it, and how much longer that is."""
     designs = (design_of(instance, chosen), design_of(instance, replace(chosen, plan=plan)))
-    before, after = (evaluate(instance.workload, one, instance.budget, instance.prices).step_time for one in designs)
+    before, after = (evaluate(instance.workload, design, instance.budget, instance.prices).step_time for design in designs)
     return f"{rounded_quantity(after, 'time')} ({after / before - 1.0:+.1%})"
 
 

@@ -57,26 +57,26 @@ _TIE: Final = "\N{NO-BREAK SPACE}"
 
 def terminal(sheet: Sheet) -> str:
     """The whole text."""
-    figures = (*sheet.exactly, *(one for one in sheet.figures if sheet.exactly))
+    figures = (*sheet.exactly, *(pair for pair in sheet.figures if sheet.exactly))
     wide = max([_NAME, *(len(name) + _GAP for name, _ in figures)])
-    told = [line for name, words in figures for line in _hung(f"  {name:<{wide}}", words)]
-    return text_of(f"{sheet.name}   {sheet.headline}", told, sheet.all_sections, closing_of(sheet))
+    lines = [line for name, text in figures for line in _hung(f"  {name:<{wide}}", text)]
+    return text_of(f"{sheet.name}   {sheet.headline}", lines, sheet.all_sections, closing_of(sheet))
 
 
 def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
     """An answer in a few rows, with tables below them; the last caveats are left to --verbose where it would be long otherwise."""
     wide = max((len(name) for name, _ in rows if len(name) <= _NAME), default=0)
-    drawn = [(name, _hung(f"  {name:<{wide}}{' ' * _GAP}", words)) for name, words in rows]
+    shown = [(name, _hung(f"  {name:<{wide}}{' ' * _GAP}", text)) for name, text in rows]
     most = _SHORT_ANSWER - 1 - len(wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False))
-    left, first = 0, next((row for label in reversed(_DOUBTS) for row in drawn if row[0] == label), None)
-    spare = [row for row in drawn if row[0] in _DOUBTS and row is not first] if rows and rows[-1][1].startswith(_MORE) else []
-    while sum(len(lines) for _, lines in drawn) > most and spare:
-        drawn.remove(spare.pop())
+    left, first = 0, next((row for label in reversed(_DOUBTS) for row in shown if row[0] == label), None)
+    spare = [row for row in shown if row[0] in _DOUBTS and row is not first] if rows and rows[-1][1].startswith(_MORE) else []
+    while sum(len(lines) for _, lines in shown) > most and spare:
+        shown.remove(spare.pop())
         left += 1
     if left:
-        words = rows[-1][1].replace(_MORE, f"{_MORE} ({left} more caveat{'s' * (left != 1)})", 1)
-        drawn[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", words))
-    return text_of(headline, [line for _, lines in drawn for line in lines], sections, "")
+        text = rows[-1][1].replace(_MORE, f"{_MORE} ({left} more caveat{'s' * (left != 1)})", 1)
+        shown[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", text))
+    return text_of(headline, [line for _, lines in shown for line in lines], sections, "")
 
 
 def _room() -> int:
@@ -124,23 +124,23 @@ def _part(part: Part) -> Iterator[str]:
             yield from _breakdown(part)
         case Timeline():
             yield from _timeline(part)
-        case Picture(description=words):
-            yield from _wrapped(words)
+        case Picture(description=text):
+            yield from _wrapped(text)
         case Search() | Folded():
             pass
         case _:
             assert_never(part)
 
 
-def _wrapped(words: str, indent: str = "    ") -> list[str]:
-    return wrap(words, sheet_width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "    ") -> list[str]:
+    return wrap(text, sheet_width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _hung(label: str, words: str) -> list[str]:
+def _hung(label: str, text: str) -> list[str]:
     """Words behind a label; items between points stay on one line each where each of them has room on one."""
-    most, tied = sheet_width() - len(label), words
-    if " · " in words and max(map(len, words.split(" · "))) <= most - 2:
-        tied = re.sub(r"(?<!·) (?!·)", _TIE, words)
+    most, tied = sheet_width() - len(label), text
+    if " · " in text and max(map(len, text.split(" · "))) <= most - 2:
+        tied = re.sub(r"(?<!·) (?!·)", _TIE, text)
     lines = wrap(tied, sheet_width(), initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
     return [line.replace(_TIE, " ") for line in lines] or [label.rstrip()]
 
@@ -148,58 +148,60 @@ def _hung(label: str, words: str) -> list[str]:
 # --- bars ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _bar(label: str, wide: int, share: float, room: int, words: str) -> str:
+def _bar(label: str, wide: int, share: float, room: int, text: str) -> str:
     """A share as a framed bar of so many columns, or without one where there is no room."""
     framed = f"|{'█' * round(room * share):<{room}}|  " if room >= _SHORT else ""
-    return f"    {label[:wide]:<{wide}}  {framed}{words}".rstrip()
+    return f"    {label[:wide]:<{wide}}  {framed}{text}".rstrip()
 
 
 def _limits(limits: Limits) -> Iterator[str]:
     """How much of each limit is used, with a bar where there is room."""
     rows = [(row, shown(row.used, row.dimension), shown(row.available, row.dimension)) for row in limits.rows]
-    label, used, there = (max(map(len, column)) for column in zip(*((row.label, one, other) for row, one, other in rows), strict=True))
-    for row, one, other in rows:
-        words = f"    {row.label:<{label}}  {one:>{used}} of {other:<{there}}  {row.share:6.1%}"
-        room = min(_BAR, sheet_width() - len(words) - _FRAME - _MARKED)
+    label, used, there = (
+        max(map(len, column)) for column in zip(*((row.label, used_text, limit_text) for row, used_text, limit_text in rows), strict=True)
+    )
+    for row, used_text, limit_text in rows:
+        line = f"    {row.label:<{label}}  {used_text:>{used}} of {limit_text:<{there}}  {row.share:6.1%}"
+        room = min(_BAR, sheet_width() - len(line) - _FRAME - _MARKED)
         framed = f"  |{eighths(min(row.share, 1.0), room):<{room}}|" if room >= _SHORT else ""
-        yield f"{words}{framed}  {row.mark}".rstrip()
+        yield f"{line}{framed}  {row.mark}".rstrip()
 
 
-def _breakdown(one: Breakdown) -> Iterator[str]:
+def _breakdown(breakdown: Breakdown) -> Iterator[str]:
     """The parts with their shares, or all of them in a sentence."""
-    parts = [(label, shown(amount, one.dimension), amount / (one.total or 1.0)) for _, label, amount in one.present]
-    if one.brief:
-        yield from _wrapped(f"{one.brief} {', '.join(f'{label} {words}' for label, words, _ in parts)}")
-        yield from _wrapped(one.caption)
+    parts = [(label, shown(amount, breakdown.dimension), amount / (breakdown.total or 1.0)) for _, label, amount in breakdown.present]
+    if breakdown.brief:
+        yield from _wrapped(f"{breakdown.brief} {', '.join(f'{label} {text}' for label, text, _ in parts)}")
+        yield from _wrapped(breakdown.caption)
         return
-    wide, long = max(len(label) for label, _, _ in parts), max(len(words) for _, words, _ in parts)
+    wide, long = max(len(label) for label, _, _ in parts), max(len(text) for _, text, _ in parts)
     room = min(_BAR, sheet_width() - wide - long - 14)  # what margins, gaps and percentages leave
-    for label, words, share in parts:
-        yield f"    {label:<{wide}}  {words:>{long}}  {share:6.1%}  {eighths(share, max(room, 0))}".rstrip()
-    yield from _wrapped(one.caption)
+    for label, text, share in parts:
+        yield f"    {label:<{wide}}  {text:>{long}}  {share:6.1%}  {eighths(share, max(room, 0))}".rstrip()
+    yield from _wrapped(breakdown.caption)
 
 
 def _bars(bars: Bars) -> Iterator[str]:
     most = max((row.amount for row in bars.rows if row.amount is not None), default=0.0) or 1.0
     wide = min(max(len(row.label) for row in bars.rows), _LABEL)
-    amounts = [digits(row.amount, bars.unit) + _far(row, bars, place) for place, row in enumerate(bars.rows) if row.amount is not None]
+    amounts = [digits(row.amount, bars.unit) + _far(row, bars, index) for index, row in enumerate(bars.rows) if row.amount is not None]
     room = min(_BAR, sheet_width() - wide - max(map(len, amounts), default=0) - 10)  # what margins, gaps and the frame leave
-    for place, row in enumerate(bars.rows):
+    for index, row in enumerate(bars.rows):
         if row.amount is None:
             yield from _wrapped(f"{row.label}: none, {row.fault}")
             continue
-        yield _bar(row.label, wide, row.amount / most, room, f"{digits(row.amount, bars.unit)}{_far(row, bars, place)}")
+        yield _bar(row.label, wide, row.amount / most, room, f"{digits(row.amount, bars.unit)}{_far(row, bars, index)}")
         yield from _bar_lines(row, wide)
 
 
-def _far(row: Bar, bars: Bars, place: int) -> str:
+def _far(row: Bar, bars: Bars, index: int) -> str:
     """How far an amount is above the best, of all but the first."""
-    return above(row.amount, bars.best) if place and not row.fault and row.amount is not None else ""
+    return above(row.amount, bars.best) if index and not row.fault and row.amount is not None else ""
 
 
 def _bar_lines(row: Bar, wide: int) -> list[str]:
-    words = f"but {row.fault}" if row.fault else row.detail
-    return _wrapped(words, " " * (wide + 7)) if words else []
+    text = f"but {row.fault}" if row.fault else row.detail
+    return _wrapped(text, " " * (wide + 7)) if text else []
 
 
 def _timeline(timeline: Timeline) -> Iterator[str]:
@@ -211,8 +213,8 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
     labels = [_together([label for label, _, _ in group]) for group in alike]
     wide = max(map(len, labels))
     for label, group in zip(labels, alike, strict=True):
-        _, drawn, shown = group[0]
-        yield f"    {label:<{wide}}  |{drawn:<{_BAR}}|  {shown}".rstrip()
+        _, bar, shown = group[0]
+        yield f"    {label:<{wide}}  |{bar:<{_BAR}}|  {shown}".rstrip()
     yield from _wrapped(timeline.description)
 
 
@@ -231,9 +233,9 @@ def _together(labels: Sequence[str]) -> str:
 def _filled(track: Track, until: float, fills: str) -> str:
     """What is done in each part of the time, the upper lane where several do something."""
     scale, cells = (_BAR / until if until else 0.0), [" "] * _BAR
-    for one in sorted(track.segments, key=lambda segment: -segment.lane):
-        for cell in range(round(one.start * scale), round(one.end * scale)):
-            cells[min(cell, _BAR - 1)] = fills[one.colour % len(fills)]
+    for part in sorted(track.segments, key=lambda segment: -segment.lane):
+        for cell in range(round(part.start * scale), round(part.end * scale)):
+            cells[min(cell, _BAR - 1)] = fills[part.colour % len(fills)]
     return "".join(cells)
 
 
@@ -263,8 +265,8 @@ def _table(table: Table) -> Iterator[str]:
         yield from _pairs(*table.columns)
         return
     below = list[_Cells]()
-    while _taken(columns) > _room() and (long := [one for one in columns[1:] if not one.number and one.width > _LONG]):
-        widest = max(long, key=lambda one: one.width)
+    while _taken(columns) > _room() and (long := [column for column in columns[1:] if not column.number and column.width > _LONG]):
+        widest = max(long, key=lambda column: column.width)
         left = widest.width - (_taken(columns) - _room())
         if left >= _LONG and widest.width <= 2 * left:  # which two lines of it hold
             columns[columns.index(widest)] = replace(widest, width=left)
@@ -282,12 +284,12 @@ def _pairs(names: Column, words: Column) -> Iterator[str]:
 
 
 def _cells(column: Column, most: int) -> _Cells:
-    words = column.texts[:most]
-    return _Cells((column.head, *words), bool(column.exact), max([*map(len, words), *map(len, column.head.split())], default=0))
+    texts = column.texts[:most]
+    return _Cells((column.head, *texts), bool(column.exact), max([*map(len, texts), *map(len, column.head.split())], default=0))
 
 
 def _taken(columns: Sequence[_Cells]) -> int:
-    return sum(one.width + _GAP for one in columns) - _GAP
+    return sum(column.width + _GAP for column in columns) - _GAP
 
 
 def _grid(columns: Sequence[_Cells], below: Sequence[_Cells]) -> Iterator[str]:
@@ -300,14 +302,16 @@ def _grid(columns: Sequence[_Cells], below: Sequence[_Cells]) -> Iterator[str]:
     shown = [first, *columns[1:count]]
     margin = " " * (4 if _taken(shown) + 4 <= sheet_width() else 2)
     for row in range(len(first.texts)):
-        cells = [one.lines(row) for one in shown]
+        cells = [column.lines(row) for column in shown]
         high = max(map(len, cells))
-        if row or any(one.texts[0] for one in shown):
+        if row or any(column.texts[0] for column in shown):
             for line in range(high):
-                parts = (_line(cell, line - (0 if row else high - len(cell)), one.width) for cell, one in zip(cells, shown, strict=True))
+                parts = (
+                    _line(cell, line - (0 if row else high - len(cell)), column.width) for cell, column in zip(cells, shown, strict=True)
+                )
                 yield f"{margin}{(' ' * _GAP).join(parts)}".rstrip()
-        for one in below if row else ():
-            yield from _wrapped(one.texts[row], f"{margin}    ")
+        for column in below if row else ():
+            yield from _wrapped(column.texts[row], f"{margin}    ")
     if count < len(columns):
         yield ""
         yield from _grid([columns[0], *columns[count:]], ())
