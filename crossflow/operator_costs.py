@@ -92,7 +92,7 @@ class Columns:
     """Whether some input is an activation, whose gradient is computed."""
 
     def of(self, priced: PricedAs) -> Mask:
-        return np.array([[one.priced == priced] for one in self.types])
+        return np.array([[kind.priced == priced] for kind in self.types])
 
 
 def columns_of(graph: OperatorGraph) -> Columns:
@@ -100,16 +100,16 @@ def columns_of(graph: OperatorGraph) -> Columns:
     nodes, tensors, entering = graph.nodes, graph.tensors, set(graph.inputs)
     types = tuple(OPERATORS.get(node.operator, OPERATORS["other"]) for node in nodes)
     sides = np.array([node.product or (1, 1, 1, 1) for node in nodes], np.float64).reshape(-1, 4)
-    rows, depth, columns, count = (sides[:, [place]] for place in range(4))
+    rows, depth, columns, count = (sides[:, [index]] for index in range(4))
     inputs, outputs = (_column([values_in(names, tensors) for names in sides]) for sides in _ends(nodes))
     first = _column([values_in(node.inputs[:1], tensors) for node in nodes])
-    implicit = np.array([[one.priced == "convolution"] for one in types])
+    implicit = np.array([[kind.priced == "convolution"] for kind in types])
     return Columns(
         types=types,
         inputs=inputs,
         outputs=outputs,
         weights=_column([weight_values(graph, node) for node in nodes]),
-        kept=_column([values_in(_kept(node, one), tensors) for node, one in zip(nodes, types, strict=True)]),
+        kept=_column([values_in(_kept(node, kind), tensors) for node, kind in zip(nodes, types, strict=True)]),
         window=_column([prod(node.window) for node in nodes]),
         product=Product(rows, depth, columns, count),
         distinct=(
@@ -137,14 +137,14 @@ def _kept(node: Node, kind: OperatorType) -> tuple[str, ...]:
 
 def kept_tensors(graph: OperatorGraph) -> tuple[str, ...]:
     """Activations that are kept from the forward to the backward pass, each once; a view keeps what it looks at."""
-    kept = dict[str, None]()
+    stored = dict[str, None]()
     origin = dict[str, str]()
     for node in graph.nodes:
         kind = OPERATORS.get(node.operator, OPERATORS["other"])
         if kind.priced == "view" and node.inputs:
             origin |= {tensor: origin.get(node.inputs[0], node.inputs[0]) for tensor in node.outputs}
-        kept |= dict.fromkeys(origin.get(tensor, tensor) for tensor in _kept(node, kind))
-    return tuple(kept)
+        stored |= dict.fromkeys(origin.get(tensor, tensor) for tensor in _kept(node, kind))
+    return tuple(stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,8 @@ def graph_costs(columns: Columns, value_bytes: float, hardware: Hardware) -> Gra
     return GraphCosts(_where(still, nothing, forward), _where(still, nothing, backward))
 
 
-def _where(mask: Mask, one: Cost, other: Cost) -> Cost:
-    return Cost(*(np.where(mask, a, b) for a, b in ((one.time, other.time), (one.energy, other.energy), (one.kernels, other.kernels))))
+def _where(mask: Mask, left: Cost, right: Cost) -> Cost:
+    return Cost(*(np.where(mask, a, b) for a, b in ((left.time, right.time), (left.energy, right.energy), (left.kernels, right.kernels))))
 
 
 def _narrow(columns: Columns) -> Mask:
@@ -189,9 +189,9 @@ def _product_forward(columns: Columns, value_bytes: float, hardware: Hardware) -
 
 def _product_backward(columns: Columns, value_bytes: float, hardware: Hardware) -> Cost:
     """The gradients of the first operand, where it is an activation, and of the second one."""
-    one, (first, second, result) = columns.product, columns.distinct
-    of_input = product_cost(Product(one.rows, one.columns, one.depth, one.count), value_bytes, hardware, (result, second, first))
-    of_weights = product_cost(Product(one.depth, one.rows, one.columns, one.count), value_bytes, hardware, (first, result, second))
+    of, (first, second, result) = columns.product, columns.distinct
+    of_input = product_cost(Product(of.rows, of.columns, of.depth, of.count), value_bytes, hardware, (result, second, first))
+    of_weights = product_cost(Product(of.depth, of.rows, of.columns, of.count), value_bytes, hardware, (first, result, second))
     return of_input.times(np.where(columns.flows_back, 1.0, 0.0)) + of_weights
 
 
@@ -202,9 +202,9 @@ def _direct(columns: Columns, value_bytes: float, hardware: Hardware) -> Cost:
 
 
 def _attention(columns: Columns, value_bytes: float, hardware: Hardware, backward: bool) -> Cost:
-    one = columns.product
-    padded = 2.0 * np.ceil(one.depth / 2.0 / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT
-    flops, size = 2.0 * one.rows * padded * one.columns * one.count, value_bytes * (columns.inputs + columns.outputs)
+    product = columns.product
+    padded = 2.0 * np.ceil(product.depth / 2.0 / _HEAD_ALIGNMENT) * _HEAD_ALIGNMENT
+    flops, size = 2.0 * product.rows * padded * product.columns * product.count, value_bytes * (columns.inputs + columns.outputs)
     if backward:
         flops, size = _ATTENTION_BACKWARD * flops, 2.0 * size
     return fused_attention_cost(flops, size, hardware)
@@ -213,11 +213,11 @@ def _attention(columns: Columns, value_bytes: float, hardware: Hardware, backwar
 def _streams(columns: Columns, value_bytes: float, hardware: Hardware, backward: bool) -> Cost:
     """By bytes: inputs and outputs forward, gradients and what was kept backward; a lookup reads as much as it writes, and adds its
     gradients to rows that it reads and writes. Weights of norms are too few to count; what nobody knows reads its weights, too."""
-    unknown = np.array([[one is OPERATORS["other"]] for one in columns.types])
+    unknown = np.array([[kind is OPERATORS["other"]] for kind in columns.types])
     moved = columns.inputs + columns.outputs + (columns.kept if backward else 0.0) + np.where(unknown, columns.weights, 0.0)
     moved = np.where(columns.of("lookup"), (3.0 if backward else 2.0) * columns.outputs, moved)
-    each = _column_of([one.backward_flops if backward else one.flops for one in columns.types])
-    windowed = np.array([[one.windowed] for one in columns.types])
+    each = _column_of([kind.backward_flops if backward else kind.flops for kind in columns.types])
+    windowed = np.array([[kind.windowed] for kind in columns.types])
     flops = each * columns.outputs * np.where(windowed, columns.window, 1.0)
     return stream_cost(value_bytes * moved, flops, hardware)
 
@@ -228,4 +228,4 @@ def _column_of(figures: Sequence[float]) -> Array:
 
 def node_bytes(columns: Columns, value_bytes: float) -> tuple[Real, Real, Real, Real]:
     """Bytes of weights, inputs, outputs and kept activations of every node."""
-    return tuple(value_bytes * one for one in (columns.weights, columns.inputs, columns.outputs, columns.kept))  # type: ignore[return-value]
+    return tuple(value_bytes * column for column in (columns.weights, columns.inputs, columns.outputs, columns.kept))  # type: ignore[return-value]

@@ -106,12 +106,12 @@ class OperatorGraph:
     @property
     def parameters(self) -> int:
         """Weights that are trained; shared ones count once."""
-        return sum(prod(one.shape) for one in self.weights.values() if one.trained)
+        return sum(prod(weights.shape) for weights in self.weights.values() if weights.trained)
 
     @property
     def buffers(self) -> int:
         """Values that are kept and not trained."""
-        return sum(prod(one.shape) for one in self.weights.values() if not one.trained)
+        return sum(prod(weights.shape) for weights in self.weights.values() if not weights.trained)
 
 
 def edges(graph: OperatorGraph) -> tuple[Edge, ...]:
@@ -164,7 +164,7 @@ def graph_faults(graph: OperatorGraph) -> Iterator[tuple[str, str]]:
         yield from ((f"{at}.outputs", f"{tensor!r} is made twice (give each its own name)") for tensor in node.outputs if tensor in made)
         made |= set(node.outputs)
         yield from _node_faults(graph, node, at)
-    for name, shape in (*graph.tensors.items(), *((name, one.shape) for name, one in graph.weights.items())):
+    for name, shape in (*graph.tensors.items(), *((name, weights.shape) for name, weights in graph.weights.items())):
         if any(extent < 0 for extent in shape):
             yield f"tensors.{name}", "extents are whole numbers from 0 on"
 
@@ -237,15 +237,15 @@ def _signatures(nodes: Sequence[Node], tensors: Mapping[str, Shape], weights: Ma
     for number, node in enumerate(nodes):
         back = tuple(number - makers[tensor] if tensor in makers else None for tensor in node.inputs)
         shapes = tuple(tensors[tensor] for tensor in (*node.inputs, *node.outputs))
-        kept = tuple(weights[name].shape for name in node.weights)
-        marks.append(known.setdefault((node.operator, node.source, node.product, node.window, back, shapes, kept), len(known)))
+        weight_shapes = tuple(weights[name].shape for name in node.weights)
+        marks.append(known.setdefault((node.operator, node.source, node.product, node.window, back, shapes, weight_shapes), len(known)))
     return np.array(marks, np.int64)
 
 
 def group_of(graph: OperatorGraph) -> dict[int, tuple[str, int, int]]:
     """Of each node in a repeated block: the block's name, the copy, and the place in it."""
     return {
-        group.first + place: (group.name, place // group.length, place % group.length)
+        group.first + index: (group.name, index // group.length, index % group.length)
         for group in graph.groups
-        for place in range(group.length * group.copies)
+        for index in range(group.length * group.copies)
     }

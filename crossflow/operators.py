@@ -87,7 +87,7 @@ def blocks(nodes: tuple[Operator, ...]) -> tuple[Operator, ...]:
             backward=sum(node.backward for node in group),
             weights=sum(node.weights for node in group),
             output=group[-1].output,
-            after=tuple(dict.fromkeys(_layer_of(one) for node in group for one in node.after if _layer_of(one) != name)),
+            after=tuple(dict.fromkeys(_layer_of(source) for node in group for source in node.after if _layer_of(source) != name)),
         )
         for name, group in groups.items()
     )
@@ -106,7 +106,7 @@ def _layer(model: Transformer, alone: Ranks, hardware: Hardware, name: str, sour
     )
     core = [attention_core(model, alone, hardware), attention_core_backward(model, alone, hardware)]
     half_norms, half_residuals = ([cost.times(0.5) for cost in pair] for pair in (norms, residuals))
-    routed = [("router", [one + other for one, other in zip(products["router"], routing, strict=True)])] if model.experts > 1 else []
+    routed = [("router", [cost + added for cost, added in zip(products["router"], routing, strict=True)])] if model.experts > 1 else []
     steps = [
         ("norm 1", half_norms),
         (QUERIES, products[QUERIES]),
@@ -139,8 +139,8 @@ def _products(model: Transformer, alone: Ranks, hardware: Hardware) -> dict[str,
         own = own if own in {OUTPUT, "router", "inner product", "outer product"} else QUERIES
         size = model.activation_bytes if name in WIDE else model.value_bytes
         both = [product_cost(product, size, hardware), *backward_costs((product,), size, hardware)]
-        both = [one + cast(name, product, model, alone, hardware, back) for back, one in zip((False, True), both, strict=True)]
-        found[own] = [one + other for one, other in zip(found[own], both, strict=True)] if own in found else both
+        both = [cost + cast(name, product, model, alone, hardware, back) for back, cost in zip((False, True), both, strict=True)]
+        found[own] = [cost + added for cost, added in zip(found[own], both, strict=True)] if own in found else both
     return found
 
 
@@ -151,14 +151,14 @@ def _of(side: ElementWise, part: str) -> Cost:
 
 def _weights(model: Transformer) -> dict[str, float]:
     """Number of weights of a layer, by operator."""
-    whole, output = attention_parameters(model), model.hidden * model.heads * model.value_width
+    attention, output = attention_parameters(model), model.hidden * model.heads * model.value_width
     output += model.hidden if model.biased("projection") else 0
     inner, experts = (model.projections - 1) * model.expert_width, model.experts + model.shared_experts
     inner = inner * (model.hidden + (1 if model.biased("feed-forward") else 0))
     return {
         "norm 1": norm_parameters(model) / 2,
         "norm 2": norm_parameters(model) / 2,
-        QUERIES: float(whole - output),
+        QUERIES: float(attention - output),
         OUTPUT: float(output),
         "router": float(router_parameters(model)),
         "inner product": float(experts * inner),
@@ -171,10 +171,10 @@ def _outputs(model: Transformer, alone: Ranks) -> dict[str, float]:
     tokens, size = _number(alone.tokens(model)), model.activation_bytes
     routed = tokens * model.experts_per_token
     heads, keys = model.heads * model.value_width, model.heads * model.score_width
-    kept = model.attention_groups * (model.score_width + model.value_width)
+    keys_and_values = model.attention_groups * (model.score_width + model.value_width)
     inner = routed + tokens * model.shared_experts
     wide = {
-        QUERIES: tokens * (keys + kept) * size,
+        QUERIES: tokens * (keys + keys_and_values) * size,
         "attention": tokens * heads * size,
         "router": routed * model.hidden * size,
         "inner product": inner * (model.projections - 1) * model.expert_width * size,
@@ -191,8 +191,8 @@ def _halves(cost: Cost, forward: float) -> tuple[float, float]:
 
 def _alone(microbatch: int, levels: int) -> Ranks:
     """Ranks of a device that computes its layers alone."""
-    one, members = np.float64(1.0), (np.float64(1.0),) * levels
-    return Ranks(one, one, one, np.float64(microbatch), np.float64(0.0), members, members, members)
+    single, members = np.float64(1.0), (np.float64(1.0),) * levels
+    return Ranks(single, single, single, np.float64(microbatch), np.float64(0.0), members, members, members)
 
 
 def _number(value: object) -> float:

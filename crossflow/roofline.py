@@ -127,9 +127,9 @@ def gradient_costs(products: Sequence[Product], value_bytes: float, hardware: Ha
     return list(zip(costs[::2], costs[1::2], strict=True))
 
 
-def gradients_of(one: Product) -> tuple[Product, Product]:
+def gradients_of(product: Product) -> tuple[Product, Product]:
     """The products that give the gradient of the input and of the weights."""
-    return _by_input(one), _by_weights(one)
+    return _by_input(product), _by_weights(product)
 
 
 def _by_input(product: Product) -> Product:

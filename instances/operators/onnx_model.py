@@ -61,14 +61,14 @@ def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> OperatorGrap
     _sort(model.graph, path)
     network = _inferred(model, path)
     nodes, weights, remarks = _nodes_of(network, path)
-    entering = [one.name for one in _inputs(model.graph)]
+    entering = [value.name for value in _inputs(model.graph)]
     shapes = {readable(name): shape for name, shape in network.shapes.items()}
     tensors = {name: shapes[name] for node in nodes for name in (*node.inputs, *node.outputs)}
     tensors |= {readable(name): network.shapes[name] for name in entering}
     return OperatorGraph(
         name=path.stem,
         inputs=tuple(map(readable, entering)),
-        outputs=tuple(name for name in (readable(one.name) for one in model.graph.output) if name in tensors),
+        outputs=tuple(name for name in (readable(value.name) for value in model.graph.output) if name in tensors),
         tensors=tensors,
         weights=weights,
         nodes=nodes,
@@ -93,7 +93,7 @@ def _loaded(path: Path) -> ModelProto:
     if not model.graph.node:
         refuse(path, "the model has no operators (is this a model of ONNX? export it again)")
     known = onnx.defs.onnx_opset_version()
-    newest = max((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1)
+    newest = max((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), default=1)
     if newest > known:
         remedy = f"export with opset_version={known}, or `pip install -U onnx`"
         refuse(path, f"the model is of opset {newest}, and onnx {onnx.__version__} knows opsets up to {known} ({remedy})")
@@ -108,33 +108,33 @@ def _loaded(path: Path) -> ModelProto:
 
 def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
     """Inputs that are no weights."""
-    given = {one.name for one in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
-    return [one for one in graph.input if one.name not in given]
+    given = {item.name for item in graph.initializer} | {item.values.name for item in graph.sparse_initializer}
+    return [item for item in graph.input if item.name not in given]
 
 
 def _bind(graph: GraphProto, axes: dict[str, int], path: Path) -> tuple[tuple[str, int], ...]:
     """Give every open axis its length, and return which."""
     bound, left = dict[str, int](), dict[str, str]()
     changed = False
-    for one in _inputs(graph):
-        for place, extent in enumerate(one.type.tensor_type.shape.dim):
-            name, fixed = f"{one.name}.{place}", extent.dim_value > 0
+    for value in _inputs(graph):
+        for axis, extent in enumerate(value.type.tensor_type.shape.dim):
+            name, fixed = f"{value.name}.{axis}", extent.dim_value > 0
             key = name if name in axes or not extent.dim_param else extent.dim_param
             if key in axes:
                 changed = changed or fixed
                 bound[key] = extent.dim_value = axes[key]
             elif not fixed:
-                left.setdefault(key, f"the axis {key!r} of input {one.name!r} is open (give its length, such as --set {key}=1)")
+                left.setdefault(key, f"the axis {key!r} of input {value.name!r} is open (give its length, such as --set {key}=1)")
     strange = [name for name in axes if name not in bound]
     faults = [*left.values(), *(f"there is no axis {name!r} (open axes: {', '.join([*bound, *left]) or 'none'})" for name in strange)]
     if faults:
         refuse(path, *(readable(fault) for fault in faults))
-    for one in (*graph.value_info, *graph.output):
-        for extent in one.type.tensor_type.shape.dim:
+    for value in (*graph.value_info, *graph.output):
+        for extent in value.type.tensor_type.shape.dim:
             if extent.dim_param in bound:
                 extent.dim_value = bound[extent.dim_param]
-        if changed or not _is_known(one.type):
-            one.type.tensor_type.ClearField("shape")
+        if changed or not _is_known(value.type):
+            value.type.tensor_type.ClearField("shape")
     return tuple((readable(name), length) for name, length in bound.items())
 
 
@@ -145,7 +145,7 @@ def _is_known(kind: TypeProto) -> bool:
 
 def _shed(graph: GraphProto) -> None:
     """Drop the data of large tensors, which only take time: shapes are all that is needed."""
-    constants = [one.t for node in graph.node if node.op_type == "Constant" for one in node.attribute if one.name == "value"]
+    constants = [attr.t for node in graph.node if node.op_type == "Constant" for attr in node.attribute if attr.name == "value"]
     for tensor in (*graph.initializer, *constants):
         if prod(tensor.dims) > _SMALL:
             for kind in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "external_data"):
@@ -156,22 +156,22 @@ def _sort(graph: GraphProto, path: Path) -> None:
     """Bring the nodes into topological order."""
     makers = {name: number for number, node in enumerate(graph.node) for name in node.output if name}
     arcs = [(makers[name], number) for number, node in enumerate(graph.node) for name in node.input if name in makers]
-    if all(one < other for one, other in arcs):
+    if all(source < target for source, target in arcs):
         return
     circle = cycle_of(arcs, len(graph.node))
     if circle:
         names = ", ".join(readable(graph.node[number].name or graph.node[number].output[0]) for number in circle[:4])
         refuse(path, f"the operators {names} wait for each other in a circle (export the model again)")
     waits, after = [0] * len(graph.node), dict[int, list[int]]()
-    for one, other in arcs:
-        waits[other] += 1
-        after.setdefault(one, []).append(other)
+    for source, target in arcs:
+        waits[target] += 1
+        after.setdefault(source, []).append(target)
     ready = [number for number, count in enumerate(waits) if not count]
     for number in ready:  # grows as it goes
-        for other in after.get(number, ()):
-            waits[other] -= 1
-            if not waits[other]:
-                ready.append(other)
+        for target in after.get(number, ()):
+            waits[target] -= 1
+            if not waits[target]:
+                ready.append(target)
     ordered = [graph.node[number] for number in ready]
     copies = [NodeProto.FromString(node.SerializeToString()) for node in ordered]
     del graph.node[:]
@@ -203,13 +203,13 @@ def _inferred(model: ModelProto, path: Path) -> _Network:
         refuse(path, f"shapes cannot be inferred: {readable(str(error).strip().splitlines()[-1])[:200]} (export the model again)")
     graph = model.graph
     network = _Network(model, {}, {})
-    for one in (*graph.input, *graph.value_info, *graph.output):
-        _note(network, one.name, one.type)
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        _note(network, value.name, value.type)
     for tensor in graph.initializer:
         network.shapes[tensor.name], network.kinds[tensor.name] = tuple(tensor.dims), tensor.data_type
     for node in graph.node:
         _refuse_changed(network, node, path)
-    read = {name for node in graph.node for name in node.input} | {one.name for one in graph.output}
+    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
     if any(name not in network.shapes for node in graph.node for name in node.output if name in read and name):
         _infer_one_by_one(network)
     return network
@@ -241,7 +241,7 @@ def _made(node: NodeProto) -> list[str]:
 def _infer_one_by_one(network: _Network) -> None:
     """Infer each operator by itself from what is known of its inputs, computing constants that are small."""
     model = network.model
-    versions = {one.domain: one.version for one in model.opset_import}
+    versions = {opset.domain: opset.version for opset in model.opset_import}
     for tensor in model.graph.initializer:
         if prod(tensor.dims) <= _SMALL and not tensor.external_data:
             network.values[tensor.name] = onnx.numpy_helper.to_array(tensor)
@@ -278,7 +278,7 @@ def _compute(network: _Network, node: NodeProto, versions: dict[str, int]) -> No
     elif node.op_type == "Size" and node.input[0] in shapes:
         values[node.output[0]] = np.array(prod(shapes[node.input[0]]), np.int64)
     elif all(name in values for name in taken) and all(prod(shapes.get(name, (_SMALL + 1,))) <= _SMALL for name in _made(node)):
-        if any(one.type == AttributeProto.GRAPH for one in node.attribute):
+        if any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute):
             return
         try:
             found = onnx.reference.ReferenceEvaluator(node, opsets=versions).run(None, {name: values[name] for name in taken})
@@ -291,11 +291,11 @@ def _compute(network: _Network, node: NodeProto, versions: dict[str, int]) -> No
 
 
 def _number(node: NodeProto, name: str, usual: Any) -> Any:  # noqa: ANN401 - a number, or what stands for none
-    return next((one.i for one in node.attribute if one.name == name), usual)
+    return next((attribute.i for attribute in node.attribute if attribute.name == name), usual)
 
 
 def _numbers(node: NodeProto, name: str) -> tuple[int, ...]:
-    return next((tuple(one.ints) for one in node.attribute if one.name == name), ())
+    return next((tuple(attribute.ints) for attribute in node.attribute if attribute.name == name), ())
 
 
 # Nodes of the graph: what depends on the inputs, with the weights that it takes.
@@ -311,18 +311,18 @@ def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str
             roots |= {name: roots.get(first, name) for name in _made(node)}
         else:
             active.append(node)
-    needed = {name for node in active for name in node.input} | {one.name for one in graph.output}
+    needed = {name for node in active for name in node.input} | {value.name for value in graph.output}
     names = unique_names([readable(node.name or node.output[0]) for node in active])
     nodes, weights, unknown = list[Node](), dict[str, Weights](), dict[str, int]()
     for node, name in zip(active, names, strict=True):
-        outputs = [one for one in _made(node) if one in needed] or _made(node)[:1]
+        outputs = [name_made for name_made in _made(node) if name_made in needed] or _made(node)[:1]
         _refuse_open(network, node, outputs, path)
         found = _node(network, node, name, outputs, weights)
         nodes.append(found)
         if found.operator == "other":
             unknown[found.source] = unknown.get(found.source, 0) + 1
-    told = ", ".join(f"{count} {name}" for name, count in unknown.items())
-    remarks = (f"priced by their bytes, as nothing else is known of them: {told}",) if unknown else ()
+    listed = ", ".join(f"{count} {name}" for name, count in unknown.items())
+    remarks = (f"priced by their bytes, as nothing else is known of them: {listed}",) if unknown else ()
     if not nodes:
         refuse(path, "no operator depends on an input (export the model without folding its inputs away)")
     return tuple(nodes), weights, remarks
@@ -331,12 +331,12 @@ def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str
 def _is_constant(node: NodeProto, roots: Mapping[str, str]) -> bool:
     """Whether a node follows from weights and shapes alone."""
     random = node.op_type.startswith("Random") or node.op_type in {"Bernoulli", "Multinomial"}
-    subgraph = any(one.type == AttributeProto.GRAPH for one in node.attribute)
+    subgraph = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)
     return node.op_type in {"Shape", "Size"} or (not random and not subgraph and all(name in roots for name in node.input if name))
 
 
 def _refuse_open(network: _Network, node: NodeProto, outputs: Sequence[str], path: Path) -> None:
-    for name in (*(one for one in node.input if one and one not in network.roots), *outputs):
+    for name in (*(tensor for tensor in node.input if tensor and tensor not in network.roots), *outputs):
         if name not in network.shapes:
             by = f"{node.op_type} of {node.domain}" if node.domain else node.op_type
             remedy = "save the model with value_info of that tensor, or export it with fixed sizes"
@@ -349,15 +349,15 @@ def _node(network: _Network, node: NodeProto, name: str, outputs: Sequence[str],
     """One node, with its weights noted."""
     roots, shapes = network.roots, network.shapes
     operator = ONNX_OPERATORS.get(node.op_type, "other") if node.domain in {"", "ai.onnx", "com.microsoft"} else "other"
-    inputs = [one for one in node.input if one and one not in roots]
+    inputs = [tensor for tensor in node.input if tensor and tensor not in roots]
     if node.op_type == "Gather" and node.input[0] in roots and network.kinds.get(node.input[0]) not in _WHOLE:
         operator = "embedding"
     taken = list[str]()
-    for place, one in enumerate(node.input):
-        if one in roots and one in shapes and shapes[one] and network.kinds.get(one) not in _WHOLE:
-            root = readable(roots[one])
-            shape = shapes.get(roots[one], shapes[one])
-            trained = place not in _STATISTICS.get(node.op_type, ()) and not _is_scale(node, place)
+    for index, tensor in enumerate(node.input):
+        if tensor in roots and tensor in shapes and shapes[tensor] and network.kinds.get(tensor) not in _WHOLE:
+            root = readable(roots[tensor])
+            shape = shapes.get(roots[tensor], shapes[tensor])
+            trained = index not in _STATISTICS.get(node.op_type, ()) and not _is_scale(node, index)
             weights.setdefault(root, Weights(shape, trained))
             taken.append(root)
     kernel, sides = _kernel(network, node), None
@@ -368,8 +368,8 @@ def _node(network: _Network, node: NodeProto, name: str, outputs: Sequence[str],
     return Node(
         name=name,
         operator=operator,
-        inputs=tuple(readable(one) for one in inputs),
-        outputs=tuple(readable(one) for one in outputs),
+        inputs=tuple(readable(tensor) for tensor in inputs),
+        outputs=tuple(readable(tensor) for tensor in outputs),
         weights=tuple(dict.fromkeys(taken)),
         product=sides if sides is not None and min(sides) > 0 else None,
         window=kernel if operator in {"convolution", "transposed convolution", "pooling"} else (),
@@ -377,9 +377,9 @@ def _node(network: _Network, node: NodeProto, name: str, outputs: Sequence[str],
     )
 
 
-def _is_scale(node: NodeProto, place: int) -> bool:
+def _is_scale(node: NodeProto, index: int) -> bool:
     """Whether an input is a scale or zero point of a quantised tensor."""
-    return (node.op_type.startswith("QLinear") and place in {1, 2, 4, 5, 6, 7}) or (node.op_type in {"QuantizeLinear", "DequantizeLinear"})
+    return (node.op_type.startswith("QLinear") and index in {1, 2, 4, 5, 6, 7}) or (node.op_type in {"QuantizeLinear", "DequantizeLinear"})
 
 
 def _kernel(network: _Network, node: NodeProto) -> tuple[int, ...]:
@@ -420,7 +420,9 @@ def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[
 def _product_sides(network: _Network, node: NodeProto) -> Sides:
     shapes = network.shapes
     if node.op_type == "Einsum":
-        return _einsum_sides(next(one.s.decode() for one in node.attribute if one.name == "equation"), [shapes[one] for one in node.input])
+        return _einsum_sides(
+            next(attr.s.decode() for attr in node.attribute if attr.name == "equation"), [shapes[tensor] for tensor in node.input]
+        )
     if node.op_type == "MatMulNBits":
         return prod(shapes[node.input[0]][:-1]), _number(node, "K", 0), _number(node, "N", 0), 1
     first, second = shapes[node.input[0]], shapes[_second(node)]
@@ -458,8 +460,8 @@ def _einsum_sides(equation: str, operands: Sequence[Shape]) -> Sides:
         return prod(extents[letter] for letter in dict.fromkeys(letters))
 
     return (
-        sides(one for one in first if one not in second),
-        sides(one for one in first if one in second and one not in result),
-        sides(one for one in second if one not in first),
-        sides(one for one in first if one in second and one in result),
+        sides(letter for letter in first if letter not in second),
+        sides(letter for letter in first if letter in second and letter not in result),
+        sides(letter for letter in second if letter not in first),
+        sides(letter for letter in first if letter in second and letter in result),
     )

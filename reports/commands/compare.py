@@ -55,9 +55,9 @@ def compare(options: Namespace) -> Ending:
     by_study = kinds == ["study"]
     study = _run(options, by_study)
     refused = bool(refused_in(study)) and (by_study or options.engines is not None)
-    as_expected = all(one.verdict != "failed" for one in study.findings)
-    whole = study.stopped == "complete" or not study.runs
-    ending = Ending(_status(study), all(run.proved for run in study.runs), whole, refused, as_expected)
+    as_expected = all(finding.verdict != "failed" for finding in study.findings)
+    complete = study.stopped == "complete" or not study.runs
+    ending = Ending(_status(study), all(run.proved for run in study.runs), complete, refused, as_expected)
     _deliver(options, study, code_of_ending(ending))
     return ending
 
@@ -84,9 +84,9 @@ def validate(options: Namespace) -> Ending:
     """Say how much a study asks, after all of its questions were read, whatever kinds they are of."""
     from crossopt.solvers.sweeps.asking import ask, strange_names  # noqa: PLC0415 - a check of saved runs needs none of it
 
-    asked = ask(read_study(question_path(options.file), strange_names, MOST_SWEPT), tuple(options.settings))
-    count, runs = len(asked.points), len(asked.rows)
-    turns = {sum(row.question == 0 for row in asked.rows)} if len({one.kind for one in asked.points}) == 1 else set()
+    sweep = ask(read_study(question_path(options.file), strange_names, MOST_SWEPT), tuple(options.settings))
+    count, runs = len(sweep.points), len(sweep.rows)
+    turns = {sum(row.question == 0 for row in sweep.rows)} if len({point.kind for point in sweep.points}) == 1 else set()
     each = f"{(each := turns.pop()):,} run{'s' * (each != 1)} of each" if turns else f"{runs:,} runs, of several kinds (`crossopt sweep`)"
     sys.stdout.write(f"{options.file}: valid: {count:,} question{'s' * (count != 1)}, {each}\n")
     return Ending("FEASIBLE", proved=True)

@@ -276,10 +276,10 @@ def _table(table: Table) -> Iterator[str]:
     yield from _grid(columns, below)
 
 
-def _pairs(names: Column, words: Column) -> Iterator[str]:
+def _pairs(names: Column, texts: Column) -> Iterator[str]:
     """Words behind names, over as many lines as they need; below them where a terminal has no room beside."""
     wide = min(max(map(len, names.texts)) + _GAP, sheet_width() // 2)
-    for name, said in zip(names.texts, words.texts, strict=True):
+    for name, said in zip(names.texts, texts.texts, strict=True):
         yield from _hung(f"    {name:<{wide}}", said)
 
 

@@ -235,11 +235,11 @@ class Served:
     async def start(self, request: Request) -> Response:
         del request
         kinds = {name: kind_in(path.read_text(encoding="utf-8")) for name, path in shipped().items()}
-        rows = [{"name": name, "about": words, "kind": KINDS[kinds[name]].about} for name, words in descriptions("instances")]
+        rows = [{"name": name, "about": text, "kind": KINDS[kinds[name]].about} for name, text in descriptions("instances")]
         told = {"shipped": [row for row in rows if KINDS[kinds[row["name"]]].family], "text": self.text, "name": self.name}
         told |= {"run": self.access.run}
         jobs = [job.number for job in self.desk.jobs.values() if job.code is None]
-        return JSONResponse({**told, "origin": self.origin, "jobs": jobs, "results": [one.row for one in self.desk.results.values()]})
+        return JSONResponse({**told, "origin": self.origin, "jobs": jobs, "results": [saved.row for saved in self.desk.results.values()]})
 
     async def shipped_text(self, request: Request) -> Response:
         path = shipped().get(request.path_params["name"])
@@ -274,7 +274,7 @@ class Served:
 
     async def price(self, request: Request) -> Response:
         given, began = await _given(request, text=str, origin=str, picks=dict), monotonic()
-        picks = {str(name): place for name, place in given["picks"].items() if type(place) is int}
+        picks = {str(name): option for name, option in given["picks"].items() if type(option) is int}
         told = await run_in_threadpool(asked.price_told, await self.opened(given), picks)
         return JSONResponse({**told, "milliseconds": 1000.0 * (monotonic() - began)})
 
@@ -350,9 +350,9 @@ def _as_text(value: object) -> asked.Plain:
         case bool():
             return str(value).lower()
         case list():
-            return [_as_text(one) for one in value]
+            return [_as_text(item) for item in value]
         case dict():
-            return {str(key): _as_text(one) for key, one in value.items()}
+            return {str(key): _as_text(item) for key, item in value.items()}
     return str(value)
 
 

@@ -107,9 +107,9 @@ class Saved:
     def row(self) -> dict[str, Any]:
         """As the table of the page has it."""
         digest = self.shown().digest
-        words = {"value": digest.value_words, "bound": digest.bound_words, "gap": digest.gap_words, "verdict": digest.verdict}
-        told = None if self.verdict is None else {"mood": self.verdict.mood, "lines": self.verdict.lines}
-        return {"number": self.number, "name": self.name, "asks": digest.asks, "design": digest.design, **words, "check": told}
+        digests = {"value": digest.value_words, "bound": digest.bound_words, "gap": digest.gap_words, "verdict": digest.verdict}
+        check = None if self.verdict is None else {"mood": self.verdict.mood, "lines": self.verdict.lines}
+        return {"number": self.number, "name": self.name, "asks": digest.asks, "design": digest.design, **digests, "check": check}
 
     def shown(self) -> Drawn:
         """As far as it is known: a file is believed where its proof was carried out anew."""
@@ -144,10 +144,10 @@ class Desk:
             raise RefusedError(f"time limit: {error}") from error
         number = self._next()
         path = _written(found, self.folder / f"{number}-question", f"{file_name(name)}.yaml")
-        words = ["solve", str(path), f"--engine={engine}", f"--time-limit={seconds!r}s", "--verbose"]
-        words += [f"--out={self.folder / f'{number}.out.json'}", f"--log={self.folder / f'{number}.log'}"]
+        arguments = ["solve", str(path), f"--engine={engine}", f"--time-limit={seconds!r}s", "--verbose"]
+        arguments += [f"--out={self.folder / f'{number}.out.json'}", f"--log={self.folder / f'{number}.log'}"]
         label = name if engine == next(iter(family.engines)) else f"{name}, {engine}"
-        return self._start(Job(number, "solve", label, unit_of(family, found.question), self.folder), "run_command", words)
+        return self._start(Job(number, "solve", label, unit_of(family, found.question), self.folder), "run_command", arguments)
 
     def check(self, number: int) -> Job:
         """Start a check of a result."""
@@ -173,16 +173,16 @@ class Desk:
 
     async def events(self, number: int) -> AsyncIterator[str]:
         """Server-sent events of a job: progress as its log grows, then the end with what came of it."""
-        job, place, quiet, rest = self.jobs[number], 0, monotonic(), b""
+        job, offset, quiet, rest = self.jobs[number], 0, monotonic(), b""
         yield _event("begin", {"what": job.what, "unit": job.unit, "seconds": monotonic() - job.began})
         while True:
             code = job.code
             with suppress(OSError), job.log.open("rb") as stream:
-                stream.seek(place)
+                stream.seek(offset)
                 rest += (some := stream.read())
-                place += len(some)
-            *whole, rest = rest.split(b"\n")
-            if rows := _news([json.loads(line) for line in whole]):
+                offset += len(some)
+            *lines, rest = rest.split(b"\n")
+            if rows := _news([json.loads(line) for line in lines]):
                 quiet = monotonic()
                 yield _event("progress", rows)
             if code is not None:
@@ -197,20 +197,20 @@ class Desk:
         """The outcome of a job, which may be requested several times."""
         job.end()
         job.took = job.took or monotonic() - job.began
-        told: dict[str, Any] = {"code": code, "seconds": job.took, "said": job.said().strip()}
+        news: dict[str, Any] = {"code": code, "seconds": job.took, "said": job.said().strip()}
         if job.what == "check":
             saved = self.results.get(job.about)
             if saved is not None:
-                verdict = _verdict(job) or Verdict("refused", (told["said"] or f"the check ended {ending_of(code)}",))
+                verdict = _verdict(job) or Verdict("refused", (news["said"] or f"the check ended {ending_of(code)}",))
                 self.results[job.about] = saved = replace(saved, verdict=verdict)
-            return told | {"result": saved.row if saved is not None else None}
+            return news | {"result": saved.row if saved is not None else None}
         if job.number not in self.results and job.out.is_file():
             try:
                 self.results[job.number] = Saved(job.number, job.name, job.out, drawn_in(job.out), own=True)
             except (InstanceError, VerificationError) as error:
-                told["said"] = f"{told['said']}\n{error}".strip()
+                news["said"] = f"{news['said']}\n{error}".strip()
         found = self.results.get(job.number)
-        return told if found is None else told | {"result": found.row, "best": found.drawn.digest.value, "bound": found.drawn.digest.bound}
+        return news if found is None else news | {"result": found.row, "best": found.drawn.digest.value, "bound": found.drawn.digest.bound}
 
     def open_text(self, name: str, text: str) -> Saved | None:
         """The result in a text, by the reader of saved results; None for what may be a question, and an error for anything else."""
@@ -236,8 +236,8 @@ class Desk:
         """What an answer to this question chooses, by the names of the levers."""
         saved = self.results.get(number)
         data = {} if saved is None else json.loads(saved.path.read_text(encoding="utf-8"))
-        asked = data.get("question", {})
-        if asked.get("text") != found.text or asked.get("settings"):
+        question = data.get("question", {})
+        if question.get("text") != found.text or question.get("settings"):
             raise RefusedError("this is no answer to the question above (open its question first)")
         designs = (data.get("answer") or {}).get("designs") or [{}]
         chosen = designs[0]
@@ -248,7 +248,7 @@ class Desk:
         found = [self.results[number] for number in numbers if number in self.results]
         if not found or len(found) > MOST:
             raise RefusedError("there is no such result" if not found else f"at most {MOST} results fit on a page")
-        return page_of_drawn([one.shown() for one in found], [one.name for one in found])
+        return page_of_drawn([saved.shown() for saved in found], [saved.name for saved in found])
 
     def close(self) -> None:
         """End all children."""
@@ -272,14 +272,14 @@ def _event(name: str, data: object) -> str:
 
 def _news(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of many lines those where the incumbent or the bound moves, and the last."""
-    kept = list[dict[str, Any]]()
+    rows = list[dict[str, Any]]()
     for line in lines:
         finite = {name: value if isinstance(value, int | float) and abs(value) < float("inf") else None for name, value in line.items()}
         row = {**finite, "words": line.get("words", "")}
-        if kept and (row["best"], row["bound"]) == (kept[-1]["best"], kept[-1]["bound"]):
-            kept.pop()
-        kept.append(row)
-    return kept
+        if rows and (row["best"], row["bound"]) == (rows[-1]["best"], rows[-1]["bound"]):
+            rows.pop()
+        rows.append(row)
+    return rows
 
 
 def _verdict(job: Job) -> Verdict | None:
@@ -304,10 +304,10 @@ def run_check(path: str, out: str, printed: str) -> None:
     write_whole(Path(out), json.dumps(found))
 
 
-def run_command(words: Sequence[str], printed: str) -> None:
+def run_command(arguments: Sequence[str], printed: str) -> None:
     """In a child: a command of the command line; what it prints goes into a file."""
     _print_into(printed)
-    sys.argv = ["crossopt", *words]
+    sys.argv = ["crossopt", *arguments]
     from crossopt.reports.cli import main  # noqa: PLC0415 - it begins here
 
     raise SystemExit(main())
