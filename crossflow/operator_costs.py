@@ -189,9 +189,9 @@ def _product_forward(columns: Columns, value_bytes: float, hardware: Hardware) -
 
 def _product_backward(columns: Columns, value_bytes: float, hardware: Hardware) -> Cost:
     """The gradients of the first operand, where it is an activation, and of the second one."""
-    of, (first, second, result) = columns.product, columns.distinct
-    of_input = product_cost(Product(of.rows, of.columns, of.depth, of.count), value_bytes, hardware, (result, second, first))
-    of_weights = product_cost(Product(of.depth, of.rows, of.columns, of.count), value_bytes, hardware, (first, result, second))
+    base, (first, second, result) = columns.product, columns.distinct
+    of_input = product_cost(Product(base.rows, base.columns, base.depth, base.count), value_bytes, hardware, (result, second, first))
+    of_weights = product_cost(Product(base.depth, base.rows, base.columns, base.count), value_bytes, hardware, (first, result, second))
     return of_input.times(np.where(columns.flows_back, 1.0, 0.0)) + of_weights
 
 

@@ -59,8 +59,8 @@ def unsaid_text(stack: Stack, model: object, plan: object) -> str:
     """What no setting of the stack says, so that something else is launched; nothing where settings say all of it."""
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         return ""
-    told = EXPORTS[export_named(stack)].remarks(model, plan)
-    parts = [words.partition(UNSAID)[0] for words in told if UNSAID in words]
+    remarks = EXPORTS[export_named(stack)].remarks(model, plan)
+    parts = [remark.partition(UNSAID)[0] for remark in remarks if UNSAID in remark]
     return f"no setting of {stack.name} says that {', '.join(parts)}: that is priced here, and something else is launched" if parts else ""
 
 
@@ -77,15 +77,15 @@ def launch(name: str, model: Transformer, plan: Plan, machine: Machine = _ANY, c
     settings = export.on(machine, export.settings(model, found))
     text = export.written(model, found, settings)
     launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
-    words = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.meaning) for setting in settings)
-    return Launch(launched, text, words, export.remarks(model, found), _instead(stack.name, plan, launched, broken))
+    options = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.meaning) for setting in settings)
+    return Launch(launched, text, options, export.remarks(model, found), _instead(stack.name, plan, launched, broken))
 
 
 def _named_alike(model: Transformer, read: Plan, plan: Plan) -> Plan:
     """What was read, with the layers of the ends as the plan says them where every stage holds as many: of two stages either says all."""
-    splits = [split_layers(model.stack, *(float(getattr(one, name)) for name in ("pipeline", *END_STAGES))) for one in (read, plan)]
-    held = [[int(split.on(float(stage))) for stage in range(one.pipeline)] for split, one in zip(splits, (read, plan), strict=True)]
-    return replace(read, **{name: getattr(plan, name) for name in END_STAGES}) if held[0] == held[1] else read
+    splits = [split_layers(model.stack, *(float(getattr(own, name)) for name in ("pipeline", *END_STAGES))) for own in (read, plan)]
+    layers = [[int(split.on(float(stage))) for stage in range(own.pipeline)] for split, own in zip(splits, (read, plan), strict=True)]
+    return replace(read, **{name: getattr(plan, name) for name in END_STAGES}) if layers[0] == layers[1] else read
 
 
 def _remedy(stack: str) -> str:
@@ -152,23 +152,23 @@ def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:
     found = launched(name, instance, chosen)
     width = max((len(setting) for setting, _ in found.options if len(setting) <= _WIDE), default=0)
     lines = [*found.comments(), "", found.text, ""]
-    lines += [line for setting, words in found.options for line in _beside(f"# {setting:<{width}}", words)]
+    lines += [line for setting, text in found.options for line in _beside(f"# {setting:<{width}}", text)]
     return "\n".join([*lines, *(line for note in found.notes for line in _commented(note))]) + "\n"
 
 
-def _beside(setting: str, words: str) -> list[str]:
+def _beside(setting: str, text: str) -> list[str]:
     """A setting and what it does, below it where the line would be long."""
-    line, short = f"{setting}  {words}", setting.rstrip()
+    line, short = f"{setting}  {text}", setting.rstrip()
     if len(line) <= _PAGE:
         return [line]
     if len(short) > _PAGE:  # its value stands among the settings
         short = " ".join([*short.split(" ")[:2], "..."])
-    return [short, *_commented(words, "#     ")]
+    return [short, *_commented(text, "#     ")]
 
 
-def _commented(words: str, start: str = "# ") -> list[str]:
+def _commented(text: str, start: str = "# ") -> list[str]:
     """Words as comments on lines that a terminal shows whole."""
-    return wrap(words, _PAGE, initial_indent=start, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
+    return wrap(text, _PAGE, initial_indent=start, subsequent_indent="#     ", break_long_words=False, break_on_hyphens=False)
 
 
 def _evaluation_of(instance: Instance, chosen: Candidate, plan: Plan) -> Evaluation:
