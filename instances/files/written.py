@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.document import DEEPEST, Entry, Node, Scalar, below, fault_at, read_text
+from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
+
+T = TypeVar("T")
 
 _SHOWN = 100
 """Longest setting shown in messages; longer ones are named by their key."""
@@ -161,6 +164,14 @@ class Written:
     keys: Keys = TOP_ONLY
     """Where one-part settings lead."""
 
+    def read_as(self, cls: type[T], root: Node | None = None) -> T:
+        """The dataclass that the tree, or another one of the text, describes; an InstanceError with every fault."""
+        faults: list[Fault] = []
+        file = read_as(cls, self.root if root is None else root, faults)
+        if file is None:
+            raise self.refused(faults)
+        return file
+
     def at(self, root: Node) -> "Written":
         """A copy with another tree of the same text."""
         return replace(self, root=root)
@@ -168,6 +179,11 @@ class Written:
     def fault(self, path: str, message: str) -> Fault:
         """A fault at this path, or at the innermost existing value around it."""
         return fault_at(self.root, path, message)
+
+    def refuse(self, faults: Iterable[tuple[str, str]]) -> None:
+        """Raise an InstanceError with these faults, paths with messages, if there are any."""
+        if found := [self.fault(path, message) for path, message in faults]:
+            raise self.refused(found)
 
     @contextmanager
     def reading(self, key: str) -> Iterator[None]:

@@ -200,15 +200,10 @@ def size_of(question: CollectiveQuestion) -> str:
 
 def read(written: Written) -> CollectiveQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    said = read_as(CollectiveFile, written.root, faults)
-    if said is None:
-        raise written.refused(faults)
-    if found := list(_ways(said)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    said = written.read_as(CollectiveFile)
+    written.refuse(_ways(said))
     file = _with_astra_files(said, written)
-    if found := list(_faults(file)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    written.refuse(_faults(file))
     dimensions = tuple(
         Dimension(section.shape, section.size, section.bandwidth / GIGABYTE, section.latency * _NS, section.algorithm)
         for section in file.dimensions

@@ -10,8 +10,6 @@ from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.astra.collective import Collective, Shape, fluid_loads, share_of_chunk
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Money, Prose, Unit
-from crossopt.instances.errors import Fault
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
 
@@ -168,13 +166,8 @@ def size_of(question: NetworkQuestion) -> str:
 
 def read(written: Written) -> NetworkQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(NetworkFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
-    found = [*_dimension_faults(file), *_workload_faults(file), *_budget_faults(file), *_name_faults(file)]
-    if found:
-        raise written.refused(written.fault(path, message) for path, message in found)
+    file = written.read_as(NetworkFile)
+    written.refuse([*_dimension_faults(file), *_workload_faults(file), *_budget_faults(file), *_name_faults(file)])
     names = [dimension.name for dimension in file.dimensions]
     ordered = [names.index(name) for name in file.descending]
     return NetworkQuestion(

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose
-from crossopt.instances.errors import Fault
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
 
 MOST_NPUS, MOST_CHUNKS, MOST_STEPS = 9, 8, 8
@@ -97,20 +95,15 @@ def size_of(question: SynthesisQuestion) -> str:
 
 def read(written: Written) -> SynthesisQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    said = read_as(SynthesisFile, written.root, faults)
-    if said is None:
-        raise written.refused(faults)
-    if found := list(_faults(said)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    said = written.read_as(SynthesisFile)
+    written.refuse(_faults(said))
     links = _links(said)
     npus = 1 + max(max(link.sender, link.receiver) for link in links)
     if said.collective == "reduce_scatter":
         links = tuple(Link(link.receiver, link.sender, link.steps) for link in links)
     distances = distances_of(npus, links)
     roots = (said.root or 0,) if said.collective == "broadcast" else tuple(range(npus))
-    if found := list(_unreached(said, npus, roots, distances)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    written.refuse(_unreached(said, npus, roots, distances))
     origins = tuple(root for root in roots for _ in range(said.chunks))
     return SynthesisQuestion(said.name or Path(written.source).stem, said, npus, links, origins, distances, written.document)
 

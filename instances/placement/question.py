@@ -16,7 +16,6 @@ from crossopt.instances.catalogue.workload import Report, WorkloadSection, build
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import GREATEST, FaultList, cycle_of, figure, read_json, rows_of, text_of
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files, Written
 
@@ -546,10 +545,7 @@ _USELESS = {
 
 def read(written: Written) -> PlacementQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(PlacementFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
+    file, faults = written.read_as(PlacementFile), list[Fault]()
     built = draw(file, written.files, lambda path, message: faults.append(written.fault(f"graph.{path}".rstrip("."), message)))
     faults += [written.fault(path, message) for path, message in _faults(file, built)]
     if faults or built is None:

@@ -9,9 +9,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Positive, Prose
-from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import text_of
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 from crossopt.instances.stages.pipedream import Profile, profile_of
@@ -102,16 +100,12 @@ class ChainQuestion:
 
 def read(written: Written) -> ChainQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(ChainFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
+    file = written.read_as(ChainFile)
     found = _faults(file)
     if not found:
         names, entering, widths = _layers(file) if file.profile is None else _layers_of(_profile(written, file.profile))
         found = _faults_together(file, names, entering, widths)
-    if found:
-        raise written.refused(written.fault(path, message) for path, message in found)
+    written.refuse(found)
     return ChainQuestion(file.name or Path(written.source).stem, names, entering, widths, file, written.document)
 
 

@@ -22,7 +22,6 @@ from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.graphs import cycle_of, text_of
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
@@ -242,12 +241,8 @@ class PipelineQuestion:
 
 def read(written: Written) -> PipelineQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(PipedreamFile, _levelled(written.root), faults)
-    if file is not None:
-        faults += [written.fault(path, message) for path, message in _faults(file)]
-    if file is None or faults:
-        raise written.refused(faults)
+    file = written.read_as(PipedreamFile, _levelled(written.root))
+    written.refuse(_faults(file))
     with written.reading("file"):
         profile = profile_of(written.files.text(file.file, text_of), str(written.files.path(file.file)))
     bandwidth = file.bandwidth * len(file.devices) if len(file.bandwidth) == 1 else file.bandwidth

@@ -19,7 +19,6 @@ from typing import Annotated, Any, Literal
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import FaultList, cycle_of, figure, read_json, rows_of, text_of
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
@@ -316,10 +315,7 @@ class PiperFile:
 
 def read(written: Written) -> PiperQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(PiperFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
+    file = written.read_as(PiperFile)
     source = str(written.files.path(file.file))
     with written.reading("file"):
         text = written.files.text(file.file, text_of)

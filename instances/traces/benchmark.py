@@ -10,8 +10,6 @@ import numpy as np
 
 from crossopt.crossflow.fields import Bounds, Choice, Doc, Prose, Unit
 from crossopt.crossflow.traces import KINDS, Graph, of_kinds
-from crossopt.instances.errors import Fault
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 from crossopt.instances.traces.graph_file import Trace, trace_of
@@ -104,18 +102,13 @@ def size_of(question: BenchmarkQuestion) -> str:
 
 def read(written: Written) -> BenchmarkQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(BenchmarkFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
-    if found := list(_faults(file)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    file = written.read_as(BenchmarkFile)
+    written.refuse(_faults(file))
     trace = trace_of(written, "trace", file.trace)
     places = of_kinds(trace.graph, file.kinds)
     columns = _columns(trace.graph)
     there = [total for total in columns if int(columns[total][places].sum())]
-    if found := list(_absent(file, trace.graph, places, there)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    written.refuse(_absent(file, trace.graph, places, there))
     totals = tuple(total for total in there if (total in file.totals if file.totals else total != "runs" or file.objective == "kernels"))
     kernels = _kernels(trace.graph, places, [columns[total] for total in totals])
     if len(kernels) > MOST_CLASSES:

@@ -10,9 +10,7 @@ from typing import Annotated, Any, Literal
 from crossopt.crossflow import traces
 from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose, Unit
 from crossopt.crossflow.traces import KINDS, PRODUCTS, SPAN_ENDS, Effect, Graph, Transform
-from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import cycle_of
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
 from crossopt.instances.traces.graph_file import Trace, meant, trace_of
@@ -188,22 +186,16 @@ def size_of(question: WhatIfQuestion) -> str:
 
 def read(written: Written) -> WhatIfQuestion:
     """The question; an InstanceError with every fault."""
-    faults: list[Fault] = []
-    file = read_as(WhatIfFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
-    if found := [*_change_faults(file), *_rule_faults(file), *_asked_faults(file)]:
-        raise written.refused(written.fault(path, message) for path, message in found)
+    file = written.read_as(WhatIfFile)
+    written.refuse([*_change_faults(file), *_rule_faults(file), *_asked_faults(file)])
     trace = trace_of(written, "trace", file.trace)
     if not int(trace.graph.durations.sum()):
         raise written.refused(
             [written.fault("trace", "its operations take no time, so that no change saves any (import a trace with times)")]
         )
-    if found := list(_unmatched(file, trace.graph)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    written.refuse(_unmatched(file, trace.graph))
     effects = tuple(effect_of(trace.graph, change) for change in file.changes)
-    if found := list(_effect_faults(file, trace.graph, effects)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    written.refuse(_effect_faults(file, trace.graph, effects))
     target = None if file.target is None else int(file.target * _NS)
     return WhatIfQuestion(file.name or Path(written.source).stem, file, trace, effects, target, written.document)
 
