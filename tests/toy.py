@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Doc
-from crossopt.instances.errors import Fault
-from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.written import Written
 from crossopt.solvers.answer import Baseline, Limits, Result, SearchOutcome, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
@@ -39,11 +37,7 @@ class Sack:
 
 
 def read(written: Written) -> Sack:
-    faults = list[Fault]()
-    file = read_as(SackFile, written.root, faults)
-    if file is None:
-        raise written.refused(faults)
-    return Sack(Path(written.source).stem, file, written.document)
+    return Sack(Path(written.source).stem, written.read_as(SackFile), written.document)
 
 
 def size_of(question: Sack) -> str:
