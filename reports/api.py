@@ -49,12 +49,12 @@ def solve(
 ) -> Answer:
     """Find the best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
-    kind, asked = _read(question, settings, workload)
+    kind, read = _read(question, settings, workload)
     from crossopt.reports.shown import text_of  # noqa: PLC0415
     from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
 
-    result = solve_and_hold(_answering(kind), asked, engine, limits, unwatched)
-    return Answer(result, text_of(kind, asked, result), asked)
+    result = solve_and_hold(_answering(kind), read, engine, limits, unwatched)
+    return Answer(result, text_of(kind, read, result), read)
 
 
 def plan(
@@ -80,9 +80,9 @@ def plan(
     from crossopt.reports.commands.plan import best_plan  # noqa: PLC0415
 
     counts = {"tokens": tokens, "context": context, "batch": batch}
-    words = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in counts.items()}
+    texts = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in counts.items()}
     rents = ",".join(f"{name}={money}" for name, money in rent.items()) if isinstance(rent, Mapping) else rent
-    given = {**words, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
+    given = {**texts, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
     options = {name: None if value is None else str(value) for name, value in given.items()}
     best, text = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
     return Answer(best.result, text, best.question)
@@ -149,10 +149,10 @@ def compare(
             )
         return _engines_on(*read_ones[0], engines, seconds)
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "recipes"))), seconds, seeds)
-    asked = [_single_design_question(question, settings, None) for question in listed]
-    study = run_all(ask(plan, asked, [one.name for one in asked]), lambda line: None)
+    instances = [_single_design_question(question, settings, None) for question in listed]
+    study = run_all(ask(plan, instances, [instance.name for instance in instances]), lambda line: None)
     names = ("engine", "seed", "status", "value", "bound", "proved", "seconds", "trace", "design", "note")
-    runs = (EngineRun(asked[run.question].name, *(getattr(run, name) for name in names)) for run in study.runs)
+    runs = (EngineRun(instances[run.question].name, *(getattr(run, name) for name in names)) for run in study.runs)
     return Comparison(tuple(runs), study)
 
 
@@ -347,27 +347,27 @@ def _opened(question: QuestionSource, settings: Settings | None, workload: str |
 
 def _single_design_question(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance:
     """A joint design of one workload on one number of devices; an InstanceError or a RefusedError where it is none."""
-    asked = _on_one_number(question, settings, workload)
-    return asked if isinstance(asked, Instance) else read_question(asked.document)  # which says that one is needed, and which there are
+    found = _on_one_number(question, settings, workload)
+    return found if isinstance(found, Instance) else read_question(found.document)  # which says that one is needed, and which there are
 
 
 def _on_one_number(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance | Portfolio:
     """The joint design of one workload or several. A RefusedError for other problem types, and for several numbers of devices,
     networks or batches.
     """
-    kind, asked = _read(question, settings, workload)
+    kind, read = _read(question, settings, workload)
     if kind != "codesign":
         raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
-    if isinstance(asked, Instance | Portfolio):
-        return asked
-    if asked.networks:
+    if isinstance(read, Instance | Portfolio):
+        return read
+    if read.networks:
         raise RefusedError(
-            f"{several_text(asked)} are asked for, and here one is needed ({key_compared(asked)}: one of {'; '.join(asked.networks)})"
+            f"{several_text(read)} are asked for, and here one is needed ({key_compared(read)}: one of {'; '.join(read.networks)})"
         )
-    if asked.batches:
-        raise RefusedError(f"{several_text(asked)} are asked for, and here one is needed (workload.global_batch: one of {asked.samples})")
-    counts = ", ".join(map(str, asked.counts))
-    raise RefusedError(f"{len(asked.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
+    if read.batches:
+        raise RefusedError(f"{several_text(read)} are asked for, and here one is needed (workload.global_batch: one of {read.samples})")
+    counts = ", ".join(map(str, read.counts))
+    raise RefusedError(f"{len(read.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
 
 
 @contextmanager
@@ -387,9 +387,9 @@ def _files(results: Sequence[Answer | str | Path]) -> Iterator[list[Path]]:
     """The files of the results, in order: paths as they are, and a temporary file for each Answer."""
     with TemporaryDirectory() as folder:
         paths = []
-        for place, result in enumerate(results):
+        for index, result in enumerate(results):
             if isinstance(result, Answer):
-                paths.append(Path(folder) / f"result-{place + 1}.json")
+                paths.append(Path(folder) / f"result-{index + 1}.json")
                 result.save(paths[-1])
             else:
                 paths.append(Path(result))

@@ -39,20 +39,22 @@ def _front(options: Namespace) -> Ending:
     asking.refuse_before(options, "codesign")
     limits, keep = asking.limits_of(options), keeper()
     began = keep.began if keep else monotonic()
-    asked = question_of(options, {})
+    question = question_of(options, {})
     limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
-    if not isinstance(asked, Instance):
-        place, one, what = _of_counts(asked) if isinstance(asked, MultiScaleQuestion) else ("workloads", "--workload NAME", "workload")
-        message = f"a front is found for one {what} at a time (say {one})"
-        raise InstanceError(str(asked.document["source"]), [Fault(1, 1, place, message)])
+    if not isinstance(question, Instance):
+        key, remedy, what = (
+            _of_counts(question) if isinstance(question, MultiScaleQuestion) else ("workloads", "--workload NAME", "workload")
+        )
+        message = f"a front is found for one {what} at a time (say {remedy})"
+        raise InstanceError(str(question.document["source"]), [Fault(1, 1, key, message)])
     first, _, second = options.pareto.partition(",")
 
     def written(found: "Front") -> Kept:
-        text, status = front_json(asked, options, found), _status(found)
+        text, status = front_json(question, options, found), _status(found)
         shown = (
             text
             if options.json or str(options.out) == "-"
-            else fitted(terminal(without_question(front_sheet(asked, (first, second), found))))
+            else fitted(terminal(without_question(front_sheet(question, (first, second), found))))
         )
         spare = status == "UNKNOWN" and found.stopped == "interrupted"
         return Kept(text, shown, code_of(status, options.strict and not found.proved), spare)
@@ -62,20 +64,20 @@ def _front(options: Namespace) -> Ending:
         if keep:
             keep.keep(replace(written(replace(found, stopped=stopped)), spare=not found.points))
 
-    found, failed = front_in(asked, options, limits, hand_over)
+    found, failed = front_in(question, options, limits, hand_over)
     asking.hand_out(written(found), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error
     return Ending(_status(found), found.proved)
 
 
-def _of_counts(asked: MultiScaleQuestion) -> tuple[str, str, str]:
+def _of_counts(question: MultiScaleQuestion) -> tuple[str, str, str]:
     """Which key leaves too much open for a front, the settings that mend it, and what it is one of."""
-    if asked.networks:
-        return key_compared(asked), narrowing(asked), asked.compared_name
-    if not asked.batches:
-        return "cluster.devices", narrowing(asked), "number of devices"
-    return "workload.global_batch", narrowing(asked), "batch" if len(asked.numbers) == 1 else "number of devices and one batch"
+    if question.networks:
+        return key_compared(question), narrowing(question), question.compared_name
+    if not question.batches:
+        return "cluster.devices", narrowing(question), "number of devices"
+    return "workload.global_batch", narrowing(question), "batch" if len(question.numbers) == 1 else "number of devices and one batch"
 
 
 def _status(found: "Front") -> Status:
@@ -94,8 +96,8 @@ def evaluate(options: Namespace) -> Ending:
     if options.json:
         from crossopt.reports.facts.question import told_of  # noqa: PLC0415
 
-        told = told_of(instance, single.design, single.evaluation)
-        sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        document = told_of(instance, single.design, single.evaluation)
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(fitted(terminal(evaluation_sheet(instance, single.design, single.evaluation))))
     return Ending("FEASIBLE" if single.evaluation.feasible else "INFEASIBLE", proved=True)

@@ -80,14 +80,14 @@ def explain(options: Namespace) -> Status:
         ended.append(result.status)
         if own.endswith(ENDED):
             break
-    status = next((one for one in _WORST if one in ended), ended[0])
+    status = next((status_name for status_name in _WORST if status_name in ended), ended[0])
     hand_over(fitted(text), code_of(status, unproved=False))
     return status
 
 
-def parts_of(asked: Instance | Portfolio) -> tuple[Instance, ...]:
+def parts_of(question: Instance | Portfolio) -> tuple[Instance, ...]:
     """The question of each workload, on a chip of its own."""
-    return asked.parts if isinstance(asked, Portfolio) else (asked,)
+    return question.parts if isinstance(question, Portfolio) else (question,)
 
 
 def alone_text(parts: tuple[Instance, ...]) -> str:
@@ -107,13 +107,13 @@ def _told_to(before: str) -> ShowExplained:
 
 
 def explained(
-    instance: Instance, gap: float | None, limits: Limits, watch: Watch, told: ShowExplained = lambda result, text: None, before: str = ""
+    instance: Instance, gap: float | None, limits: Limits, watch: Watch, show: ShowExplained = lambda result, text: None, before: str = ""
 ) -> Explained:
     """The answer, and why it is what it is; designs within a gap are told of where one is asked for. `before`
     is what is known of other workloads."""
     result = _solved(instance, limits, watch, before)
     found = Explained(result, _answer(result))
-    told(result, found.text)
+    show(result, found.text)
     try:
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -121,11 +121,11 @@ def explained(
             return _clash_of(instance, found, limits, watch) if result.proved else found
         for known in _whys(instance, found, limits, watch):
             found = known
-            told(result, found.text)
+            show(result, found.text)
         if gap is not None:
             near = near_optimum(instance, result, gap, watch, monotonic() + limits.seconds)
             found = replace(found, text=found.text + near_text(near, gap), near=near)
-            told(result, found.text)
+            show(result, found.text)
     except KeyboardInterrupt:  # what is known by then is worth telling
         found = replace(found, text=found.text + ENDED)
     return found
@@ -171,8 +171,8 @@ def _solved(instance: Instance, limits: Limits, watch: Watch, before: str) -> De
     def written(result: DesignResult) -> Kept:
         return Kept(None, fitted(before + _answer(result) + ENDED), code_of(result.status, unproved=False))
 
-    kept = Keeping(keep, FAMILY, instance, "auto", limits, watch, written)
-    return solve(FAMILY, instance, "auto", limits, kept, simplest=kept.simplest_answer)
+    keeping = Keeping(keep, FAMILY, instance, "auto", limits, watch, written)
+    return solve(FAMILY, instance, "auto", limits, keeping, simplest=keeping.simplest_answer)
 
 
 def _answer(result: DesignResult) -> str:
@@ -227,12 +227,12 @@ def _explain_relaxation(options: Namespace) -> Status:
         sys.stdout.write(fitted(f"{instance.name}: {found.why}\n"))
         return found.status
     text = json.dumps({"kind": "relaxation", "instance": instance.document, **to_plain(found)}, indent=2, allow_nan=False) + "\n"
-    words = fitted(terminal(relaxation_sheet(found)))
-    told = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else words
+    page = fitted(terminal(relaxation_sheet(found)))
+    printed = relaxation_svg(found) if str(options.svg) == "-" else text if str(options.out) == "-" else page
     try:
         for target, content in ((options.out, text), (options.svg, relaxation_svg(found))):
             if target and str(target) != "-":
                 write_whole(target, content)
     finally:  # a full disk must not cost the answer
-        sys.stdout.write(told)
+        sys.stdout.write(printed)
     return "FEASIBLE"

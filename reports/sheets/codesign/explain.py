@@ -47,12 +47,12 @@ def _clashing(members: tuple[Member, ...]) -> str:
 
 def member_text(member: Member) -> str:
     """A limit or a choice that clashes with others, and what these need."""
-    words = member.name.replace("_", " ")
+    name = member.name.replace("_", " ")
     if member.least is None:
         listed = ", ".join(str(value) for value in member.allowed[:_LISTED]) + (", ..." if len(member.allowed) > _LISTED else "")
-        return f"{words} is {'one of ' if len(member.allowed) > 1 else ''}{listed}"
+        return f"{name} is {'one of ' if len(member.allowed) > 1 else ''}{listed}"
     least, there = (rounded_quantity(float(value), LIMIT_DIMENSIONS[member.name]) for value in (member.least, member.allowed[0]))  # type: ignore[arg-type]
-    return f"{words}: {there} at most; what the others leave needs at least {least}"
+    return f"{name}: {there} at most; what the others leave needs at least {least}"
 
 
 def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
@@ -61,21 +61,21 @@ def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
     unit = result.question["unit"]
     lines = [f"{result.question['name']}: {_value(result.value, unit)} {'is the optimum' if result.settled else 'is the best found'}", ""]
     lines += [f"  {note}" for note in result.notes if note.startswith(BESIDE)]
-    lines += [f"  {words}" for words in (_heads(result, why) if why.reliefs else _filled(result))]
+    lines += [f"  {line}" for line in (_heads(result, why) if why.reliefs else _filled(result))]
     lines += [f"  {_relief(relief, result.value, unit)}" for relief in why.reliefs]
     lines += [f"  range end: {_beyond(end)}: {_bought(end, result.value, unit)}" for end in why.ends]
-    lines += [f"  {words}" for words in _parts(result, why.unopened)]
-    lines += ["", *(f"  {one.sentence}{_mark(one, worth)}" for one, worth in why.building)] if why.building else []
+    lines += [f"  {line}" for line in _parts(result, why.unopened)]
+    lines += ["", *(f"  {built.sentence}{_mark(built, worth)}" for built, worth in why.building)] if why.building else []
     return "\n".join(lines) + "\n"
 
 
 def _parts(result: DesignResult, parts: tuple[Unopened, ...]) -> list[str]:
     """Parts that nobody opened and of which a tenth more or less buys something, the most first; one line where none does."""
-    better = sorted((one for one in parts if buys(one.value, result.value)), key=lambda one: one.value or 0.0)
-    bought = [(one, _bought(one, result.value, result.question["unit"])) for one in better]
-    told = [f"not opened: {choice_name(one.name)} a tenth {_way(one)}: {words}" for one, words in bought]
-    names = ", ".join(dict.fromkeys(choice_name(one.name) for one in parts))
-    return told or ([f"not opened, and each alone a tenth more or less buys nothing: {names}"] if parts else [])
+    better = sorted((part for part in parts if buys(part.value, result.value)), key=lambda part: part.value or 0.0)
+    bought = [(part, _bought(part, result.value, result.question["unit"])) for part in better]
+    lines = [f"not opened: {choice_name(part.name)} a tenth {_way(part)}: {text}" for part, text in bought]
+    names = ", ".join(dict.fromkeys(choice_name(part.name) for part in parts))
+    return lines or ([f"not opened, and each alone a tenth more or less buys nothing: {names}"] if parts else [])
 
 
 def _filled(result: DesignResult) -> list[str]:
@@ -88,39 +88,39 @@ def _heads(result: DesignResult, why: Why) -> list[str]:
     """The limits of which more buys something, those of which it buys little, what binds beside them, and what is full and buys nothing.
     What binds beside the limits comes first where it is worth more than any of them."""
     full = result.details.evaluation.binding if result.details else ()
-    worth = {_name(one): gain(one.value, result.value) for one in why.reliefs}
+    worth = {_name(relief): gain(relief.value, result.value) for relief in why.reliefs}
     binding = [name for name, bought in sorted(worth.items(), key=lambda pair: -pair[1]) if bought >= LITTLE]
     little = [f"{name} ({bought:.2%} less by a tenth more)" for name, bought in worth.items() if 0.0 < bought < LITTLE]
-    asked = {_name(one): one.complete for one in why.reliefs}
+    known_fully = {_name(relief): relief.complete for relief in why.reliefs}
     others = [name for name in full if not worth.get(name)]
     beside = _beside(result, why)
     lines = [
         f"binding: {', '.join(binding)}" if binding else f"no limit binds{' by much' if little else ''}",
         f"worth little: {', '.join(little)}" if little else "",
     ]
-    told_beside = f"binds beside: {', '.join(f'{words} ({bought:.2%})' for words, bought in beside)}" if beside else ""
+    told_beside = f"binds beside: {', '.join(f'{head} ({bought:.2%})' for head, bought in beside)}" if beside else ""
     most = max(worth.values(), default=0.0)
     lines = [told_beside, *lines] if beside and beside[0][1] > most else [*lines, told_beside]
-    told = (("full, worth nothing", True), ("full", False))
-    groups = [(words, [name for name in others if bool(asked.get(name)) == known]) for words, known in told]
-    return [*(line for line in lines if line), *(f"{words}: {', '.join(names)}" for words, names in groups if names)]
+    heads = (("full, worth nothing", True), ("full", False))
+    groups = [(head, [name for name in others if bool(known_fully.get(name)) == known]) for head, known in heads]
+    return [*(line for line in lines if line), *(f"{head}: {', '.join(names)}" for head, names in groups if names)]
 
 
 def _beside(result: DesignResult, why: Why) -> list[tuple[str, float]]:
     """What buys more than a little and is no limit of the question: of the technology, ends of ranges, parts that nobody opened; the most
     first."""
-    built = ((f"{one.sentence.partition(':')[0]} of the technology", worth or 0.0) for one, worth in why.building if one.full)
+    built = ((f"{limit.sentence.partition(':')[0]} of the technology", worth or 0.0) for limit, worth in why.building if limit.full)
     ends = ((_beyond(end), gain(end.value, result.value)) for end in why.ends)
-    parts = ((f"{choice_name(one.name)} a tenth {_way(one)}", gain(one.value, result.value)) for one in why.unopened)
+    parts = ((f"{choice_name(part.name)} a tenth {_way(part)}", gain(part.value, result.value)) for part in why.unopened)
     return sorted((pair for pair in (*built, *ends, *parts) if pair[1] >= LITTLE), key=lambda pair: -pair[1])
 
 
-def _way(one: Unopened) -> str:
-    return "more" if one.more else "less"
+def _way(part: Unopened) -> str:
+    return "more" if part.more else "less"
 
 
-def _name(one: Relief) -> str:
-    return one.name.replace("_", " ")
+def _name(relief: Relief) -> str:
+    return relief.name.replace("_", " ")
 
 
 def _relief(relief: Relief, value: float | None, unit: str) -> str:
@@ -130,10 +130,10 @@ def _relief(relief: Relief, value: float | None, unit: str) -> str:
     return f"{_name(relief)} {raised} instead of {budget}: {_bought(relief, value, unit)}{why}"
 
 
-def _bought(one: Relief | RangeEnd | Unopened, value: float | None, unit: str) -> str:
-    if one.value is not None and value is not None and one.value < value:
-        return f"{_value(one.value, unit)}, {1.0 - one.value / value:.2%} less"
-    return "nothing better" if one.complete else "nothing better found in time"
+def _bought(change: Relief | RangeEnd | Unopened, value: float | None, unit: str) -> str:
+    if change.value is not None and value is not None and change.value < value:
+        return f"{_value(change.value, unit)}, {1.0 - change.value / value:.2%} less"
+    return "nothing better" if change.complete else "nothing better found in time"
 
 
 def _beyond(end: RangeEnd) -> str:
@@ -141,10 +141,10 @@ def _beyond(end: RangeEnd) -> str:
     return f"{there} instead of {chosen.removeprefix(end.name.rpartition('_')[0].replace('_', ' ')).removesuffix(' HBM stacks').strip()}"
 
 
-def _mark(one: Built, worth: float | None) -> str:
+def _mark(limit: Built, worth: float | None) -> str:
     """That all of it is used, and how much more of it would buy, where that was asked."""
-    if not one.full or worth is None:
-        return "; full" if one.full else ""
+    if not limit.full or worth is None:
+        return "; full" if limit.full else ""
     return f"; binds: a tenth more {worth:.2%} less" if worth >= LITTLE else f"; full, worth {_little(worth)}"
 
 
@@ -158,11 +158,11 @@ _LEFT_OUT, _UNPROVED = "the question itself leaves it out", "the answer above is
 
 def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResult, members: tuple[Member, ...] | None) -> str:
     """What a forced choice costs, or why there is no design with it."""
-    words, unit = ", ".join(forced), result.question["unit"]
+    choices, unit = ", ".join(forced), result.question["unit"]
     if other.value is None:
-        return f"\n  with {words} there is no design: {_clashing(members) if members else 'not even with every limit lifted'}\n"
+        return f"\n  with {choices} there is no design: {_clashing(members) if members else 'not even with every limit lifted'}\n"
     if result.value is None:
-        return f"\n  with {words}: {_value(other.value, unit)}\n"
+        return f"\n  with {choices}: {_value(other.value, unit)}\n"
     change = other.value / result.value - 1.0
     more = (
         "the same"
@@ -171,7 +171,7 @@ def forced_text(forced: tuple[str, ...], result: DesignResult, other: DesignResu
         if change > 0.0
         else f"{-change:.2%} less: {_LEFT_OUT if result.settled else _UNPROVED}"
     )
-    return f"\n  with {words}: {_value(other.value, unit)}, {more}\n    {other.answer.design.plan_label if other.answer else ''}\n"
+    return f"\n  with {choices}: {_value(other.value, unit)}, {more}\n    {other.answer.design.plan_label if other.answer else ''}\n"
 
 
 def _value(value: float | None, unit: str) -> str:
