@@ -556,11 +556,6 @@ def _fills_chunks(model: Transformer, plans: Plans) -> Mask:
     return filled
 
 
-def _in_groups(plans: Plans, count: Whole) -> Mask:
-    """Microbatches pass interleaved chunks in groups of as many as there are stages, except in a V."""
-    return np.asarray((plans.interleave == 1) | (plans.schedule == V) | (count % plans.pipeline == 0))
-
-
 def _divides_sequence(model: Transformer, plans: Plans) -> Mask:
     split = plans.context * np.where(plans.sequence_parallel == 1, plans.tensor, 1)
     return np.equal(model.sequence % split, 0)

@@ -2,7 +2,6 @@
 answer: where a sheet cannot be made, the plain one of the result stands in its place, and says so."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from crossopt.reports.render.tables import Digest
 
 _PLAIN = "crossopt.reports.sheets.plain"
-Making = Callable[[Any, Result[Any, Any]], Sheet]
 
 
 def sheet_of(kind: str, question: Any, result: Result[Any, Any]) -> Sheet:  # noqa: ANN401 - of any kind

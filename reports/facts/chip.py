@@ -466,7 +466,6 @@ PARTS = (
 """The parts of a chip as questions name them, and as the generator does."""
 SPARE = "spare multiprocessors"
 """Those that are made beside the ones in use, so that a die with as many defect is good: of the uncore's area, and of what that leaks."""
-_WATTS_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -547,10 +546,6 @@ def spare_leakage(split: Split, technology: Technology, voltage: float) -> float
     """Watts that they leak, of what the uncore does by its area."""
     core = technology.core
     return spare_area(split, technology) * core.leakage_per_area * (voltage / core.nominal_voltage)
-
-
-def _watts_shown(watts: float) -> str:
-    return rounded_quantity(watts, "power", _WATTS_DIGITS)
 
 
 # What a device costs, part by part, where its price follows from a wafer: the bill that a cost of a step is written off from.

@@ -229,11 +229,6 @@ def _of_model(value: Callable[[Transformer], int]) -> Quantity:
     return Quantity((), lambda model, plans: np.full(len(plans), value(model), np.int64))
 
 
-def _to_spare(model: Transformer, plans: Plans) -> Whole:
-    """Number of microbatches beyond one per stage."""
-    return np.asarray(_microbatches(model, plans) - plans.pipeline)
-
-
 def _microbatches(model: Transformer, plans: Plans) -> Whole:
     return np.asarray(model.global_batch // np.maximum(plans.data * plans.microbatch, 1))
 
