@@ -23,7 +23,7 @@ COMMAND = re.compile(r"^\$ (?:crossopt )?((?:solve|[a-z]+) .*?)(?:\s+# exit code
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GENERATED = {"reference", "gallery.md", "contributing.md"}
 NAMED = re.compile(r"# ([\w-]+\.yaml)\n")
-SECONDS = re.compile(r"(?<=proved in )[\d.]+ s|(?<=solver-reported, in )[\d.]+ s|(?<=%)(\s+([\d.]+ s|-))+$")
+SECONDS = re.compile(r"(?<=proved in )[\d.]+ s|(?<=proved optimal in )[\d.]+ s|(?<=solver-reported, in )[\d.]+ s|(?<=%)(\s+([\d.]+ s|-))+$")
 ENDED: dict[str, tuple[int, str]] = {}
 PUBLIC = {
     "gnmt_training.json": "placement/throughput/layer/gnmt_training.json",

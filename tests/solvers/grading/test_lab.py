@@ -104,7 +104,7 @@ def test_the_table_of_microbatches(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [int(row[0]) for row in rows] == [1, 2, 4, 8]
     for size, chain, full, *parts in rows:
         Path("llama.yaml").write_text(program.question(32, 4096, 4096, int(size), [1]), encoding="utf-8")
-        assert f"time of a batch     {chain} s" in printed("crossopt solve llama.yaml", capsys)
+        assert f"time of a batch     {chain} s" in printed("crossopt solve llama.yaml --verbose", capsys)
         told = printed(f"crossopt solve {LAB / 'llama.yaml'} --set microbatch={size} --verbose", capsys)
         assert [f"{float(figure):.4g}" for figure in re.findall(r"^ +step time +([\d.]+) s$", told, re.MULTILINE)[:1]] == [full]
         for name, part in zip(("compute", "pipeline bubble", "recompute"), parts, strict=True):
