@@ -30,6 +30,8 @@ from crossopt.solvers.family import described, simplest_of
 from crossopt.solvers.family import solve as solved
 
 KIND = "front"
+ALWAYS_HEARD = 8
+"""Points up to which each front on the way is heard."""
 
 
 def front_in(instance: Instance, options: Namespace, limits: Limits, hear: Callable[[Front], None]) -> tuple[Front, list[OSError]]:
@@ -62,12 +64,14 @@ def _walked(instance: Instance, options: Namespace, limits: Limits, hear: Callab
 
 
 def _now_and_then(hear: Callable[[Front], None]) -> Callable[[Front], None]:
-    """The same, where it takes a small share of the time."""
+    """The same for the first points, and then where it takes a small share of the time.
+
+    A pause of the machine during the first would otherwise keep the next from being heard before the search is ended."""
     due = 0.0
 
     def tell(found: Front) -> None:
         nonlocal due
-        if (began := monotonic()) >= due:
+        if (began := monotonic()) >= due or len(found.points) <= ALWAYS_HEARD:
             hear(found)
             due = monotonic() + (monotonic() - began) / SHARE
 
