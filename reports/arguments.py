@@ -296,7 +296,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     mode = parser.add_mutually_exclusive_group()
     modes = {
         "fastest": "all devices, in the shortest time (default)",
-        "cheapest": "the least money, of all devices, half of them, and so on",
+        "cheapest": "the least money, of all devices, half of them, and so on, and of the fewest in time",
         "fewest": "the fewest devices in time, by bisection over whole nodes",
     }
     for name, text in modes.items():

@@ -180,28 +180,40 @@ def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
 
 
 def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
-    """The devices with what they can do; and fewer of them, where fewer may be better."""
+    """The devices with what they can do; and fewer of them, where fewer may be better.
+
+    The least money is often near the fewest devices that keep the deadline, as efficiency mostly falls with their number: these are
+    sought beside the halves. A half that is late ends the halves.
+    """
+    found = {group.count: solved(group)}
     if mode == "fewest":
-        return _fewest(group, solved)
-    counts, node = [group.count], device(group.device).devices_per_node
-    while mode == "cheapest" and counts[-1] % (2 * node) == 0:  # half of them are whole nodes
-        counts.append(counts[-1] // 2)
-    return tuple(solved(replace(group, count=count)) for count in counts)
+        return _fewest(group, found, solved)
+    if mode == "cheapest":
+        count, node = group.count, device(group.device).devices_per_node
+        while found[count].in_time and count % (2 * node) == 0:  # half of them are whole nodes
+            count //= 2
+            found[count] = solved(replace(group, count=count))
+        goal = found[group.count].goal
+        if goal and isfinite(goal.deadline) and found[group.count].in_time:
+            return _fewest(group, found, solved)
+    return tuple(found[count] for count in sorted(found, reverse=True))
 
 
-def _fewest(group: Group, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
-    """All devices, and while these are in time fewer, between the most that are known to be late and the fewest that are in time.
+def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
+    """What is found, and fewer devices: between the most that are known to be late and the fewest that are in time.
 
     Every other number is where speed in proportion to the devices would put the deadline, the others are in the middle. More devices are
     seldom slower, but may be where they share batch and layers worse, so that some numbers below one that is late are tried as well.
     """
-    found = {group.count: solved(group)}
     counts = _usable(found[group.count])
-    late, early = -1, len(counts) - 1
+    late = max((place for place, count in enumerate(counts) if count in found and not found[count].in_time), default=-1)
+    early = min((place for place, count in enumerate(counts) if count in found and found[count].in_time), default=len(counts) - 1)
+    by_speed = True
     while found[group.count].in_time and early - late > 1:
         best = found[counts[early]]
-        wanted = best.group.count * best.seconds / best.goal.deadline if best.goal and len(found) % 2 else 0.0
+        wanted = best.group.count * best.seconds / best.goal.deadline if best.goal and by_speed else 0.0
         middle = min(max(bisect_left(counts, wanted), late + 1), early - 1) if wanted else (late + early) // 2
+        by_speed = not by_speed
         found[counts[middle]] = trial = solved(replace(group, count=counts[middle]))
         late, early = (late, middle) if trial.in_time else (middle, early)
     for index in range(late - 1, max(late - 1 - _NEIGHBOURS, -1), -1):
@@ -284,7 +296,10 @@ def _untried(tried: Sequence[Tried], mode: str) -> str:
     if mode == "fastest":
         return ""
     if mode == "cheapest":
-        return "All devices, half of them, a quarter, and so on, in whole nodes; other numbers were not tried (name them in --gpus)."
+        return (
+            "All devices, half of them, and so on, and with a deadline the fewest that keep it, by bisection over whole nodes and divisors "
+            "of a node. Other numbers were not tried (name them in --gpus)."
+        )
     return (
         "Found by bisection over whole nodes and divisors of a node: only these numbers were solved, and another one below the answer "
         "may keep the deadline too."

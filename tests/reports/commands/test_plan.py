@@ -13,7 +13,7 @@ from crossopt.instances.codesign.short import Group, Run
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
-from crossopt.reports.commands.plan import Tried, _fewest, _usable
+from crossopt.reports.commands.plan import Tried, _tried, _usable
 from crossopt.tests.every import every
 from crossopt.tests.paths import INSTANCES
 
@@ -78,15 +78,21 @@ def test_the_fewest_devices_may_be_any_whole_nodes_and_what_was_tried_is_said(ca
 def test_the_search_for_the_fewest_finds_the_first_in_time_of_a_falling_time(late: int) -> None:
     """Devices from `late` on are in time; among whole nodes of eight and divisors of eight, at most so many are solved."""
     counts = [1, 2, 4, *range(8, 513, 8)]
-    tried = _fewest(Group(512, "a100-80g"), made_up(lambda count: 1.0 * late / count))
+    tried = _tried(Group(512, "a100-80g"), "fewest", made_up(lambda count: 1.0 * late / count))
     assert min(one.group.count for one in tried if one.in_time) == min(count for count in counts if count >= late)
     assert len(tried) <= 14
 
 
 def test_the_search_for_the_fewest_looks_below_a_number_that_shares_the_work_badly() -> None:
-    tried = _fewest(Group(512, "a100-80g"), made_up(lambda count: 3.0 if count == 96 else 88.0 / count))
+    tried = _tried(Group(512, "a100-80g"), "fewest", made_up(lambda count: 3.0 if count == 96 else 88.0 / count))
     assert min(one.group.count for one in tried if one.in_time) == 88
-    assert [one.group.count for one in _fewest(Group(16, "a100-80g"), made_up(lambda _: 2.0))] == [16]
+    assert [one.group.count for one in _tried(Group(16, "a100-80g"), "fewest", made_up(lambda _: 2.0))] == [16]
+
+
+def test_the_search_for_the_cheapest_tries_halves_and_the_fewest_in_time() -> None:
+    tried = _tried(Group(64, "a100-80g"), "cheapest", made_up(lambda count: 20.0 / count))
+    assert {count: count in [one.group.count for one in tried] for count in (64, 32, 24, 16)} == dict.fromkeys((64, 32, 24, 16), True)
+    assert [one.group.count for one in _tried(Group(64, "a100-80g"), "cheapest", made_up(lambda _: 2.0))] == [64]
 
 
 def made_up(times: Callable[[int], float]) -> Callable[[Group], Tried]:
@@ -188,10 +194,10 @@ def test_a_data_frame_needs_a_package_that_makes_them(monkeypatch: pytest.Monkey
 
 def test_only_whole_nodes_are_tried_and_a_likely_delay_is_said(capsys: Captured) -> None:
     """24 devices are three nodes: half of them would be one and a half."""
-    asked = ["plan", "gpt3-125m", "--gpus", "24xa100-80g", "--batch", "48", "--tokens", "1B", "--deadline", "9d"]
+    asked = ["plan", "gpt3-125m", "--gpus", "24xa100-80g", "--batch", "48", "--tokens", "1B"]
     assert main([*asked, "--cheapest"]) == 0
     assert "on 24 a100-80g" in capsys.readouterr().out.splitlines()[0]
-    assert main([*asked, "--fewest"]) == 0
+    assert main([*asked, "--deadline", "9d", "--fewest"]) == 0
     assert "on 1 a100-80g" in capsys.readouterr().out.splitlines()[0]
     answer = crossopt.plan("gpt3-125m", "8xa100-80g", tokens="10B")
     days = answer.value * -(-10e9 // (2048 * 2048)) / 86400.0
