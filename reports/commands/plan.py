@@ -194,7 +194,7 @@ def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[T
             count //= 2
             found[count] = solved(replace(group, count=count))
         goal = found[group.count].goal
-        if goal and isfinite(goal.deadline) and found[group.count].in_time:
+        if goal and isfinite(goal.deadline):
             return _fewest(group, found, solved)
     return tuple(found[count] for count in sorted(found, reverse=True))
 
@@ -205,11 +205,13 @@ def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tri
     Every other number is where speed in proportion to the devices would put the deadline, the others are in the middle. More devices are
     seldom slower, but may be where they share batch and layers worse, so that some numbers below one that is late are tried as well.
     """
+    if not found[group.count].in_time:
+        return tuple(found.values())
     counts = _usable(found[group.count])
     late = max((place for place, count in enumerate(counts) if count in found and not found[count].in_time), default=-1)
     early = min((place for place, count in enumerate(counts) if count in found and found[count].in_time), default=len(counts) - 1)
     by_speed = True
-    while found[group.count].in_time and early - late > 1:
+    while early - late > 1:
         best = found[counts[early]]
         wanted = best.group.count * best.seconds / best.goal.deadline if best.goal and by_speed else 0.0
         middle = min(max(bisect_left(counts, wanted), late + 1), early - 1) if wanted else (late + early) // 2
