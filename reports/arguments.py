@@ -225,6 +225,9 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_version(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_plan(commands.add_parser("plan", help="find the best plan for a training run, in one line and without a file", epilog=_EXIT_CODES))
+    _add_quantize(
+        commands.add_parser("quantize", help="choose a number format for each layer of a network, in one line", epilog=_EXIT_CODES)
+    )
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without answering it"))
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
@@ -307,6 +310,33 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
     parser.add_argument("--time-limit", metavar="TIME", help="for each number of devices (default: 60s)")
     parser.set_defaults(command="plan", mode="fastest")
+
+
+def _add_quantize(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `quantize`."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the network: an ONNX model, or a graph that `crossopt import` wrote")
+    parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as h100-sxm")
+    parser.add_argument("--formats", required=True, metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
+    parser.add_argument("--base", metavar="NAME", help="the format of all else, and of activations in memory (default: bf16)")
+    peak = "the peak of a format that the device's file lacks, such as int8=1979TFLOP/s; may be given again"
+    parser.add_argument("--peak", action="append", default=[], metavar="FORMAT=SPEED", help=peak)
+    losses = "what each layer loses of the quality in each format: CSV with the columns layer, format and quality"
+    parser.add_argument("--losses", type=Path, metavar="FILE.csv", help=losses)
+    budget = "the most of a figure, such as quality=0.5, size=12MB or time=2ms; may be given again"
+    parser.add_argument("--budget", action="append", default=[], metavar="FIGURE=AMOUNT", help=budget)
+    figures = "what is to be least: time (default), energy, size, memory, bops or quality"
+    parser.add_argument("--minimize", default="time", metavar="FIGURE", help=figures)
+    parser.add_argument("--training", action="store_true", help="forward and backward pass (default: forward only)")
+    parser.add_argument(
+        "--tie", metavar="HOW", help="the same format at one place of all copies of a block (blocks), or by type (operators)"
+    )
+    axes = "the length of an open axis of the network, such as batch=32"
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="AXIS=LENGTH", help=axes)
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question that is asked, with its graph beside it")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--verbose", action="store_true", help="print all that is known of the answer")
+    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long (default: 300s)")
+    parser.set_defaults(command="quantize")
 
 
 _ENGINE_HELP = (

@@ -388,6 +388,7 @@ _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "plan": _own("plan", "plan"),
+    "quantize": _own("quantize", "quantize"),
     "solve": _by_kind,
     "validate": _by_kind,
     "evaluate": _by_kind,

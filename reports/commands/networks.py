@@ -54,7 +54,7 @@ def _import_network(options: Namespace, path: Path) -> int:
     refuse_overwriting_data(options.out, path, "--out")
     if strange := [option for name, option in _OF_TRACES.items() if getattr(options, name) not in (None, False)]:
         raise RefusedError(f"{strange[0]} is for traces (leave it out for a network)")
-    graph = _read(path, lengths_of(options.settings))
+    graph = read_network(path, lengths_of(options.settings))
     summary = fitted("\n".join(graph_lines(graph, path)) + "\n")
     if options.out is None or str(options.out) != "-":
         sys.stdout.write(summary)
@@ -75,7 +75,7 @@ def _text(graph: OperatorGraph) -> str:
         raise RefusedError(f"--out: {error}") from error
 
 
-def _read(path: Path, axes: dict[str, int]) -> OperatorGraph:
+def read_network(path: Path, axes: dict[str, int]) -> OperatorGraph:
     if not _is_network(path):
         if axes:
             raise RefusedError(f"--set: the axes of {path} have their lengths already (import the model itself)")

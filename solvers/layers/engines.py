@@ -22,7 +22,7 @@ from crossopt.formulation.layers.frontier import (
 )
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.layers.problem import Problem
-from crossopt.instances.layers.question import LayersQuestion
+from crossopt.instances.layers.question import UNITS, LayersQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.layers.judge import (
     BY_ALL,
@@ -183,7 +183,9 @@ def _too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:
         limit = problem.limits[place]
         if limit is not None and units > limit:
             amounts = problem.amount(place, units), problem.amount(place, limit)
-            found.append(f"{problem.figures[place]} is {amounts[0]:.9g} at the least, above its budget {amounts[1]:.9g}")
+            name = problem.figures[place]
+            unit = f" {UNITS[name]}" if UNITS[name] else ""
+            found.append(f"{name} is at least {amounts[0]:.9g}{unit}, above its budget of {amounts[1]:.9g}{unit}")
     return tuple(found)
 
 

@@ -185,4 +185,4 @@ def test_a_budget_below_the_least_says_the_least(tmp_path: Path) -> None:
     found = solve(FAMILY, question, "auto", Limits(), unwatched)
     values = 2 * 256 * 256 * 9 + 256 * 196 * 1000
     assert found.status == "INFEASIBLE"
-    assert found.reasons == (f"size is {values} at the least, above its budget 1000000",)
+    assert found.reasons == (f"size is at least {values} B, above its budget of 1000000 B",)

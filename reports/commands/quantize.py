@@ -1,0 +1,138 @@
+"""The command `quantize`: a number format for each layer of a network in one line; the question that it writes can be kept."""
+
+import json
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from os.path import relpath
+from pathlib import Path
+
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.files.graphs import text_of as text_of_file
+from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.written import Files
+from crossopt.instances.layers.problem import FIGURES
+from crossopt.instances.operators.graph_file import graph_text
+from crossopt.instances.question import read_given
+from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
+from crossopt.reports.commands.networks import lengths_of, read_network
+from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.render.width import fitted
+from crossopt.reports.shown import text_of
+from crossopt.solvers.answer import Limits, to_text
+from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.family import family_of, simplest_of
+
+KIND = "layers"
+USUAL_LIMIT = 300.0
+_OPTIONS = {
+    "objective": "--minimize",
+    "hardware": "--hardware",
+    "formats": "--formats",
+    "peaks": "--peak",
+    "base": "--base",
+    "quality_file": "--losses",
+    "tie": "--tie",
+    "graph": "MODEL",
+}
+"""Options by the keys of the question that they write."""
+_PEAKS = re.compile(r"state one: `peaks: {(\w+): [^`]*`")
+
+
+def quantize(options: Namespace) -> int:
+    """Answer, print and write; the exit code is that of `solve`."""
+    for option, path in (("--save", options.save), ("--out", options.out)):
+        check_target(path, option)
+    limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
+    graph = graph_text(read_network(options.model, lengths_of(options.settings)))
+    graph_file = f"{(options.save or options.model).stem}-graph.json"
+    text = "\n".join(_lines(options, graph_file, options.save.parent if options.save else Path())) + "\n"
+    texts = {graph_file: graph}
+    if options.losses:
+        texts[_losses_name(options, Path())] = _losses_text(options.losses)
+    try:
+        question = read_given("\n".join(_lines(options, graph_file, Path())) + "\n", KIND, files=Files(Path(), texts))
+    except InstanceError as error:
+        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {_said(fault.message)}" for fault in error.faults)))
+    family = family_of(KIND)
+    with progress_on(sys.stderr, question.unit) as watch:
+        result = solve_and_hold(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
+    if options.save is not None:
+        write_whole(options.save.parent / graph_file, graph)
+        write_whole(options.save, text)
+    if options.out is not None:
+        write_whole(options.out, to_text(result))
+    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
+    return code_of(result.status, unproved=False)
+
+
+def _option(path: str) -> str:
+    """The option that wrote what is at this path of the question."""
+    first, _, rest = path.partition(".")
+    return f"--budget {rest}" if first == "budgets" and rest else _OPTIONS.get(first.partition("[")[0], path)
+
+
+def _said(message: str) -> str:
+    """A fault with its remedy as an option."""
+    return _PEAKS.sub(r"add --peak \1='500 TFLOP/s', with what the device has", message)
+
+
+def _losses_text(path: Path) -> str:
+    try:
+        return text_of_file(path)
+    except OSError as error:
+        raise RefusedError(f"--losses {path}: {(error.strerror or 'the file cannot be read').lower()}") from error
+
+
+def _losses_name(options: Namespace, folder: Path) -> str:
+    return relpath(options.losses, folder)
+
+
+def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
+    """The question in YAML, to be read in this folder."""
+    yield f"kind: {KIND}"
+    yield f"name: {json.dumps(options.model.stem)}"
+    yield f"objective: {json.dumps(options.minimize)}"
+    yield f"graph: {json.dumps(graph_file)}"
+    yield f"hardware: {json.dumps(options.hardware)}"
+    yield f"formats: {json.dumps([name.strip() for name in options.formats.split(',')])}"
+    if options.base:
+        yield f"base: {json.dumps(options.base)}"
+    if budgets := _budgets(options.budget):
+        yield f"budgets: {json.dumps(budgets)}"
+    if options.losses:
+        yield f"quality_file: {json.dumps(_losses_name(options, folder))}"
+    if options.peak:
+        yield f"peaks: {json.dumps(_peaks(options.peak))}"
+    if options.tie:
+        yield f"tie: {json.dumps(options.tie)}"
+    if options.training:
+        yield "training: true"
+
+
+def _peaks(given: list[str]) -> dict[str, str]:
+    """Peaks of formats that the device's file lacks."""
+    found = dict[str, str]()
+    for text in given:
+        name, equals, amount = text.partition("=")
+        if not equals:
+            usage(f"--peak {text}: FORMAT=SPEED is needed (such as int8=1979TFLOP/s)")
+        found[name] = amount
+    return found
+
+
+def _budgets(given: list[str]) -> dict[str, str | float]:
+    """The most of each figure, as it is written."""
+    found = dict[str, str | float]()
+    for text in given:
+        name, equals, amount = text.partition("=")
+        if not equals or name not in FIGURES:
+            usage(f"--budget {text}: FIGURE=AMOUNT is needed, of {', '.join(FIGURES)} (such as time=2ms or quality=0.5)")
+        if name in found:
+            usage(f"--budget {text}: {name} is given twice (keep one)")
+        try:
+            found[name] = float(amount)
+        except ValueError:
+            found[name] = amount
+    return found

@@ -1,0 +1,70 @@
+"""The command `quantize`: what its one line asks is the question that it keeps, and each wrong option is refused by its name."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crossopt.instances.operators.graph_file import graph_text
+from crossopt.reports.cli import main
+from tests.every import every
+from tests.instances.layers.test_network import small
+
+ASKED = ("--hardware", "h100-sxm", "--formats", "fp8")
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> str:
+    path = tmp_path / "net.json"
+    path.write_text(graph_text(small()), encoding="utf-8")
+    return str(path)
+
+
+def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    losses = tmp_path / "given" / "losses.csv"
+    losses.parent.mkdir()
+    losses.write_text(f"layer,format,quality\n{small().nodes[0].name},fp8,0.5\n", encoding="utf-8")
+    saved, out, again = tmp_path / "kept" / "asked.yaml", tmp_path / "result.json", tmp_path / "again.json"
+    saved.parent.mkdir()
+    line = [network, *ASKED, "--losses", str(losses), "--budget", "quality=1", "--save", str(saved), "--out", str(out)]
+    assert main(["quantize", *line]) == 0
+    assert "proved optimal" in capsys.readouterr().out.splitlines()[0]
+    assert main(["check", str(out)]) == 0
+    assert main(["solve", str(saved), "--out", str(again)]) == 0
+    one, other = (json.loads(path.read_text(encoding="utf-8")) for path in (out, again))
+    assert (one["value"], one["answer"]) == (other["value"], other["answer"])
+    assert one["value"] == one["bound"]
+
+
+def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quantize", network, *ASKED, "--budget", "size=1B"]) == 20
+    out = " ".join(capsys.readouterr().out.split())
+    assert "B, above its budget of 1 B" in out
+
+
+@every(
+    ("line", "message"),
+    [
+        (("--hardware", "h1000", "--formats", "fp8"), "--hardware: 'h1000' is no known device"),
+        (("--hardware", "h100-sxm", "--formats", "fp9"), "--formats: 'fp9' is unknown (did you mean 'fp8'?)"),
+        (("--hardware", "h100-sxm", "--formats", "int8"), "add --peak int8='500 TFLOP/s', with what the device has"),
+        ((*ASKED, "--peak", "int8"), "--peak int8: FORMAT=SPEED is needed"),
+        ((*ASKED, "--budget", "speed=2"), "--budget speed=2: FIGURE=AMOUNT is needed, of time,"),
+        ((*ASKED, "--budget", "size=1MB", "--budget", "size=2MB"), "--budget size=2MB: size is given twice (keep one)"),
+        ((*ASKED, "--budget", "time=2kg"), "--budget time: '2kg' has the unknown unit 'kg'"),
+        ((*ASKED, "--losses", "nowhere.csv"), "--losses nowhere.csv: no such file or directory"),
+        ((*ASKED, "--minimize", "speed"), "--minimize: 'speed' is unknown"),
+        ((*ASKED, "--tie", "all"), "--tie: 'all' is unknown"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_its_name(
+    line: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.json"
+    path.write_text(graph_text(small()), encoding="utf-8")
+    try:
+        code = main(["quantize", str(path), *line])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+    assert message in capsys.readouterr().err
