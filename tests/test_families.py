@@ -26,7 +26,10 @@ from crossopt.instances.question import read as read_question
 from crossopt.instances.question import read_again
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
+from crossopt.reports.render.html import page as page_text
+from crossopt.reports.render.html import text_html
 from crossopt.reports.shown import digest_of, sheet_of, text_of
+from crossopt.reports.shown import page_of as page_of_result
 from crossopt.solvers import vipr
 from crossopt.solvers.answer import Limits, Progress, Result, claimed_lower_bound, result_in, to_text
 from crossopt.solvers.checking import check, check_answer
@@ -360,6 +363,23 @@ def test_the_short_answer_has_its_rows_in_one_order_and_at_most_18_lines(kind: s
         assert "proof" in labels
         assert labels.index(known[0]) == len(labels) - len(known), "what was chosen and what it means comes first"
         assert "usual sheet" not in text
+
+
+@EACH
+def test_a_page_begins_with_the_rows_of_the_short_answer_in_their_order(kind: str) -> None:
+    """The last row, of what to do next, lacks options of the command line."""
+    for result in results(kind):
+        question = read_again(result.question, kind)
+        *rows, (last, _) = sheet_of(kind, question, result).brief()
+        page = page_text(page_of_result(kind, question, result, {}))
+        first = page[page.index("<main>") : page.index("<section")]
+        shown = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", first)
+        assert [(name, text.replace("\N{NO-BREAK SPACE}", " ")) for name, text in shown[:-1]] == [
+            (text_html(name), text_html(text).replace("\N{NO-BREAK SPACE}", " ")) for name, text in rows
+        ]
+        assert shown[-1][0] == last
+        assert "--verbose" not in shown[-1][1]
+        assert "--out" not in shown[-1][1]
 
 
 @EACH

@@ -26,6 +26,7 @@ from crossopt.reports.sheets.sheet import (
     Folded,
     Limit,
     Limits,
+    Pairs,
     Picture,
     Search,
     Section,
@@ -57,6 +58,8 @@ _FIGURE: Final = re.compile(r"\S{1,12}( \S{1,9})?")
 _HEADING: Final = re.compile('<section id="([^"]*)">\n<h2>(.*?)</h2>')
 _SEVERAL: Final = 3
 """Sections from which on a page has a list of its contents."""
+_ITEM: Final = 28
+"""Letters of an item that has room on a line of a telephone."""
 _COMMAND: Final = re.compile("`([^`\n]+)`")
 
 
@@ -69,17 +72,18 @@ class ProofBox:
     proved: bool
     note: str = ""
     """Who carried the proof out, if anybody did for this page."""
-    answer: str = ""
-    """What it is a proof of, which stands above it."""
+    rows: Pairs = ()
+    """The short answer, as a terminal has it; the sentence of the proof stands further down then."""
     drawn: str = ""
-    """A picture of that, which stands beside both where there is room."""
+    """A picture of the answer, which stands beside it where there is room."""
 
     def __str__(self) -> str:
         mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
-        paragraphs = "\n".join(f"<p>{text_html(sentence)}</p>" for sentence in (self.text, self.note) if sentence)
-        proof = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{paragraphs}</div>'
+        said = _verdict_rows(self.rows) if self.rows else paragraph(self.text)
+        note = f"\n{paragraph(self.note, 'soft')}" if self.note else ""
+        verdict = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{said}{note}</div>'
         kind = "first drawn" if self.drawn else "first"
-        return f'<div class="{kind}">\n<div>\n{self.answer}\n</div>\n{self.drawn}\n{proof}\n</div>' if self.answer else proof
+        return f'<div class="{kind}">\n{verdict}\n{self.drawn}\n</div>' if self.rows else verdict
 
 
 PageSection = str | ProofBox
@@ -204,11 +208,6 @@ def _sized(value: str) -> str:
     return "" if _FIGURE.fullmatch(value) else ' class="long"'
 
 
-def lead_over(baseline: str, value: float, other: float) -> tuple[str, str]:
-    """How far a value is below that of the best baseline, as a tile."""
-    return (f"less than {baseline}", f"{1.0 - value / other:.1%}") if value < other else (f"as {baseline} finds", "the same")
-
-
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", numbers: Sequence[int] = (), wide: bool = False) -> str:
     """A table of plain words; `numbers` are the columns that stand to the right. The first column names its row. A wide one is set small,
     with names that may break, and so is one of many columns, whose figures may break too."""
@@ -323,9 +322,11 @@ _LONG = 60
 def html(sheet: Sheet, data: object) -> Page:
     """The page; `data` is the result as it was read, for re-use."""
     exactly = ", ".join(f"{name} {text}" for name, text in sheet.exactly if name != "gap")
+    rows, figures = sheet.brief(), (*sheet.shortly, *sheet.figures)
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
-        ProofBox(sheet.label, sheet.verdict, sheet.proved, answer=_answer(sheet), drawn=_sketch(sheet.sketch)),
+        ProofBox(sheet.label, sheet.verdict, sheet.proved, rows=_on_a_page(rows) if rows else (), drawn=_sketch(sheet.sketch)),
+        tiles(figures) if figures and not rows else "",
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
         *(drawn_section(part, number) for number, part in enumerate(sheet.answer_first)),
         section("How this is known", *map(paragraph, sheet.known), paragraph(sheet.made, "soft") if sheet.made else ""),
@@ -339,15 +340,23 @@ def drawn_section(content: Section, ordinal: int = 0) -> str:
     return section(content.title, *bodies)
 
 
-def _answer(sheet: Sheet) -> str:
-    """What was chosen, what it reaches, and how far the best baseline is."""
-    figures = [*sheet.shortly, *sheet.figures]
-    if not figures:
-        return ""
-    if sheet.beside and sheet.value is not None and (nearest := min(sheet.beside, key=lambda baseline: baseline[1]))[1]:
-        figures.append(lead_over(nearest[0], sheet.value, nearest[1]))
-    chosen = [paragraph(text, kind) for text, kind in ((sheet.summary, "answer"), (sheet.chosen, "")) if text]
-    return "\n".join([*chosen, tiles(figures)])
+def _verdict_rows(rows: Pairs) -> str:
+    """The rows of the short answer, each named."""
+    inside = "".join(f"<div><dt>{text_html(name)}</dt><dd>{text_html(_unbroken(text))}</dd></div>\n" for name, text in rows)
+    return f'<dl class="verdict">\n{inside}</dl>'
+
+
+def _unbroken(text: str) -> str:
+    """Short items between points, none of which a line breaks."""
+    return re.sub("(?<!·) (?!·)", TIE, text) if "·" in text and max(map(len, text.split(" · "))) <= _ITEM else text
+
+
+def _on_a_page(rows: Pairs) -> Pairs:
+    """The rows without options of the command line that say nothing on a page, which has all tables and its result."""
+    *others, (name, following) = rows
+    steps = [re.sub(r"--out FILE for `check` and", "`crossopt check` and", step) for step in following.split("; ")]
+    steps = [f"{step} of this result, which is at the end" if step.startswith("`crossopt check` and") else step for step in steps]
+    return (*others, (name, "; ".join(step for step in steps if not step.startswith("--verbose"))))
 
 
 def _sketch(picture: Picture | None) -> str:

@@ -30,16 +30,15 @@ a{color:inherit}nav{margin:18px 0}.wide tbody th{white-space:normal;overflow-wra
 .many td.n{white-space:normal}.many th,.many td{padding-right:8px}@media screen{.many tbody th{min-width:110px}}
 p{margin:8px 0}
 .lead{font-size:17px;color:var(--soft)}
-.answer{font-size:17px;line-height:1.35;font-weight:600}.answer+.answer{margin-top:4px!important}
-.first .proof{margin:12px 0 0;font-size:14px}.first .tiles{margin:12px 0;grid-template-columns:repeat(auto-fit,minmax(120px,1fr))}
-.first .tile{padding:8px 12px}.first figure{margin:14px 0 0}.first p{margin:6px 0}
+.answer{font-size:17px;line-height:1.35;font-weight:600}
+.verdict{margin:8px 0;font-size:15px;line-height:1.4}.verdict div{display:grid;grid-template-columns:112px minmax(0,1fr);column-gap:12px}
+.verdict div{padding:3px 0}.verdict dt{color:var(--soft)}.verdict dd{margin:0}.verdict dt,.verdict dd{overflow-wrap:anywhere}
+.first .proof{margin:12px 0 0}.first .proof .soft{font-size:13px}.first figure{margin:14px 0 0}.first p{margin:6px 0}
 @media screen and (min-width:900px){.drawn{display:grid;grid-template-columns:minmax(0,6fr) minmax(0,5fr);column-gap:32px}
-.drawn{align-items:start;align-content:start}
-.drawn figure{grid-column:2;grid-row:1/3}.drawn .tiles{grid-template-columns:repeat(2,1fr)}}
+.drawn{align-items:start;align-content:start}}
 @media screen and (max-width:600px){h1{font-size:24px!important}.lead{font-size:14px!important;margin:2px 0}.answer{font-size:15px}
-.first .tiles{grid-template-columns:1fr 1fr;gap:6px}.first .tile{padding:5px 12px}.first .tile b{font-size:18px}
-.first .tile span{font-size:13px}
-main{padding-top:14px}.first .proof{font-size:13px}}
+.verdict{font-size:14px}.verdict div{grid-template-columns:84px minmax(0,1fr);column-gap:8px}.first .proof{padding:8px 12px}
+main{padding-top:14px}}
 .contents ul{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:26px 0 0;padding:12px 0 0;border-top:1px solid var(--rule)}
 .contents{font-size:14px}
 .tools{display:flex;gap:8px;align-items:center;justify-content:flex-end;margin:6px 0 -4px;min-height:28px}
@@ -61,7 +60,7 @@ main{padding-top:14px}.first .proof{font-size:13px}}
 @media(min-width:860px){.of3{grid-template-columns:repeat(3,1fr)}.of4{grid-template-columns:repeat(4,1fr)}}
 .tile{background:var(--panel);border-radius:8px;padding:10px 14px}
 .tile b{display:block;font-size:21px;line-height:1.25;font-variant-numeric:tabular-nums}
-.tile b.long,.first .tile b.long{font-size:15px;font-weight:600}
+.tile b.long{font-size:15px;font-weight:600}
 .tile span{color:var(--soft);font-size:14px}
 figure{margin:14px 0}
 figcaption{font-size:14px;margin-top:4px}

@@ -259,7 +259,6 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         _sentence(question),
         asks="time of a sample" if latency else "busiest device",
         summary=summary,
-        chosen=chosen,
         answer_rows=(("placement", f"{summary}{f'. {chosen}' if chosen else ''}"),) if summary else (),
         figures=(("samples a second", f"{1e3 / value:.5g}"),) if value and not latency else (),
         meaning_rows=() if details is None else _memory_row(question, details),

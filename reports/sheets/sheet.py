@@ -250,8 +250,6 @@ class Sheet:
     """The short answer in about twelve rows, made where they are printed: what, how good, what it means, how known, caveats, next step."""
     brief_sections: Callable[[], tuple["Section", ...]] = no_sections
     """Tables below these rows."""
-    chosen: str = ""
-    """The answer in one or two sentences, for the first screen of a page."""
     sketch: Picture | None = None
     """A drawing of the answer, for the first screen of a page."""
     question: Section | None = None
@@ -289,7 +287,6 @@ def answer_sheet(
     unit: str | None = None,
     looked_at: str = "",
     summary: str = "",
-    chosen: str = "",
     sketch: Picture | None = None,
     figures: Pairs = (),
     beside: tuple[tuple[str, float], ...] | None = None,
@@ -329,7 +326,6 @@ def answer_sheet(
         figures=figures,
         beside=tuple((one.name, one.value) for one in result.baselines if one.value is not None) if beside is None else beside,
         summary=summary,
-        chosen=chosen,
         sketch=sketch,
         question=_question_section(result, given, open_choices),
         sections=(*([Section("Why", (result.reasons,))] if result.reasons else []), *sections, Section("Notes", (notes,))),

@@ -342,7 +342,6 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         asks=question.objective.replace("_", " "),
         looked_at=size_text(result),
         summary="" if context is None else design_text(context.design, needed_powers(question, context.design)),
-        chosen="" if context is None else fullness(context.evaluation),
         sketch=None if context is None else sketch_of(context),
         figures=() if context is None else rates(context.evaluation, question, context.design.plan),
         beside=baselines_beside(result),
@@ -449,7 +448,7 @@ def estimates(context: Context) -> Pairs:
 
 
 def fullness(evaluation: DesignEvaluation) -> str:
-    """Which limits are full, for the first screen."""
+    """Which limits are full."""
     full = [limit for limit in map(limit_of, evaluation.limits) if limit.share >= FULL]
     listed = ", ".join(f"{limit.label} {limit.share:.1%}" for limit in full)
     return f"Full: {listed}; crossopt explain says which bind." if full else f"No limit is full: none is used to {FULL:.0%}."
@@ -748,7 +747,6 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
         shortly=(("step time", step),),
         figures=tuple(pair for pair in rates(evaluation, question, design.plan) if pair[0] != "step time"),
         summary=design_text(design),
-        chosen=fullness(evaluation),
         question=Section("The question", (given_in(asked_of(question).terms),)),
         sections=sections,
         details=lambda: details_of(context),

@@ -70,14 +70,16 @@ def small(tmp_path: Path) -> Iterator[View]:
     view.close()
 
 
-SAID = ("compute 440 mm²", "data 64", "6.5039 s", "No design is below", "Full: die area 96.4%", "less than the best recipe")
+SAID = ("compute 440 mm²", "data 64", "6.504 s", "161,222 tokens/s", "die area 96%", "best recipe (FSDP) 0.5% above", "is below 6.503938 s")
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "high"), [(1280, 720), (400, 860)])
 def test_the_answer_is_on_the_first_screen(width: int, high: int, drawn: Path) -> None:
     view = opened(drawn, width, high)
-    for part in (".answer", ".first .tiles", ".first figure svg", ".first .proof .badge"):
+    for part in (".first .proof .badge", ".first .verdict", ".first figure svg"):
+        if part.endswith("svg") and width < 900:
+            continue  # the picture follows the rows there
         ends = view.run(f"[...document.querySelectorAll('{part}')].map(one => one.getBoundingClientRect()).map(b => [b.height, b.bottom])")
         assert 0 < max(ends)[1] <= high
     shown = view.run("document.querySelector('.first').innerText").replace("\N{NO-BREAK SPACE}", " ")

@@ -249,7 +249,7 @@ def forged(folder: Path) -> Path:
 
 def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path: Path) -> None:
     page = page_of(forged(tmp_path))
-    box = page[(start := page.index('<div class="proof')) : page.index("</div>", start)]
+    box = page[(start := page.index('<div class="proof')) : page.index("In more digits", start)]
     assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, as the file says</span>')
     assert "The proof was not repeated here: this is what the file states; <code>crossopt check FILE</code> repeats it." in box
     assert page.index(box) < page.index("<h2>")

@@ -45,7 +45,7 @@ def test_the_page_shows_choices_memory_plans_and_the_proof(saved: Path) -> None:
     ):
         assert words in page
     value = json.loads(saved.read_text(encoding="utf-8"))["value"]
-    assert f"<b>{short(value, 'ns')}</b><span>cost</span>".replace(" ", "\N{NO-BREAK SPACE}") in page.replace(" ", "\N{NO-BREAK SPACE}")
+    assert f"<dt>cost</dt><dd>{short(value, 'ns')}</dd>".replace(" ", "\N{NO-BREAK SPACE}") in page.replace(" ", "\N{NO-BREAK SPACE}")
     assert f"cost {digits(value, 'ns')}" in page
     assert len(page.encode()) < 500_000
 

@@ -134,7 +134,7 @@ def test_a_search_is_drawn_to_its_proof_and_stands_beside_a_rule(view: View) -> 
         change(view, "#engine", engine)
         view.run("document.getElementById('solving').requestSubmit()")
         until(view, f"document.querySelectorAll('#rows tr').length === {count}")
-        until(view, "!!document.querySelector('#frames iframe')?.contentDocument?.querySelector('.first .tiles')")
+        until(view, "!!document.querySelector('#frames iframe')?.contentDocument?.querySelector('.first .verdict')")
     assert view.run("[...document.querySelectorAll('#rows tr')].slice(-2).map(row => row.querySelector('.verdict').innerText).join()") == (
         "proved optimal,not proved"
     )
