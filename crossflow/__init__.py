@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossopt.crossflow.bill import Bill, Prices
+    from crossopt.crossflow.bill import Bill, PlanCosts
     from crossopt.crossflow.device import Architecture
     from crossopt.crossflow.evaluate import Design, Evaluation, Limit, evaluate
     from crossopt.crossflow.generator import Edges, Split, generate
@@ -38,7 +38,7 @@ _WHERE = {
     "Parts": "technology",
     "Plan": "plan",
     "Plans": "plan",
-    "Prices": "bill",
+    "PlanCosts": "bill",
     "Split": "generator",
     "Technology": "technology",
     "Transformer": "workload",
@@ -74,8 +74,8 @@ __all__ = [
     "Mesh",
     "Parts",
     "Plan",
+    "PlanCosts",
     "Plans",
-    "Prices",
     "Split",
     "Technology",
     "Transformer",

@@ -41,7 +41,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Prices(Spent):
+class PlanCosts(Spent):
     """Seconds and joules of a step, with the memory of each plan."""
 
     memory: Array
@@ -56,11 +56,11 @@ def total(items: Items) -> Real:
     return amount
 
 
-def price_table(bills: Iterable[Bill], devices: int) -> Prices:
+def price_table(bills: Iterable[Bill], devices: int) -> PlanCosts:
     """Costs of plans on `devices` devices, one breakdown each, for workloads with few plans."""
     rows = [(np.broadcast_to(bill.step_time, devices), np.broadcast_to(bill.energy, devices), total(bill.memory)) for bill in bills]
     times, energies = (np.array([row[column] for row in rows], np.float64).reshape(-1, devices) for column in (0, 1))
-    return Prices(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))
+    return PlanCosts(times, energies, np.array([row[2] for row in rows], np.float64).reshape(-1, 1))
 
 
 def step_items(needed: Terms, slot: Slots, layer: Layer, stage: FullestStage) -> Items:

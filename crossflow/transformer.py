@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Real, Whole, distinct
-from crossopt.crossflow.bill import Bill, Items, Prices, Spent, step_items
+from crossopt.crossflow.bill import Bill, Items, PlanCosts, Spent, step_items
 from crossopt.crossflow.edges import embedding, head
 from crossopt.crossflow.exchanges.hiding import expert_share, paired_share
 from crossopt.crossflow.exchanges.replicas import (
@@ -113,12 +113,12 @@ class Parts:
     """Busy seconds of each level that can limit a step."""
 
 
-def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
+def price(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> PlanCosts:
     """Costs of every plan on every device, from tables. Plans must satisfy the rules of `crossflow.plan_rules`."""
     found, memory = spent(model, hardware, cluster, plans), np.empty((len(plans), 1))
     for rows in _blocks(found.step_time.shape):
         memory[rows] = peak_memory(model, sharding(model, rows_of(plans, rows)))
-    return Prices(found.step_time, found.energy, memory)
+    return PlanCosts(found.step_time, found.energy, memory)
 
 
 def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Spent:
@@ -133,11 +133,11 @@ def spent(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans
     return Spent(times, energies)
 
 
-def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Prices:
+def price_directly(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> PlanCosts:
     """The costs with every formula evaluated for every plan and device, without tables."""
     both = _time_and_energy(model, hardware, plans, parts_of(model, hardware, cluster, plans))
     times, energies = (np.broadcast_to(figure, (len(plans), devices_in(hardware))) for figure in both)
-    return Prices(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
+    return PlanCosts(times, energies, np.broadcast_to(peak_memory(model, sharding(model, plans)), (len(plans), 1)))
 
 
 def step_times(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Plans) -> Real:

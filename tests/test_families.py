@@ -339,6 +339,7 @@ def test_what_is_shown_says_the_value_and_who_proved_it(kind: str) -> None:
         )
         assert not digits or any(words in text.replace(",", "") for words in digits), "in whole ns, ms or s"
         assert digest_of(kind, question, result).value == result.value
+        assert digest_of(kind, question, result).is_answer, "also without a unit, a value and a bound"
         assert by_hand or max(map(len, text.splitlines())) <= 80
 
 
@@ -362,7 +363,7 @@ def test_the_short_answer_has_its_rows_in_one_order_and_at_most_18_lines(kind: s
         assert labels[-1] == "next"
         assert "proof" in labels
         assert labels.index(known[0]) == len(labels) - len(known), "what was chosen and what it means comes first"
-        assert "usual sheet" not in text
+        assert "could not be drawn" not in text
 
 
 @EACH

@@ -17,7 +17,7 @@ from math import ceil, prod
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.crossflow.bill import Bill, Items, Prices, price_table
+from crossopt.crossflow.bill import Bill, Items, PlanCosts, price_table
 from crossopt.crossflow.collectives import (
     Exchange,
     Members,
@@ -373,7 +373,7 @@ def bill(gemm: Gemm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) -> 
     )
 
 
-def price(gemm: Gemm, hardware: Hardware, cluster: Cluster, plans: Sequence[KernelPlan]) -> Prices:
+def price(gemm: Gemm, hardware: Hardware, cluster: Cluster, plans: Sequence[KernelPlan]) -> PlanCosts:
     """Costs of every plan on every device."""
     return price_table((bill(gemm, hardware, cluster, plan) for plan in plans), devices_in(hardware))
 

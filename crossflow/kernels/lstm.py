@@ -19,7 +19,7 @@ from functools import reduce
 import numpy as np
 
 from crossopt.crossflow.arrays import Real
-from crossopt.crossflow.bill import Bill, Items, Prices, price_table, total
+from crossopt.crossflow.bill import Bill, Items, PlanCosts, price_table, total
 from crossopt.crossflow.collectives import all_to_all, send
 from crossopt.crossflow.hardware import Cluster, Hardware, devices_in, within_power
 from crossopt.crossflow.kernels.distributed_product import (
@@ -273,7 +273,7 @@ def bill(model: Lstm, hardware: Hardware, cluster: Cluster, plan: KernelPlan) ->
     )
 
 
-def price(model: Lstm, hardware: Hardware, cluster: Cluster, plans: Sequence[KernelPlan]) -> Prices:
+def price(model: Lstm, hardware: Hardware, cluster: Cluster, plans: Sequence[KernelPlan]) -> PlanCosts:
     """Costs of every plan on every device."""
     return price_table((bill(model, hardware, cluster, plan) for plan in plans), devices_in(hardware))
 

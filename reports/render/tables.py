@@ -83,12 +83,14 @@ class Digest:
     tables: tuple[Table, ...]
     """Where time goes, limits, baselines and what else there is, in SI units where nothing else is said."""
     about: tuple[str, ...] = ()
-    """The workload and the cluster, where there is one of each: values are measured against each other only where these are the same."""
+    """Workload and cluster, if there is one of each; values are compared only if these are equal."""
+    single: bool = False
+    """Whether this is the result of one question, even if it has neither unit nor value."""
 
     @property
     def is_answer(self) -> bool:
-        """Whether this is one answer with a value, or that there is none; studies and fronts are several."""
-        return bool(self.unit) or self.value is not None or self.bound is not None
+        """Whether this has one value or proves that there is none, unlike studies and fronts."""
+        return self.single or bool(self.unit) or self.value is not None or self.bound is not None
 
     @property
     def value_words(self) -> str:
@@ -120,6 +122,7 @@ def digest(sheet: Sheet) -> Digest:
     return Digest(
         name=sheet.name,
         asks=sheet.asks,
+        single=sheet.single,
         unit=sheet.unit,
         value=sheet.value,
         bound=sheet.bound,

@@ -232,6 +232,8 @@ class Sheet:
     """Label of the certificate; empty if it is not shown last."""
     asks: str = "value"
     """Label of the value."""
+    single: bool = False
+    """Whether this is the result of one question, not of a study, a front or a comparison."""
     unit: str = ""
     value: Number | None = None
     bound: Number | None = None
@@ -418,6 +420,7 @@ def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> She
         proved=result.proved,
         closing="certificate" if sure else "no proof",
         asks=asks,
+        single=True,
         unit=unit,
         value=result.value,
         bound=result.bound,

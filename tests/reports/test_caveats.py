@@ -86,7 +86,7 @@ def test_a_sheet_that_cannot_be_made_costs_no_answer(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
     monkeypatch.setattr(caveats, "CAVEATS", (broken,))
     text = plain(shown.text_of("codesign", question, result))
-    assert "the usual sheet of this answer could not be drawn (RuntimeError: no ink); this is the plain one" in text
+    assert "the sheet of this kind could not be drawn (RuntimeError: no ink); the plain sheet is shown instead" in text
     assert f"{result.value:.7g} s" in text
     monkeypatch.setenv("CROSSOPT_DEBUG", "1")
     with pytest.raises(RuntimeError, match="no ink"):

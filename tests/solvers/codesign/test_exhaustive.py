@@ -14,7 +14,7 @@ import pytest
 
 from crossopt.crossflow import transformer
 from crossopt.crossflow.arrays import Array, Whole, distinct
-from crossopt.crossflow.bill import Prices
+from crossopt.crossflow.bill import PlanCosts
 from crossopt.crossflow.evaluate import Evaluation, evaluate
 from crossopt.crossflow.hardware import Efficiency, Hardware, take
 from crossopt.crossflow.kernels import distributed_product, lstm
@@ -524,14 +524,14 @@ def test_two_stages_of_one_microbatch_each_wait_for_each_other(tensor: int) -> N
     assert 0.0 < bubbles[0] < bubbles[1]
 
 
-# Prices of blocks of designs: memory without time is the memory of the price, and no value that is none gets through.
+# PlanCosts of blocks of designs: memory without time is the memory of the price, and no value that is none gets through.
 
 
 @pytest.mark.parametrize(
     ("instance", "price"),
     [(ask(LSTM), lstm.price), (ask(GEMM), distributed_product.price), (read_instance(INSTANCES / "tiny.yaml"), transformer.price)],
 )
-def test_memory_without_time_is_the_memory_of_the_price(instance: Instance, price: Callable[..., Prices]) -> None:
+def test_memory_without_time_is_the_memory_of_the_price(instance: Instance, price: Callable[..., PlanCosts]) -> None:
     plans = joined(list(plan_blocks(instance)))
     prices = price(instance.workload, device_at(instance, 0), instance.cluster, plans)
     assert len(plans) > 1
