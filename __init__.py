@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossopt.instances.errors import InstanceError
     from crossopt.reports.api import accuracy, check, compare, evaluate, explain, front, plan, read, report, solve, sweep
+    from crossopt.reports.commands.networks import Network, from_torch
     from crossopt.reports.comparisons import Comparison, DesignFront, Explanation, Sweep
     from crossopt.reports.results import Answer, Evaluation, Plot
 
 __version__ = "0.1.0"
 _WHERE = {
     "instances.errors": ("InstanceError",),
+    "reports.commands.networks": ("Network", "from_torch"),
     "reports.comparisons": ("Comparison", "DesignFront", "Explanation", "Sweep"),
     "reports.results": ("Answer", "Evaluation", "Plot"),
     "reports.api": ("accuracy", "check", "compare", "evaluate", "explain", "front", "plan", "read", "report", "solve", "sweep"),
@@ -31,6 +33,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "InstanceError",
+    "Network",
     "Plot",
     "Sweep",
     "accuracy",
@@ -38,6 +41,7 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "from_torch",
     "front",
     "plan",
     "read",

@@ -204,6 +204,34 @@ def product_sides(first: Shape, second: Shape) -> Sides:
     return (first[-2] if len(first) > 1 else 1), first[-1], columns, prod(stacks)
 
 
+def recurrent_sides(taken: Shape, weights: Shape, again: Shape, gates: int) -> Sides:
+    """Of each time step and direction one product of inputs and state with all gates."""
+    time, batch, width = taken
+    directions, hidden = weights[0], again[-1]
+    return batch, width + hidden, gates * hidden, time * directions
+
+
+def einsum_sides(equation: str, operands: Sequence[Shape]) -> Sides:
+    """Of two operands: letters of both and the result are counted, of both alone depth, of one and the result its rows or columns."""
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    if not arrow:  # the letters that occur once, in their order
+        result = "".join(sorted(letter for letter in left if letter.isalpha() and left.count(letter) == 1))
+    first, second = left.split(",")
+    if "." in equation or len(operands) != 2 or not result:
+        raise ValueError("such equations have no sides")
+    extents = dict(zip(first, operands[0], strict=True)) | dict(zip(second, operands[1], strict=True))
+
+    def sides(letters: Iterator[str]) -> int:
+        return prod(extents[letter] for letter in dict.fromkeys(letters))
+
+    return (
+        sides(letter for letter in first if letter not in second),
+        sides(letter for letter in first if letter in second and letter not in result),
+        sides(letter for letter in second if letter not in first),
+        sides(letter for letter in first if letter in second and letter in result),
+    )
+
+
 # Blocks that are repeated, such as the layers of a transformer or the residual blocks of one stage of a ResNet.
 
 

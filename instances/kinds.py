@@ -226,7 +226,7 @@ def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) 
     if suffix == "gz" or start.startswith(_GZIP):
         return "sharding", True
     if foreign := _binary_format(suffix, start):
-        remedy = "`crossopt import` reads it as a graph of operators" if suffix == "onnx" else _WEIGHTS
+        remedy = "`crossopt import` reads it as a graph of operators" if suffix in {"onnx", "pt2"} else _WEIGHTS
         raise ValueError(f"this is {foreign}, not a question ({remedy})")
     if suffix == "csv":
         raise ValueError("this is a table, not a question (`crossopt accuracy` and `crossopt calibrate` read measured runs)")
@@ -270,6 +270,8 @@ def _binary_format(suffix: str, start: bytes) -> str:
     """Description of a file that is not text; empty for text."""
     if suffix == "onnx":
         return "a model of ONNX"
+    if suffix == "pt2":
+        return "a network of torch.export"
     if suffix == "safetensors" or (start[8:9] == b"{" and b"\0" in start[:8]):
         return "a file of weights (safetensors)"
     return next((what for magic, what in _FORMATS if start.startswith(magic)), "")

@@ -96,8 +96,8 @@ def add_import(parser: ArgumentParser, count: Callable[[str], int]) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="a network as an ONNX model (.onnx), or traces of ranks of one job, plain or in .gz: Kineto JSON of PyTorch's profiler, "
-        "Chakra (.et, JSON), host traces of PyTorch",
+        help="a network as an ONNX model (.onnx) or a file of torch.export (.pt2), or traces of ranks of one job, plain or in .gz: "
+        "Kineto JSON of PyTorch's profiler, Chakra (.et, JSON), host traces of PyTorch",
     )
     axes = "the length of an open axis of a network, such as batch=32, or ids.1=128 for axis 1 of the input ids"
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="AXIS=LENGTH", help=axes)

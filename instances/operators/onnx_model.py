@@ -8,7 +8,7 @@ Open axes have names (`batch`) or are called by their input and place (`input.0`
 a reshape to a computed shape, is inferred operator by operator, with small constants computed by ONNX's reference implementation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -29,7 +29,9 @@ from crossopt.crossflow.operator_graph import (
     Sides,
     Weights,
     convolution_sides,
+    einsum_sides,
     product_sides,
+    recurrent_sides,
     repeated_blocks,
     transposed_sides,
 )
@@ -407,7 +409,7 @@ def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[
             found = transposed_sides(shapes[node.input[0]], shapes[_second(node)], _number(node, "group", 1))
         case "recurrent":
             taken, weights, again = (shapes[name] for name in node.input[:3])
-            found = _recurrent_sides(taken, weights, again, _GATES[node.op_type])
+            found = recurrent_sides(taken, weights, again, _GATES[node.op_type])
         case "attention":
             found = _attention_sides(network, node)
         case "product":
@@ -420,7 +422,7 @@ def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[
 def _product_sides(network: _Network, node: NodeProto) -> Sides:
     shapes = network.shapes
     if node.op_type == "Einsum":
-        return _einsum_sides(
+        return einsum_sides(
             next(attr.s.decode() for attr in node.attribute if attr.name == "equation"), [shapes[tensor] for tensor in node.input]
         )
     if node.op_type == "MatMulNBits":
@@ -431,13 +433,6 @@ def _product_sides(network: _Network, node: NodeProto) -> Sides:
     return product_sides(first, second)
 
 
-def _recurrent_sides(taken: Shape, weights: Shape, again: Shape, gates: int) -> Sides:
-    """Of each time step and direction one product of inputs and state with all gates."""
-    time, batch, width = taken
-    directions, hidden = weights[0], again[-1]
-    return batch, width + hidden, gates * hidden, time * directions
-
-
 def _attention_sides(network: _Network, node: NodeProto) -> Sides:
     """Of heads that are an axis of their own, or a number among the attributes; under a causal mask keys within reach are half."""
     queries, keys, values = (network.shapes[name] for name in node.input[:3])
@@ -446,22 +441,3 @@ def _attention_sides(network: _Network, node: NodeProto) -> Sides:
     length, wide = (keys[2], keys[3] + values[3]) if len(keys) == 4 else (keys[1], (keys[2] + values[2]) // own)
     reach = -(-length // 2) if _number(node, "is_causal", _number(node, "unidirectional", 0)) else length
     return queries[-2], wide, reach, queries[0] * heads
-
-
-def _einsum_sides(equation: str, operands: Sequence[Shape]) -> Sides:
-    """Of two operands: letters of both and the result are counted, of both alone depth, of one and the result its rows or columns."""
-    left, _, result = equation.replace(" ", "").partition("->")
-    first, second = left.split(",")
-    if "." in equation or len(operands) != 2 or not result:
-        raise ValueError("such equations have no sides")
-    extents = dict(zip(first, operands[0], strict=True)) | dict(zip(second, operands[1], strict=True))
-
-    def sides(letters: Iterator[str]) -> int:
-        return prod(extents[letter] for letter in dict.fromkeys(letters))
-
-    return (
-        sides(letter for letter in first if letter not in second),
-        sides(letter for letter in first if letter in second and letter not in result),
-        sides(letter for letter in second if letter not in first),
-        sides(letter for letter in first if letter in second and letter in result),
-    )

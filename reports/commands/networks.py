@@ -1,11 +1,13 @@
-"""The command `import` for networks of other tools, and the list of operators that graphs of networks know."""
+"""The command `import` for networks of other tools, its Python function for modules, and the list of operators of graphs."""
 
 import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from crossopt.crossflow.operator_costs import OPERATORS, kept_tensors
 from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, values_in, weight_values
@@ -13,13 +15,53 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.careful import opened
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.operators.graph_file import HEAD, ONNX_NAMES, graph_text, read_graph
+from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
 from crossopt.reports.commands.console import ANSWERED, check_target, refuse_overwriting_data
 from crossopt.reports.render.width import fitted, listed, wrapped
 
-_NETWORKS = (".onnx",)
+_NETWORKS = (".onnx", ".pt2")
 _LONGEST, _NAMED = 5, 60
 _OF_TRACES = {"rank": "--rank", "step": "--step", "begin": "--from", "end": "--to", "kernels": "--kernels"}
 _MOST_LENGTH = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network as a graph of operators: `print(network)` says what it consists of."""
+
+    graph: OperatorGraph
+
+    @property
+    def macs(self) -> int:
+        """Multiply-adds of a forward pass."""
+        return self.graph.macs
+
+    @property
+    def parameters(self) -> int:
+        """Weights that are trained; shared ones count once."""
+        return self.graph.parameters
+
+    @property
+    def text(self) -> str:
+        """What it consists of, as `crossopt import` prints it."""
+        return "\n".join(graph_lines(self.graph, self.graph.name)) + "\n"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def save(self, path: str | Path) -> Path:
+        """Write the file that questions name: `graph: resnet.json`."""
+        write_whole(Path(path), graph_text(self.graph))
+        return Path(path)
+
+
+def from_torch(module: Any, inputs: Any, name: str | None = None) -> Network:  # noqa: ANN401 - of torch, which may be missing
+    """A module of PyTorch as a graph of operators: `from_torch(model, torch.zeros(1, 3, 224, 224)).save("model.json")`.
+
+    Inputs are a tensor, several in order, or a mapping by name. The module is exported by `torch.export`; no weights are read, so it may
+    be built under `torch.device("meta")`.
+    """
+    return Network(graph_of_module(module, inputs, name))
 
 
 def import_files(options: Namespace) -> int:
@@ -55,7 +97,7 @@ def _import_network(options: Namespace, path: Path) -> int:
     if strange := [option for name, option in _OF_TRACES.items() if getattr(options, name) not in (None, False)]:
         raise RefusedError(f"{strange[0]} is for traces (leave it out for a network)")
     graph = read_network(path, lengths_of(options.settings))
-    summary = fitted("\n".join(graph_lines(graph, path)) + "\n")
+    summary = fitted("\n".join(graph_lines(graph, str(path))) + "\n")
     if options.out is None or str(options.out) != "-":
         sys.stdout.write(summary)
     if options.out is not None:
@@ -80,6 +122,8 @@ def read_network(path: Path, axes: dict[str, int]) -> OperatorGraph:
         if axes:
             raise RefusedError(f"--set: the axes of {path} have their lengths already (import the model itself)")
         return read_graph(path)
+    if path.suffix.lower() == ".pt2":
+        return read_torch(path, axes)
     if find_spec("onnx") is None:
         raise RefusedError(f"{path}: reading ONNX needs the package onnx (pip install 'crossopt[onnx]')")
     from crossopt.instances.operators.onnx_model import read_onnx  # noqa: PLC0415
@@ -100,10 +144,10 @@ def lengths_of(settings: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def graph_lines(graph: OperatorGraph, path: Path) -> Iterator[str]:
+def graph_lines(graph: OperatorGraph, source: str) -> Iterator[str]:
     """What a network consists of."""
     count = Counter(node.operator for node in graph.nodes)
-    yield f"{path}   {len(graph):,} operators"
+    yield f"{source}   {len(graph):,} operators"
     yield ""
     yield from listed("  operators      ", " · ".join(f"{name} {number:,}" for name, number in count.most_common()))
     yield from listed("  inputs         ", " · ".join(f"{name} {_extents(graph.tensors[name])}" for name in graph.inputs))
@@ -139,10 +183,12 @@ def _extents(shape: Sequence[int]) -> str:
 
 
 def operator_rows() -> tuple[tuple[str, str], ...]:
-    """Operators of graphs, with what they are and what ONNX calls them."""
+    """Operators of graphs, with what they are and what ONNX and PyTorch call them."""
     rows = []
     for name, kind in OPERATORS.items():
-        own = ONNX_NAMES.get(name, "").split()
-        others = f"; ONNX: {', '.join(own[:4])}{', ...' if len(own) > 4 else ''}" if own else ""
+        others = ""
+        for tool, names in (("ONNX", ONNX_NAMES), ("ATen", ATEN_NAMES)):
+            own = names.get(name, "").split()
+            others += f"; {tool}: {', '.join(own[:4])}{', ...' if len(own) > 4 else ''}" if own else ""
         rows.append((name, f"{kind.about}{others}"))
     return tuple(rows)
