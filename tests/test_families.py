@@ -36,7 +36,7 @@ from crossopt.solvers.checking import check, check_answer
 from crossopt.solvers.family import UNLIKE, certify, engine_of, family_of, solve
 from tests.extent import FULL
 from tests.paths import ROOT
-from tests.reports.look import embedded, looked_at
+from tests.reports.look import embedded, looked_at, mixed_cells
 from tests.samples import SAMPLES
 
 KINDS["knapsack"] = Kind("things in a sack", "tests.toy", family="tests.toy")
@@ -381,6 +381,12 @@ def test_a_page_begins_with_the_rows_of_the_short_answer_in_their_order(kind: st
         assert shown[-1][0] == last
         assert "--verbose" not in shown[-1][1]
         assert "--out" not in shown[-1][1]
+
+
+@EACH
+def test_tables_for_programs_have_figures_as_figures(kind: str) -> None:
+    for result in results(kind):
+        assert mixed_cells(digest_of(kind, read_again(result.question, kind), result)) == []
 
 
 @EACH

@@ -1,8 +1,9 @@
 """The option `solve --against`: two joint designs line by line, first what is asked, then what is answered, with the proof of each."""
 
+import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from math import isfinite
 from pathlib import Path
@@ -14,6 +15,7 @@ from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, P
 from crossopt.instances.codesign.question import several_text
 from crossopt.instances.codesign.section import KEYS
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.document import Node, Scalar, read_text
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.files.written import lay_over
@@ -64,7 +66,7 @@ class Side:
 def solve_against(options: Namespace) -> Ending:
     """Answer both questions, of which the second may be a result that was saved, and print what differs."""
     asking.refuse_before(options, "codesign")
-    for name in ("json", "pareto", "log"):
+    for name in ("pareto", "log"):
         if getattr(options, name):
             usage(f"--{name}: two answers are printed side by side (leave it out; --out writes the first)")
     limits, keep = asking.limits_of(options), keeper()
@@ -76,7 +78,7 @@ def solve_against(options: Namespace) -> Ending:
         spent = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
         other = replace(_other(options, spent, watch), source=str(options.against))
     proved = one.result.proved and other.result.proved
-    text = fitted(against_text(one, other))
+    text = against_json(one, other) if options.json else fitted(against_text(one, other))
     code = code_of(one.result.status, options.strict and not proved)
     asking.hand_out(Kept(to_text(one.result) if options.out else None, text, code), options.out)
     return Ending(one.result.status, proved)
@@ -132,6 +134,29 @@ def against_text(one: Side, other: Side) -> str:
     return brief(f"A against B   {verdict(one, other)}", rows, sections)
 
 
+def against_json(one: Side, other: Side) -> str:
+    """The same for programs: figures as figures, each with its unit."""
+    first, second = one.context, other.context
+    differences = [*_settings(first, second), *_figures(first, second)] if first is not None and second is not None else []
+    uses = use_pairs(first, second) if first is not None and second is not None else {}
+    document = {
+        "verdict": verdict(one, other),
+        **{side.label: _side_json(side) for side in (one, other)},
+        "questions": [{"key": key, "A": mine, "B": theirs} for key, mine, theirs in question_rows(one, other)],
+        "answers": [
+            {"name": row.name, "unit": row.unit, "A": to_plain(row.values[0]), "B": to_plain(row.values[1])} for row in differences
+        ],
+        "step_seconds": [{"use": use, "A": mine, "B": theirs} for use, (mine, theirs) in uses.items()],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _side_json(side: Side) -> dict[str, object]:
+    result = side.result
+    figures = {name: getattr(result, name) for name in ("status", "value", "bound", "gap", "proved", "seconds")}
+    return {"source": _named(side), "unit": result.question["unit"], **figures}
+
+
 def _named(side: Side) -> str:
     """The file with its settings, and which of its questions is meant."""
     settings = [] if side.file else [f"--set {setting}" for setting in side.document["settings"]]
@@ -164,15 +189,18 @@ def verdict(one: Side, other: Side) -> str:
     return f"{name.replace('_', ' ')} of A is {share:.1%} {'less' if mine < theirs else 'more'} than of B{proved}"
 
 
-def questions_table(one: Side, other: Side) -> Table | str:
+def question_rows(one: Side, other: Side) -> list[tuple[str, str, str]]:
     """Keys that the questions have otherwise, as they are written."""
     first, second = (dict(_leaves(_tree(side.document), "")) for side in (one, other))
     keys = [key for key in dict.fromkeys((*first, *second)) if first.get(key) != second.get(key) and key not in _UNSAID]
-    if not keys:
-        return "The questions ask the same."
-    return Table(
-        (names("key", keys), names("A", [first.get(key, "-") for key in keys]), names("B", [second.get(key, "-") for key in keys]))
-    )
+    return [(key, first.get(key, "-"), second.get(key, "-")) for key in keys]
+
+
+def questions_table(one: Side, other: Side) -> Table | str:
+    """These keys, or that there are none."""
+    rows = question_rows(one, other)
+    heads = ("key", "A", "B")
+    return Table(tuple(map(names, heads, zip(*rows, strict=True)))) if rows else "The questions ask the same."
 
 
 def _tree(document: dict[str, Any]) -> Node:
@@ -207,16 +235,29 @@ def answers_table(one: Context, other: Context) -> Table:
     rows = [*_settings(one, other), *_figures(one, other)]
     return Table(
         (
-            names("", [row[0] for row in rows]),
-            *(figures(head, [row[at] for row in rows]) for at, head in ((1, "A"), (2, "B"), (3, "A vs B"))),
+            names("", [row.name for row in rows]),
+            *(figures(head, [row.texts[at] for row in rows]) for at, head in enumerate(("A", "B"))),
+            figures("A vs B", [row.change for row in rows]),
         )
     )
 
 
-Row = tuple[str, str, str, str]
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A setting or a figure of both answers, as text and as it is."""
+
+    name: str
+    texts: tuple[str, str]
+    change: str
+    values: tuple[Any, Any]
+    unit: str = ""
 
 
-def _settings(one: Context, other: Context) -> Iterator[Row]:
+def _figure(name: str, pair: tuple[float, float], text: Callable[[float], str], unit: str) -> Difference:
+    return Difference(name, (text(pair[0]), text(pair[1])), _change(*pair), pair, unit)
+
+
+def _settings(one: Context, other: Context) -> Iterator[Difference]:
     """The devices, and each setting of chip and plan that is another one."""
     counts = one.question.cluster.devices, other.question.cluster.devices
     chosen = [
@@ -224,56 +265,64 @@ def _settings(one: Context, other: Context) -> Iterator[Row]:
         for context in (one, other)
     ]
     if counts[0] != counts[1]:
-        yield "devices", f"{counts[0]:,}", f"{counts[1]:,}", _change(*counts)
+        yield Difference("devices", (f"{counts[0]:,}", f"{counts[1]:,}"), _change(*counts), counts)
     for name in dict.fromkeys((*chosen[0], *chosen[1])):
-        first, second = (of.get(name, "-") for of in chosen)
+        first, second = (of.get(name) for of in chosen)
         if first != second:
-            words = ["-" if option == "-" else option_text(name, option) for option in (first, second)]
-            yield name.replace("_", " "), words[0], words[1], ""
+            words = ["-" if option is None else option_text(name, option) for option in (first, second)]
+            unit = next((unit for ending, unit in (("_area", "m^2"), ("_power", "W")) if name.endswith(ending)), "")
+            yield Difference(name.replace("_", " "), (words[0], words[1]), "", (first, second), unit)
 
 
-def _figures(one: Context, other: Context) -> Iterator[Row]:
+def _figures(one: Context, other: Context) -> Iterator[Difference]:
     """What the designs reach."""
     first, second = one.evaluation, other.evaluation
     name = one.question.objective
     if name not in ("step_time", "run_cost") and name == other.question.objective:
-        pair = [figure_in(context.question, context.evaluation, name) for context in (one, other)]
-        yield name.replace("_", " "), amount(pair[0], UNITS[name]), amount(pair[1], UNITS[name]), _change(*pair)
-    yield "step time", time_of(first.step_time), time_of(second.step_time), _change(first.step_time, second.step_time)
+        mine, theirs = (figure_in(context.question, context.evaluation, name) for context in (one, other))
+        yield _figure(name.replace("_", " "), (mine, theirs), lambda value: amount(value, UNITS[name]), UNITS[name])
+    yield _figure("step time", (first.step_time, second.step_time), time_of, "s")
     rates = first.tokens_per_second, second.tokens_per_second
-    yield "tokens/s", count_of(round(rates[0])), count_of(round(rates[1])), _change(*rates)
-    points = f"{100.0 * (first.utilisation - second.utilisation):+.1f} points"
-    yield "MFU", f"{first.utilisation:.1%}", f"{second.utilisation:.1%}", points
+    yield _figure("tokens/s", rates, lambda rate: count_of(round(rate)), "tokens/s")
+    shares = first.utilisation, second.utilisation
+    points = f"{100.0 * (shares[0] - shares[1]):+.1f} points"
+    yield Difference("MFU", (f"{shares[0]:.1%}", f"{shares[1]:.1%}"), points, shares)
     goals = one.question.goal, other.question.goal
     if goals[0] is not None and goals[1] is not None:
-        spans = goals[0].seconds(first.step_time), goals[1].seconds(second.step_time)
-        yield "run", days_of(spans[0]), days_of(spans[1]), _change(*spans)
-        mine, theirs = goals[0].money(first.step_time), goals[1].money(second.step_time)
-        if mine is not None and theirs is not None:
-            yield "cost", f"{mine:,.0f} USD", f"{theirs:,.0f} USD", _change(mine, theirs)
+        yield _figure("run", (goals[0].seconds(first.step_time), goals[1].seconds(second.step_time)), days_of, "s")
+        paid, spent = goals[0].money(first.step_time), goals[1].money(second.step_time)
+        if paid is not None and spent is not None:
+            yield _figure("cost", (paid, spent), lambda money: f"{money:,.0f} USD", "USD")
     energies = first.energy / first.tokens, second.energy / second.tokens
     if min(energies) > 0.0:
-        yield "energy a token", shown(energies[0], "energy"), shown(energies[1], "energy"), _change(*energies)
-    memory = [next((limit_of(limit) for limit in found.limits if limit.name == "memory"), None) for found in (first, second)]
-    if memory[0] is not None and memory[1] is not None and isfinite(memory[0].available) and isfinite(memory[1].available):
-        words = [f"{shown(limit.used, 'bytes')} ({limit.share:.0%})" for limit in memory if limit is not None]
-        yield "memory", words[0], words[1], _change(memory[0].used, memory[1].used)
+        yield _figure("energy a token", energies, lambda energy: shown(energy, "energy"), "J")
+    memory = [limit_of(limit) for found in (first, second) for limit in found.limits if limit.name == "memory"]
+    if len(memory) == 2 and all(isfinite(limit.available) for limit in memory):
+        used = memory[0].used, memory[1].used
+        words = [f"{shown(limit.used, 'bytes')} ({limit.share:.0%})" for limit in memory]
+        yield Difference("memory", (words[0], words[1]), _change(*used), used, "bytes")
 
 
 def _change(first: float, second: float) -> str:
     return "the same" if first == second else f"{first / second - 1.0:+.1%}" if second else "-"
 
 
-def steps_table(one: Context, other: Context) -> Table:
-    """Uses of the step's time, those first that differ the most."""
+def use_pairs(one: Context, other: Context) -> dict[str, tuple[float, float]]:
+    """Uses of the step's time with what both take, those first that differ the most."""
     first, second = one.evaluation.breakdown, other.evaluation.breakdown
-    taken = [use for use in dict.fromkeys((*first, *second)) if first.get(use) or second.get(use)]
-    uses = sorted(taken, key=lambda use: -abs(first.get(use, 0.0) - second.get(use, 0.0)))[:_STEPS]
-    pairs = [(first.get(use, 0.0), second.get(use, 0.0)) for use in uses]
+    pairs = {use: (first.get(use, 0.0), second.get(use, 0.0)) for use in dict.fromkeys((*first, *second))}
+    taken = [(use, pair) for use, pair in pairs.items() if any(pair)]
+    return dict(sorted(taken, key=lambda item: -abs(item[1][0] - item[1][1])))
+
+
+def steps_table(one: Context, other: Context) -> Table:
+    """The uses that differ the most."""
+    uses = list(use_pairs(one, other).items())[:_STEPS]
+    pairs = [pair for _, pair in uses]
     signs = ["the same" if mine == theirs else f"{'+' if mine > theirs else '-'}{time_of(abs(mine - theirs))}" for mine, theirs in pairs]
     return Table(
         (
-            names("use", uses),
+            names("use", [use for use, _ in uses]),
             figures("A", [time_of(mine) for mine, _ in pairs]),
             figures("B", [time_of(theirs) for _, theirs in pairs]),
             figures("A vs B", signs),

@@ -142,8 +142,8 @@ def _tables(title: str, part: Part) -> Iterator[Table]:
     """The figures of a part, those of a given one being words."""
     match part:
         case Columns(columns=columns) if any(column.head or column.exact_head for column in columns):
-            heads = tuple(column.exact_head or column.head for column in columns)
-            yield Table(title, heads, tuple(zip(*(column.exact or column.texts for column in columns), strict=True)))
+            found = [pair for column in columns for pair in column.in_spreadsheets]
+            yield Table(title, tuple(head for head, _ in found), tuple(zip(*(cells for _, cells in found), strict=True)))
         case Bars(rows=bars, unit=unit, best=best):
             heads = ("answer", f"value in {unit}".removesuffix(" in "), "above the best in %", "note")
             yield Table(title, heads, tuple((row.label, row.amount, _above(row.amount, best), row.fault or row.detail) for row in bars))

@@ -74,8 +74,13 @@ def _budgets(question: LayersQuestion, said: LayerTotals) -> Section:
         (
             names("figure", every),
             Column("total", tuple(amount(name, said.totals[name]) for name in every), tuple(said.totals[name] for name in every)),
-            Column("budget", tuple(amount(name, question.budgets[name]) if name in question.budgets else "-" for name in every)),
-            Column("used", tuple("-" if one is None else f"{one:.1%}" for one in shares), shares),
+            Column(
+                "budget",
+                tuple(amount(name, question.budgets[name]) if name in question.budgets else "-" for name in every),
+                tuple(question.budgets.get(name) for name in every),
+                more=(("unit", tuple(UNITS[name] for name in every)),),
+            ),
+            Column("used", tuple("-" if one is None else f"{one:.1%}" for one in shares), shares, "used share"),
         )
     )
     return Section("Totals and budgets", (table,) if every else ())

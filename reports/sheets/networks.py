@@ -22,6 +22,7 @@ from crossopt.reports.sheets.sheet import (
     Sheet,
     Table,
     Timeline,
+    amounts,
     answer_sheet,
     baselines_in,
     counts,
@@ -333,7 +334,7 @@ def _workloads(question: NetworkQuestion, details: NetworkAnswer) -> Section:
         times("work", [workload.compute for workload in workloads]),
         times("whole", details.times),
         Column("exchange", tuple(f"{share:.1%}" for share in shares), tuple(shares)),
-        names("weight", (f"{workload.weight:g}" for workload in workloads)),
+        amounts("weight", [workload.weight for workload in workloads], lambda weight: f"{weight:g}"),
     )
     return Section("Time of every workload", (Table(columns),))
 

@@ -45,6 +45,13 @@ class Column:
     """Exact values for spreadsheets; columns of numbers are right-aligned."""
     exact_head: str = ""
     """Head with the unit of the exact values, if it differs from that of the texts."""
+    more: tuple[tuple[str, tuple[Cell, ...]], ...] = ()
+    """Further columns of spreadsheets, for texts that hold several figures."""
+
+    @property
+    def in_spreadsheets(self) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+        """Heads and cells, one figure each."""
+        return (self.exact_head or self.head, self.exact or self.texts), *self.more
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,7 +535,7 @@ def names(head: str, words: Iterable[str]) -> Column:
 
 
 def figures(head: str, words: Sequence[str]) -> Column:
-    """A column of figures that are formatted already, with their units; spreadsheets get the same texts."""
+    """A column of figures that are formatted already, with their units; for tables that no spreadsheet gets."""
     return Column(head, tuple(words), tuple(words))
 
 

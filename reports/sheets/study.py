@@ -2,6 +2,7 @@
 what is left open."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from crossopt.instances.codesign.instance import Instance
@@ -14,7 +15,7 @@ from crossopt.reports.drawing.svg import NARROW
 from crossopt.reports.facts.chip import design_text, hardware_text
 from crossopt.reports.facts.uses import UNEQUAL, Uses, saved_text, uses_named, uses_of
 from crossopt.reports.sheets.amounts import amount, seconds_of, several, with_unit
-from crossopt.reports.sheets.sheet import Bound, Cell, Column, Part, Picture, Section, Sheet, Table, figures, given_in, names
+from crossopt.reports.sheets.sheet import Bound, Cell, Column, Part, Picture, Section, Sheet, Table, counts, given_in, names
 from crossopt.solvers.codesign.family import SEARCHING
 from crossopt.solvers.study.figures import (
     NEVER,
@@ -119,17 +120,27 @@ def _column_table(study: Study, column: Derived) -> Iterator[Part]:
     what = f"{column.name.replace('_', ' ')}{f' in {column.unit}' if column.unit else ''}"
     every = courses(study)
     if not every:
-        yield Table((names("", (question.name for question in study.questions)), figures(what, [ends_text(pair) for pair in column.ends])))
+        yield Table((names("", (question.name for question in study.questions)), _ends(what, column.ends)))
         return
-    axis, rows = study.plan.axes[0], list[tuple[str, list[str]]]()
+    axis, rows = study.plan.axes[0], list[tuple[str, list[Ends]]]()
     for course in every:
-        rows.append((course.name or axis.name, [ends_text(column.ends[question]) for question in course.questions]))
+        rows.append((course.name or axis.name, [column.ends[question] for question in course.questions]))
         for points_of in study.plan.claims.against:
             if points_of.column == column.name and _is_beside(study, points_of, course):
-                points = [f"{value:.4g}" if (value := points_of.points.get(at)) else "-" for at in axis.values]
+                points: list[Ends] = [(value, value) if (value := points_of.points.get(at)) else None for at in axis.values]
                 rows.append((f"measured: {points_of.name}", points))
-    columns = (figures(at, [cells[index] if index < len(cells) else "" for _, cells in rows]) for index, at in enumerate(axis.values))
+    columns = (_ends(at, [cells[index] if index < len(cells) else None for _, cells in rows]) for index, at in enumerate(axis.values))
     yield Table((names("", (name for name, _ in rows)), *columns), caption=f"{what}.")
+
+
+Ends = tuple[float, float] | None
+
+
+def _ends(head: str, ends: Sequence[Ends]) -> Column:
+    """Figures between two ends; spreadsheets have both where they differ."""
+    low, high = (tuple(None if pair is None else pair[at] for pair in ends) for at in (0, 1))
+    column = Column(head, tuple(map(ends_text, ends)), low)
+    return column if low == high else replace(column, exact_head=f"{head}, least", more=((f"{head}, most", high),))
 
 
 def first_finding(study: Study) -> list[str]:
@@ -173,7 +184,7 @@ def finding_text(finding: Finding) -> str:
     return f"{finding.says}: {finding.words}{f' ({finding.source})' if finding.source else ''}"
 
 
-def ends_text(ends: tuple[float, float] | None) -> str:
+def ends_text(ends: Ends) -> str:
     """A derived figure: one number where both ends read alike."""
     if ends is None:
         return "-"
@@ -314,12 +325,35 @@ def _by_engine(study: Study) -> Section:
             study.questions[0].unit,
         ),
         _shares("above bound", [ended.above for ended in cells]),
-        *([figures("range over seeds", ["" if ended.runs == 1 else _range(ended) for ended in cells])] if seeded else []),
-        figures("to 1 %", ["" if ended.near is None else late(ended.near) for ended in cells]),
-        figures("to proof", [late(ended.proved) for ended in cells]),
-        figures("seconds", [time_of(ended.seconds.middle) for ended in cells]),
+        *([_ranges(cells)] if seeded else []),
+        _times("to 1 %", [ended.near for ended in cells]),
+        _times("to proof", [ended.proved for ended in cells]),
+        _times("seconds", [ended.seconds for ended in cells]),
     )
     return Section("Engines", (Table(columns), f"{_verdict(study, 0)}."))
+
+
+def _times(head: str, times: Sequence[Spread | None]) -> Column:
+    """Medians of times, in seconds for spreadsheets."""
+    exact = tuple(None if time is None or time.middle == NEVER else time.middle for time in times)
+    return Column(
+        head, tuple("" if time is None else late(time) for time in times), exact, with_unit(head, "s" if head != "seconds" else "")
+    )
+
+
+def _ranges(cells: Sequence[Ended]) -> Column:
+    """The least and the most over seeds, above the bound where one is known."""
+    above, what = any(ended.above is not None for ended in cells), "above bound in %"
+    ends = [
+        tuple(_percent(ended.above, end) if above else _finite(getattr(ended.value, end)) for ended in cells) for end in ("least", "most")
+    ]
+    texts = tuple("" if ended.runs == 1 else _range(ended) for ended in cells)
+    heads = [f"{end} {what if above else 'value'}" for end in ("least", "most")]
+    return Column("range over seeds", texts, ends[0], heads[0], ((heads[1], ends[1]),))
+
+
+def _finite(value: float) -> float | None:
+    return None if value == NEVER else value
 
 
 def _value(ended: Ended) -> str:
@@ -460,9 +494,7 @@ def _several(study: Study) -> Iterator[Section]:
         for end in ("least", "most")
     ]
     yield Section("Ranges over seeds above the best bound in %", (Table((questions, *spread)),) if spread else ())
-    times = [
-        figures(engine, ["" if (ended := row[index]) is None else _pair(ended) for row in every]) for index, engine in enumerate(engines)
-    ]
+    times = [_pairs(engine, [row[index] for row in every]) for index, engine in enumerate(engines)]
     yield Section("Seconds to within 1 % of the bound, and to the proof", (Table((questions, *times)),))
 
 
@@ -490,14 +522,14 @@ def _engines(study: Study) -> Section:
             Column("at worst", tuple(text for text, _ in worst), tuple(exact for _, exact in worst), "worst %"),
             _of("within 1 %", "in 1 %", [(row.near, row.questions) for row in every]),
             _of("proved", "proved", [(row.proved, row.questions) for row in every]),
-            *([figures("no design, proved", [f"{row.refuted}" for row in every])] if any(row.refuted for row in every) else []),
+            *([counts("no design, proved", [row.refuted for row in every])] if any(row.refuted for row in every) else []),
         )
     )
     times = Table(
         (
             engines,
-            figures("to 1 %", ["" if row.near_after is None else late(row.near_after) for row in every]),
-            figures("to proof", ["" if row.proved_after is None else late(row.proved_after) for row in every]),
+            _times("to 1 %", [row.near_after for row in every]),
+            replace(_times("to proof", [row.proved_after for row in every]), more=(("questions", tuple(row.questions for row in every)),)),
         )
     )
     refuted = refuted_text(study)
@@ -506,7 +538,7 @@ def _engines(study: Study) -> Section:
 
 
 def _of(head: str, short: str, pairs: Sequence[tuple[int, int]]) -> Column:
-    return Column(head, tuple(f"{count} of {of}" for count, of in pairs), tuple(f"{count}/{of}" for count, of in pairs), short)
+    return Column(head, tuple(f"{count} of {of}" for count, of in pairs), tuple(count for count, _ in pairs), short)
 
 
 def _worst(gaps: Spread) -> str:
@@ -519,7 +551,7 @@ def _runs(study: Study) -> Section:
     columns = (
         names("question", (question.name for question in questions)),
         names("engine", (run.engine for run in runs)),
-        names("seed", (str(run.seed) for run in runs)),
+        counts("seed", [run.seed for run in runs]),
         Column("value", ("",) * len(runs), tuple(run.value for run in runs)),
         Column("bound", ("",) * len(runs), tuple(None if run.bound is None else Bound(run.bound) for run in runs)),
         names("unit", (question.unit for question in questions)),
@@ -556,6 +588,14 @@ def _gap(ended: Ended | None) -> str:
     if ended.run.status == "INFEASIBLE":
         return "proved"
     return share_of(ended.above.middle) if ended.above is not None else "none" if ended.run.value is None else f"{ended.run.value:.5g}"
+
+
+def _pairs(engine: str, cells: Sequence[Ended | None]) -> Column:
+    """Seconds until an engine is near the bound and until it has proved, as one text and as two figures."""
+    near = tuple(None if ended is None or ended.near is None else _finite(ended.near.middle) for ended in cells)
+    proved = tuple(None if ended is None else _finite(ended.proved.middle) for ended in cells)
+    texts = tuple("" if ended is None else _pair(ended) for ended in cells)
+    return Column(engine, texts, near, f"{engine} to 1 % in s", ((f"{engine} to proof in s", proved),))
 
 
 def _pair(ended: Ended) -> str:

@@ -1,7 +1,7 @@
 """Sheets of traces: kernels that stand for a benchmark, and changes of a trace with what is too close to call."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -164,6 +164,7 @@ _MOST_TRACKS, _MOST_DRAWN = 8, 2_000
 """Threads and streams, and operations, of a timeline."""
 _UNCHANGED = "unchanged"
 """What the trace takes when it is run again as it is: as long as was traced, where anything was."""
+_SPREADSHEET_HEADS = {"days": "days", "memory": "memory in bytes", "money": "USD"}
 _CALLED = {"days": "of work"}
 """What an amount is called whose unit is its name."""
 _MOST_LOOKED_AT = 10
@@ -239,8 +240,11 @@ def _is_asked(question: WhatIfQuestion, amount: str) -> bool:
     return amount != question.file.objective and any(cost_of(change, amount) for change in question.file.changes)
 
 
-def _costs(change: ChangeSection) -> str:
-    return ", ".join(_amount(name, cost_of(change, name)) for name in AMOUNTS if cost_of(change, name)) or "-"
+def _costs(changes: Sequence[ChangeSection]) -> Column:
+    """What each change costs; of each kind of amount, spreadsheets have a column."""
+    texts = tuple(", ".join(_amount(name, cost_of(change, name)) for name in AMOUNTS if cost_of(change, name)) or "-" for change in changes)
+    first, *more = ((_SPREADSHEET_HEADS[name], tuple(float(cost_of(change, name)) for change in changes)) for name in AMOUNTS)
+    return replace(names("costs", texts), exact=first[1], exact_head=first[0], more=tuple(more))
 
 
 def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section:
@@ -256,7 +260,7 @@ def _changes(question: WhatIfQuestion, model: Model, made: list[int]) -> Section
         names("made", ("yes" if index in last else "" for index in every)),
         _saved("alone ns", [traced - span for span in alone]),
         _saved("last ns", [last[index] - span if index in last else None for index in every]),
-        names("costs", (_costs(change) for change in question.file.changes)),
+        _costs(question.file.changes),
     )
     text = "Alone is what a change saves of the trace, last what it adds to the others of the answer. All together, whatever they cost: "
     text += f"{digits(all_of_them, 'ns')}{', even those that exclude each other' if any(model.rules.excluded) else ''}."

@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from crossopt.reports.render.html import script
+from crossopt.reports.render.tables import Digest
 from tests.reports.browser import opened
 
 EMPTY = {"meta", "br", "link", "img", "input", "hr"}
@@ -32,6 +33,23 @@ return faults;
 })()
 """
 """Words that leave their picture, lie on others or cannot be read."""
+
+
+MIXED = re.compile(r"'?[-+]?[\d,.]+(e[+-]?\d+)?( ?(%|[A-Za-zµ][A-Za-z/^\d]*))?(( ?/ ?| to | of |, )[-+]?\d.*)?( \(.*\))?")
+"""A figure, or one with a unit, a second figure or a remark."""
+
+
+def mixed_cells(told: Digest) -> list[tuple[str, str, str]]:
+    """Cells of tables for programs that are text and begin with a figure; names of rows, notes, sentences and the plain sheet of two
+    columns, which has a field a row, are text."""
+    return [
+        (table.title, head, cell)
+        for table in told.tables
+        for column, head in enumerate(table.heads)
+        if column and head != "note" and table.heads != ("field", "value")
+        for row in table.rows
+        if isinstance(cell := row[column], str) and len(cell) <= 40 and MIXED.fullmatch(cell)
+    ]
 
 
 class _Reader(HTMLParser):

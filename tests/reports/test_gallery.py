@@ -12,7 +12,7 @@ from crossopt.reports.drawing.svg import Titles, picture, text_line
 from crossopt.reports.render.html import Page, figure, page
 from tests.every import every
 from tests.paths import ROOT
-from tests.reports.look import faults_in_a_browser, looked_at
+from tests.reports.look import faults_in_a_browser, looked_at, mixed_cells
 
 GALLERY = ROOT / "reports/gallery"
 COMPARED = sorted(GALLERY.glob("gpt3-175b-pathfinding-*.json"))
@@ -48,6 +48,13 @@ def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
     assert seen.pictures
     assert len(drawn(name).encode("utf-8")) < LARGEST
     assert not seen.tags & {"script", "img", "iframe", "link"}
+
+
+@every("name", [name for name in PAGES if name != "compared.html"])
+def test_tables_for_programs_have_figures_as_figures(name: str) -> None:
+    """Among the gallery are studies, whose tables read `63 of 63` and `0.12 / 3.4` on screens."""
+    [result] = report.draw_results(PAGES[name])
+    assert mixed_cells(result.digest) == []
 
 
 @pytest.mark.browser

@@ -40,6 +40,7 @@ from crossopt.reports.sheets.sheet import (
     Bar,
     Bars,
     Breakdown,
+    Column,
     Folded,
     Limit,
     Limits,
@@ -52,6 +53,7 @@ from crossopt.reports.sheets.sheet import (
     Table,
     amounts,
     answer_sheet,
+    counts,
     figures,
     given_in,
     names,
@@ -70,7 +72,7 @@ from crossopt.solvers.codesign.answer import (
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, UnverifiedBound
 
-_DAY = 86400.0
+DAY = 86400.0
 
 
 Range = tuple[float, float]
@@ -103,7 +105,7 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
         name for name, worst, limit in (("deadline", goal.seconds(high), goal.deadline), ("budget", most, goal.budget)) if worst > limit
     ]
     late = f", at worst past the {' and the '.join(missed)} (goal.by: slowest holds the slowest constants to it)" if missed else ""
-    return [f"likely {goal.seconds(low) / _DAY:.4g} to {days_of(goal.seconds(high))}{paid}{late}"]
+    return [f"likely {goal.seconds(low) / DAY:.4g} to {days_of(goal.seconds(high))}{paid}{late}"]
 
 
 def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
@@ -123,7 +125,7 @@ def rent_text(question: Instance) -> str:
 
 def days_of(seconds: float) -> str:
     """A time in days."""
-    return f"{seconds / _DAY:.4g} days"
+    return f"{seconds / DAY:.4g} days"
 
 
 def lasting_text(instance: Instance, evaluation: DesignEvaluation) -> str:
@@ -138,7 +140,7 @@ def lasting_text(instance: Instance, evaluation: DesignEvaluation) -> str:
 
 def span_of(seconds: float) -> str:
     """A long time in its natural unit."""
-    unit, size = next((pair for pair in (("days", _DAY), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
+    unit, size = next((pair for pair in (("days", DAY), ("h", 3600.0), ("min", 60.0)) if seconds >= 2.0 * pair[1]), ("s", 1.0))
     return f"{seconds / size:.3g} {unit}"
 
 
@@ -490,11 +492,11 @@ def without_design(question: Instance, result: DesignResult) -> tuple[Section, .
     if not result.settled:
         return ()
     conflicts = result.proof.conflicts if isinstance(result.proof, Enumerated) else ()
-    least = ["-" if limit.least_share is None else f"{limit.least_share:.4g} times what there is" for limit in conflicts]
+    least = tuple("-" if limit.least_share is None else f"{limit.least_share:.4g} times what there is" for limit in conflicts)
     columns = (
         names("limit", (limit.limit for limit in conflicts)),
-        figures("designs that keep it", [f"{limit.kept_by:,}" for limit in conflicts]),
-        names("the least that any design needs", least),
+        counts("designs that keep it", [limit.kept_by for limit in conflicts]),
+        Column("the least that any design needs", least, tuple(limit.least_share for limit in conflicts), "least need over what there is"),
     )
     hint = "`crossopt explain` names the limits and choices that clash."
     clashes = Section("What clashes", (Table(columns, most=0, on_pages=len(conflicts)),) if conflicts else (hint,))

@@ -10,7 +10,7 @@ from crossopt.reports.drawing.plots import Steps, steps
 from crossopt.reports.drawing.svg import WIDTH
 from crossopt.reports.render.style import alone
 from crossopt.reports.sheets.amounts import lowered, several
-from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, amounts, counts, figures, names
+from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, amounts, counts, names
 from crossopt.solvers.answer import gap_between
 from crossopt.solvers.codesign.linear.relaxation import Branch, Relaxed
 
@@ -115,7 +115,7 @@ def _tree(found: Relaxed) -> Section:
     left = (f"{more:,} more nodes are not listed (--svg FILE draws them, --out FILE has them all).",) if more > 0 else ()
     columns = (
         Column("node", tuple(f"{number:,}" for number in range(len(nodes))), tuple(range(len(nodes)))),
-        figures("from", ["" if node.parent is None else f"{node.parent:,}" for node in nodes]),
+        Column("from", tuple("" if node.parent is None else f"{node.parent:,}" for node in nodes), tuple(node.parent for node in nodes)),
         names("choice", _choices(found)),
         amounts("bound", [node.bound for node in nodes], _shown, "s"),
         counts("fractions", [node.fractions for node in nodes]),

@@ -14,6 +14,7 @@ from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
 from crossopt.reports.sheets.codesign.design import (
     CHECKED,
+    DAY,
     NEXT,
     about,
     answer_sections,
@@ -55,7 +56,6 @@ from crossopt.reports.sheets.sheet import (
     amounts,
     answer_sheet,
     counts,
-    figures,
     given_in,
     names,
 )
@@ -208,7 +208,7 @@ def _without(result: DesignResult) -> tuple[Section, ...]:
     rows = Table(
         (
             names("workload", (str(number) for number in range(1, len(space.served) + 1))),
-            figures("chips that serve it", [count_of(number) for number in space.served]),
+            amounts("chips that serve it", space.served, lambda number: count_of(int(number))),
         )
     )
     return (Section("What clashes", (built, rows, hint)),)
@@ -333,17 +333,19 @@ def ranking(counted: MultiScaleQuestion, result: DesignResult) -> Section:
     tokens = [one.energy / one.tokens for one in evaluations]
     columns = [
         names("option", [counted.part_name(place) for place, _ in found]),
-        figures("above", ["-", *(f"{value / values[0] - 1.0:.1%}" if values[0] else "-" for value in values[1:])]),
+        amounts("above", [None, *(value / values[0] - 1.0 if values[0] else None for value in values[1:])], lambda one: f"{one:.1%}"),
     ]
     if counted.objective not in ("step_time", "run_cost"):
         unit = str(answers[0].question["unit"])
         columns.append(amounts(counted.objective.replace("_", " "), values, lambda one: amount(one, unit), unit))
     columns.append(amounts("step time", steps, time_of, "s"))
     if any(goal for goal, _ in goals):
-        columns.append(figures("days", [days_of(goal.seconds(step)).partition(" ")[0] if goal else "-" for goal, step in goals]))
+        spans = [goal.seconds(step) if goal else None for goal, step in goals]
+        days = amounts("days", spans, lambda one: days_of(one).partition(" ")[0])
+        columns.append(replace(days, exact=tuple(None if one is None else one / DAY for one in spans)))
     if any(one is not None for one in money):
-        columns.append(figures("USD", ["-" if one is None else f"{one:,.0f}" for one in money]))
-    columns.append(figures("MFU", [f"{one.utilisation:.1%}" for one in evaluations]))
+        columns.append(amounts("USD", money, lambda one: f"{one:,.0f}"))
+    columns.append(amounts("MFU", [one.utilisation for one in evaluations], lambda one: f"{one:.1%}"))
     columns += [amounts("J/token", tokens, lambda one: shown(one, "energy"), "J")] if min(tokens) > 0.0 else []
     columns.append(names("proof", [_proof(one) for one in answers]))
     return Section("Ranking", (Table(tuple(columns)), *_remarks(counted, result, found)))

@@ -49,6 +49,26 @@ def test_what_is_asked_and_what_is_answered_stand_side_by_side(tmp_path: Path, c
     assert text.count("none of 24 designs is below") == 2
 
 
+def test_programs_get_figures_with_their_units(tmp_path: Path, capsys: Captured) -> None:
+    mine, theirs = solved(tmp_path, "--set", "tensor=2"), solved(tmp_path)
+    capsys.readouterr()
+    assert main(["solve", "tiny", "--set", "tensor=2", "--against", "tiny", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    for side, result in (("A", mine), ("B", theirs)):
+        assert {name: data[side][name] for name in ("value", "bound", "proved", "unit")} == {
+            **{name: getattr(result, name) for name in ("value", "bound", "proved")},
+            "unit": "s",
+        }
+    answers = {row["name"]: row for row in data["answers"]}
+    assert answers["step time"] == {"name": "step time", "unit": "s", "A": mine.value, "B": theirs.value}
+    assert {answers[name]["unit"] for name in ("memory", "energy a token")} == {"bytes", "J"}
+    texts = {"precision", "recompute", "zero", "overlap", "schedule", "device"}
+    assert all(isinstance(row[side], int | float) for row in data["answers"] if row["name"] not in texts for side in ("A", "B"))
+    for side, result in (("A", mine), ("B", theirs)):
+        assert sum(row[side] for row in data["step_seconds"]) == pytest.approx(result.value)
+    assert data["questions"] == [{"key": "choices.tensor", "A": "2", "B": "[1, 2, 4]"}]
+
+
 def test_a_saved_result_is_compared_as_it_stands_and_its_proof_is_the_files(tmp_path: Path, capsys: Captured) -> None:
     saved = tmp_path / "base.json"
     assert main(["solve", "tiny", "--out", str(saved)]) == 0
@@ -95,7 +115,6 @@ def test_a_free_chip_is_compared_with_a_given_one(tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json"], "--json: two answers are printed side by side"),
         (["--pareto", "step_time,energy_per_token"], "--pareto: two answers"),
         (["--against", "two-models-one-chip"], "--against: designs of one workload are compared"),
         (["--against", "gather-two-boxes"], "a joint design is compared with a joint design"),

@@ -36,7 +36,7 @@ def test_conclusions_come_before_the_runs() -> None:
     _, _, above, ranges, _, _, runs = (table for table in tables if table.rows)
     assert [f"{share:.6g}" for share in above.rows[0][-2:]] == ["0", "10"]
     assert [f"{share:.6g}" for share in ranges.rows[0][-2:]] == ["4", "30"]
-    assert [row[2] for row in runs.rows] == ["0", "0", "1", "2", "0"]
+    assert [row[2] for row in runs.rows] == [0, 0, 1, 2, 0]
 
 
 def test_courses_stand_in_a_table_with_the_axis_once() -> None:
