@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import combinations
 from math import inf
 from typing import Final, Literal
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask, Real, Whole
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 from crossopt.crossflow.hardware import Link
 from crossopt.crossflow.records import dataclass
 
@@ -535,8 +535,16 @@ def _share(link: Link, part: Traffic) -> Real:
         return width_of(link, part.kind, part.ranks, part.reach)
     if part.kind == "message":
         return 1.0
-    table = np.array((1.0, 1.0, *link.shares))
-    return table[np.minimum(part.ranks, len(table) - 1.0).astype(np.int64)] if link.shares else 1.0
+    if not link.shares:
+        return 1.0
+    table = _table_of(link.shares)
+    return table[np.minimum(part.ranks, len(table) - 1.0).astype(np.int64)]
+
+
+@cache
+def _table_of(shares: tuple[float, ...]) -> Array:
+    """Shares by numbers of ranks from 0."""
+    return np.array((1.0, 1.0, *shares))
 
 
 def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:

@@ -71,7 +71,7 @@ class Split:
         totals = (("die_area", self.die_area), ("package_area", np.minimum(self.package_area, _LARGEST)))
         groups = (("areas", self.areas), ("powers", self.powers), ("edges", self.edges))
         for name, value in (*totals, *((f"{group}.{name}", value) for group, record in groups for name, value in _figures(record))):
-            if not (np.isfinite(value) & np.greater_equal(value, 0.0)).all():
+            if not (0.0 <= value < np.inf if isinstance(value, float) else (np.isfinite(value) & np.greater_equal(value, 0.0)).all()):
                 raise ValueError(f"{name} must be finite and not negative (0 for an absent part), it is {value}")
 
 

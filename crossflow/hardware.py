@@ -345,11 +345,12 @@ def devices_in(hardware: Hardware) -> int:
 
 _NEEDED = frozenset(("throughput", "vector_throughput", "bundles", "capacity", "bandwidth", "headroom"))
 """Resources that the model divides by or cannot do without; all other figures may be zero."""
+_FIELDS: dict[type, tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in (Hardware, Memory, Link)}
 
 
 def faults(hardware: Hardware) -> tuple[str, ...]:
     """Invalid figures: resources that are not positive, others that are negative, and non-finite ones."""
-    figures = ((name, field.name, getattr(part, field.name)) for name, part in _parts(hardware) for field in fields(part))
+    figures = ((name, field, getattr(part, field)) for name, part in _parts(hardware) for field in _FIELDS[type(part)])
     return tuple(
         f"{name}{field} is {value}, a finite number {'above' if field in _NEEDED else 'not below'} 0 is needed"
         for name, field, value in figures

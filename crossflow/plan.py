@@ -247,7 +247,7 @@ def code(field: str, value: object) -> int:
 
 def table(plans: Sequence[Plan]) -> Plans:
     """Plans as columns."""
-    return Plans(*(np.array([code(name, getattr(plan, name)) for plan in plans], np.int64) for name in PLAN_FIELDS))
+    return Plans(*np.array([[code(name, getattr(plan, name)) for plan in plans] for name in PLAN_FIELDS], np.int64))
 
 
 def option(field: str, number: int) -> object:

@@ -66,8 +66,15 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     trained, back = layer_trained(model, sharding), model.trained_share
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
-    gather = _gather_time(layer, model.weight_bytes, layout, links)
-    scatter = _gather_time(trained, model.gradient_bytes, layout, links) + _across_time(trained, sharding, model, layout, links)
+    gather = _gather_time(layer, model.weight_bytes, layout, links) if np.any(sharded) else 0.0
+    scatter: Real = 0.0
+    layer_sent: Real = 0.0
+    if np.any(scattered):
+        scatter = _gather_time(trained, model.gradient_bytes, layout, links) + _across_time(trained, sharding, model, layout, links)
+        parts = _across_energy(trained, sharding, model, layout, links)
+        layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links) + parts), 0.0)
+    if np.any(sharded):
+        layer_sent = layer_sent + np.where(sharded, (1.0 + back) * _sent_energy(layer, model.weight_bytes, layout, links), 0.0)
     split = np.greater(sharding.zero, 0.5 if model.scattered_gradients else 1.5)
     gradients = np.where(split, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
     gradients = gradients + _across_time(summed, sharding, model, layout, links)
@@ -84,9 +91,6 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
         gradients = gradients + np.where(both, exchange_time(added, links), 0.0)
         publish = publish + np.where(both, exchange_time(handed, links), 0.0)
         sent = sent + exchange_energy(added, links) + np.where(sliced, exchange_energy(handed, links), 0.0)
-    parts = _across_energy(trained, sharding, model, layout, links)
-    layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links) + parts), 0.0)
-    layer_sent = layer_sent + np.where(sharded, (1.0 + back) * _sent_energy(layer, model.weight_bytes, layout, links), 0.0)
     optimizer = _optimizer(model, sharding, peak, hardware)
     return DataExchange(
         synchronize=gradients + _tied_time(model, sharding, layout, links),

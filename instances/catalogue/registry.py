@@ -426,7 +426,7 @@ Shapes = tuple[object, ...]
 def known_as(network: Transformer) -> tuple[str, ...]:
     """Registry names of a network: its own if the shapes match or are unknown, else those with equal shapes."""
     own = network.name.lower()
-    if own in names("workloads") and (shape := model(own).transformer) is not None and _shapes(shape) == _shapes(network):
+    if own in _networks() and (shape := model(own).transformer) is not None and _shapes(shape) == _shapes(network):
         return (own,)  # no other file is read
     return _names_by_shapes().get(_shapes(network), (own,))
 
@@ -435,6 +435,12 @@ def alike_text(network: Transformer) -> str:
     """Remark that a network of another name has the shapes of a registry entry."""
     known = known_as(network)
     return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, of which measured runs and recipes are looked up"
+
+
+@cache
+def _networks() -> frozenset[str]:
+    """Names of all networks; listing them takes longer than all else that prices a design knows of runs."""
+    return frozenset(names("workloads"))
 
 
 @cache

@@ -17,7 +17,7 @@ from crossopt.crossflow.cost import Made, device_price
 from crossopt.crossflow.hardware import Hardware, Link, Memory, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
+from crossopt.crossflow.plan import CANONICAL_SETTINGS, PLAN_FIELDS, Plan, Plans, Rule, code, joined, option, rows_of, rules, table
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, remembered
@@ -105,7 +105,7 @@ def device_at(instance: Instance, point: int) -> Hardware:
         return with_prices(instance, instance.hardware)
     from crossopt.instances.codesign.chips import generated  # noqa: PLC0415 - most questions name a device
 
-    hardware, made = generated(instance.hardware, np.array([point]))
+    hardware, made = generated(instance.hardware, np.asarray(point))  # numbers, several times faster than arrays of one
     if not np.all(buildable(hardware)):
         raise ValueError("this split of the chip leaves it without cores, memory or links")
     return _in_parts(_as_numbers, with_prices(instance, hardware, made))
@@ -252,7 +252,8 @@ def allows(instance: Instance, plan: object) -> str | None:
     """Reason why the question does not allow this plan; None if it does."""
     row = table([plan]) if isinstance(plan, Plan) else None
     for name, values in instance.plan_options:
-        if not (getattr(plan, name) in values if row is None else is_listed(instance, row, name)):
+        plainly = getattr(plan, name) in values and (row is None or name not in CANONICAL_SETTINGS)
+        if not plainly and (row is None or not is_listed(instance, row, name)):
             return f"{name} {getattr(plan, name)} is none of the options"
     return None
 

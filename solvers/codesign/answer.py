@@ -1,6 +1,6 @@
 """What is answered about a joint design: a chip, a cluster and the plan of each workload, with what the full model says of it."""
 
-from dataclasses import asdict, field, replace
+from dataclasses import field, fields, replace
 from math import inf
 
 from crossopt.crossflow.dies import Row, equal_per_die, places_along
@@ -174,7 +174,7 @@ def evaluation_of(instance: Instance, evaluation: Evaluation, plan: Plan | Kerne
         likely_by_constants=evaluation.likely,
         breakdown=dict(evaluation.breakdown),
         memory=dict(evaluation.memory),
-        limits=tuple(LimitUse(**asdict(limit), satisfied=limit.satisfied) for limit in evaluation.limits),
+        limits=tuple(LimitUse(limit.name, limit.used, limit.available, limit.unit, limit.satisfied) for limit in evaluation.limits),
     )
 
 
@@ -239,7 +239,7 @@ def most_stacks(instance: Instance, dies: float) -> float:
 
 def candidate_in(instance: Instance, design: ChosenDesign) -> Candidate:
     """The number of the design's hardware point, with its plan; a ValueError if the question does not allow it."""
-    settings = asdict(design.plan)
+    settings = {field.name: getattr(design.plan, field.name) for field in fields(design.plan)}
     if too_large := [f"{name} {value}" for name, value in settings.items() if isinstance(value, int) and abs(value) > _GREATEST]:
         raise ValueError(f"{too_large[0]} is none of the options")
     if not isinstance(design.plan, Plan if isinstance(instance.workload, Transformer) else KernelPlan):

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from crossopt.crossflow.evaluate import Evaluation, broken_rules, evaluate
-from crossopt.crossflow.plan import END_STAGES, Plan, canonical
+from crossopt.crossflow.plan import END_STAGES, NAMED_OPTIONS, Plan, canonical
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, Options, Portfolio, under_each
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import broken_everywhere
-from crossopt.instances.codesign.space import device_at, hardware_point, hardware_points, plan_blocks, unlaunched
+from crossopt.instances.codesign.space import allows, device_at, hardware_point, hardware_points, plan_blocks, unlaunched
 from crossopt.instances.errors import Fault, InstanceError, ModelError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.units import parse_quantity
@@ -169,7 +169,8 @@ def evaluate_choices(instance: Instance, choices: Mapping[str, Any]) -> Single |
     if settings["data"] not in dict(instance.plan_options)["data"] or any(settings[name] < 0 for name in END_STAGES):
         return None  # layers below 0 are so many fewer than the even share
     plan = canonical(instance.workload, Plan(**settings))
-    if any(getattr(plan, name) != settings[name] for name in instance.only):
+    unlisted = any(settings[name] not in values for name, values in instance.plan_options)
+    if any(getattr(plan, name) != settings[name] for name in instance.only) or (unlisted and allows(instance, plan)):
         return None
     name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
     try:
@@ -189,9 +190,12 @@ def _options_named(options: Options, choices: Mapping[str, Any]) -> dict[str, An
         value = choices[name]
         if isinstance(value, str) and (dimension := _DIMENSIONS.get(name.rpartition("_")[2])):
             value = parse_quantity(value, dimension)
-        if value not in values:
+        if value in values:
+            found[name] = values[values.index(value)]
+        elif value in NAMED_OPTIONS.get(name, ()):
+            found[name] = value  # what a listed option may come to in this plan, as overlap `both` comes to `data` in one stage
+        else:
             return None
-        found[name] = values[values.index(value)]
     return found
 
 

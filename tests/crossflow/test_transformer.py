@@ -553,6 +553,8 @@ ALLOWED: dict[str, str] = {
     "exchanges/replicas.py: _gather_time: np.any(weights.routed)": _NOTHING,
     "exchanges/replicas.py: _reduce_time: np.any(weights.routed)": _NOTHING,
     "exchanges/replicas.py: _sent_energy: np.any(weights.routed)": _NOTHING,
+    "exchanges/replicas.py: data_exchange: np.any(scattered)": _NOTHING,
+    "exchanges/replicas.py: data_exchange: np.any(sharded)": _NOTHING,
     "exchanges/replicas.py: taken: figure.ndim": _BY_QUESTION,
     "objective.py: _kept_apart: len(plans)": _EQUAL_INPUTS,
     "objective.py: _values_where_they_fit: chips.alive.any()": "rows and columns without a value are left out",

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def test_settings_are_laid_over_a_question() -> None:
     counts = crossopt.solve("tiny", settings={"cluster.devices": [4, 8]})
     assert len(counts.data["parts"]) == 2
     assert crossopt.check(counts).accepted
+
+
+def test_a_plan_of_an_answer_is_priced_by_its_settings_without_reading_the_question_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"overlap": ["none", "both"], "pipeline": [1], "zero": [0, 1], "tensor": [1, 2], "recompute": ["none"]}
+    question = crossopt.read("small", settings)
+    answer = crossopt.solve("small", settings=settings)
+    plan = asdict(answer.evaluation.plan)
+    open_choices = [name for name, values in question.plan_options if len(values) > 1]
+    assert plan["overlap"] == "data"  # what `both` comes to in one stage
+    monkeypatch.setattr("crossopt.reports.api.read_question", None)
+    assert crossopt.evaluate(question, {name: plan[name] for name in open_choices}).value == answer.value
 
 
 def test_engines_are_compared_and_answers_explained() -> None:
