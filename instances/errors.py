@@ -18,6 +18,10 @@ class FailedError(SolverError):
     """A solver did not finish: it crashed, failed, ran out of memory or was stopped. Earlier knowledge still holds."""
 
 
+class BrokenWordError(FailedError):
+    """What a solver says contradicts the model, itself, or what is known: nothing of it is used."""
+
+
 class ModelError(ValueError):
     """The figures of a question have no finite value in the model."""
 

@@ -4,13 +4,13 @@ A minute, and a tenth of a second for each row and each entry of a row, up to si
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isinf
 from time import monotonic
 from typing import Literal
 
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, violations
-from crossopt.instances.errors import SolverError
+from crossopt.instances.errors import BrokenWordError, SolverError
 from crossopt.solvers.backends.wall import LateError, SolverProcess
 
 LEAST, EACH, MOST = 60.0, 0.1, 21_600.0
@@ -128,7 +128,7 @@ class Answer:
     solver: str
     """Its name and version."""
     note: str = ""
-    """That it did not end by itself, in words."""
+    """That it did not end by itself, or that another solver had to be asked, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,34 @@ RawReply = tuple[bool, Sequence[float] | None, float | None, int | None, Stopped
 """A reply as it comes through the wall, with figures in the order of the model's variables."""
 
 
+@dataclass(frozen=True, slots=True)
+class Road:
+    """A way to an answer: the process that a solver has, its name and version, and what it does behind the wall."""
+
+    process: str
+    name: str
+    work: Callable[..., RawReply]
+
+
+def answered(model: Model, spend: Spend, road: Road, other: Callable[[], Road]) -> Answer:
+    """What the solver of a road answers. Where it breaks its word, nothing of that is used: the solver of the other road has the rest of
+    the time, and where that one fails too, the answer is the start, if there is one, with the bound of the ranges alone."""
+    hinted(model, spend)
+    began, course = monotonic(), Course(model)
+    try:
+        return judged(model, attended(road.process, road.name, road.work, course, spend), course, road.name, spend.hint)
+    except BrokenWordError as error:
+        broken = str(error)
+    second, course, rest = other(), Course(model), replace(spend, seconds=max(spend.seconds - (monotonic() - began), 0.0))
+    try:
+        found = judged(model, attended(second.process, second.name, second.work, course, rest), course, second.name, spend.hint)
+    except (SolverError, ImportError, ValueError) as error:
+        reply, broken = Reply(False, None, None, None, "interrupted"), f"{broken}; {error}"
+        found = judged(model, reply, Course(model), road.name, spend.hint)
+    said = f"{broken}; {second.name} was asked instead" if found.solver == second.name else broken
+    return replace(found, seconds=monotonic() - began, note="; ".join(filter(None, (said, found.note))))
+
+
 def attended(solver: str, name: str, work: Callable[..., RawReply], course: Course, spend: Spend) -> Reply:
     """What a solver replies to the model and what it may spend, or what it had said where it had to be ended.
 
@@ -210,24 +238,24 @@ def attended(solver: str, name: str, work: Callable[..., RawReply], course: Cour
 def _reply(model: Model, reply: RawReply, solver: str, note: str) -> Reply:
     infeasible, figures, value, bound, stopped = reply
     if figures is not None and len(figures) != len(model.variables):
-        raise SolverError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
+        raise BrokenWordError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
     values = None if figures is None else dict(zip(model.variables, figures, strict=True))
     return Reply(infeasible, values, value, bound, stopped, note)
 
 
 def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values | None = None) -> Answer:
-    """The answer that a reply amounts to; SolverError where the reply contradicts the model or itself."""
+    """The answer that a reply amounts to; BrokenWordError where the reply contradicts the model or itself."""
     values = None if reply.values is None else checked(model, reply.values, reply.value, solver)
     if hint is not None and not violations(model, hint) and (values is None or _is_better(model, hint, values)):
         values = dict(hint)  # a solver may ignore what it was told to start from
     value = None if values is None else model.objective_value(values)
     if reply.infeasible:
         if values is not None:
-            raise SolverError(f"{solver} broke its word: it calls a model infeasible that has a solution of value {value}")
+            raise BrokenWordError(f"{solver} broke its word: it calls a model infeasible that has a solution of value {value}")
         return Answer("INFEASIBLE", None, None, None, course.seconds, "complete", tuple(course.events), solver)
     bound = _tighter(model, reply.bound, model.domain_bound())
     if value is not None and model.sign * (value - bound) < 0:
-        raise SolverError(f"{solver} broke its word: it bounds the objective by {bound} and has a solution of value {value}")
+        raise BrokenWordError(f"{solver} broke its word: it bounds the objective by {bound} and has a solution of value {value}")
     course.note(value, bound)
     proved = value == bound
     status: Status = "OPTIMAL" if proved else "FEASIBLE" if values is not None else "UNKNOWN"
@@ -240,14 +268,14 @@ def checked(model: Model, figures: Mapping[Variable, float], claimed: float | No
     """The figures as integers, if they keep every row and have the value that the solver claims."""
     odd = [f"{variable.name} = {figure}" for variable, figure in figures.items() if not isfinite(figure)]
     if odd:
-        raise SolverError(f"{solver} broke its word: {odd[0]}")
+        raise BrokenWordError(f"{solver} broke its word: {odd[0]}")
     values = {variable: round(figure) for variable, figure in figures.items()}
     broken = violations(model, values)
     if broken:
-        raise SolverError(f"{solver} broke its word: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
+        raise BrokenWordError(f"{solver} broke its word: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
     value = model.objective_value(values)
     if claimed is not None and not abs(claimed - value) < 0.5:
-        raise SolverError(f"{solver} broke its word: it claims the value {claimed}, its solution has {value}")
+        raise BrokenWordError(f"{solver} broke its word: it claims the value {claimed}, its solution has {value}")
     return values
 
 

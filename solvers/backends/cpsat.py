@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Scheduled, Shop, Table, Variable, Way
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.answer import Allowed, Answer, Course, RawReply, Spend, Stopped, attended, hinted, judged
+from crossopt.solvers.backends.answer import Allowed, Answer, RawReply, Road, Spend, Stopped, answered
 from crossopt.solvers.backends.wall import LateError, Line, SolverProcess, left_until, named, version
 
 if TYPE_CHECKING:
@@ -24,9 +24,14 @@ Columns = Mapping[Variable, "cp_model.IntVar"]
 
 def cpsat(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that CP-SAT finds."""
-    course, name = Course(model), f"cpsat {version('ortools')}"
-    hinted(model, spend)
-    return judged(model, attended("cpsat", name, run_cpsat, course, spend), course, name, spend.hint)
+    from crossopt.solvers.backends.milp import highs_road
+
+    return answered(model, spend, cpsat_road(), highs_road)
+
+
+def cpsat_road() -> Road:
+    """CP-SAT in a process of its own."""
+    return Road("cpsat", f"cpsat {version('ortools')}", run_cpsat)
 
 
 def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:

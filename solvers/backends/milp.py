@@ -26,8 +26,9 @@ from weakref import finalize
 
 from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, lifted, linearize, reach
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.backends.answer import MOST, Allowed, Answer, Course, RawReply, Spend, Stopped, attended, hinted, judged
+from crossopt.solvers.backends.answer import MOST, Allowed, Answer, RawReply, Road, Spend, Stopped, answered
 from crossopt.solvers.backends.answer import allowed as allowed_for
+from crossopt.solvers.backends.cpsat import cpsat_road
 from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
 
 DIGITS = 10**12
@@ -107,9 +108,12 @@ Relaxation = Callable[[Mapping[Variable, int], float], Fractional]
 
 def highs(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that HiGHS finds."""
-    course, name = Course(model), _highs_name()
-    hinted(model, spend)
-    return judged(model, attended("highs", name, run_highs, course, spend), course, name, spend.hint)
+    return answered(model, spend, highs_road(), cpsat_road)
+
+
+def highs_road() -> Road:
+    """HiGHS in a process of its own."""
+    return Road("highs", _highs_name(), run_highs)
 
 
 def cbc(model: Model, spend: Spend) -> Answer:
@@ -298,14 +302,12 @@ def sound(sign: int, figure: float) -> int | None:
 
 def _driven(program: str, model: Model, spend: Spend) -> Answer:
     """What a solver finds that PuLP drives from end to end, and that cannot be asked to stop but by its time limit, or by being ended."""
-    course, package = Course(model), PROGRAMS[program].package
-    hinted(model, spend)
+    package = PROGRAMS[program].package
     if package is not None and find_spec(package) is None:
         raise SolverError(f"{program} is not here: pip install {package}, or take cpsat or highs, which always are")
     from_where = f"{package} {version(package)}" if package else f"of PuLP {version('pulp')}"
     name = f"{program} ({from_where})"
-    reply = attended(program, name, _RUNS[program], course, spend)
-    return judged(model, reply, course, name, spend.hint)
+    return answered(model, spend, Road(program, name, _RUNS[program]), cpsat_road)
 
 
 def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> RawReply:

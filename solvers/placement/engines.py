@@ -25,7 +25,7 @@ from crossopt.formulation.placement.throughput import (
     stages_model,
     values_at,
 )
-from crossopt.instances.errors import FailedError, RefusedError, SolverError
+from crossopt.instances.errors import BrokenWordError, FailedError, RefusedError, SolverError
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.backends import backend
@@ -117,15 +117,17 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
     if not answers:
         kind = FailedError if any(isinstance(end, FailedError) for end in ends) else SolverError
         raise kind("; ".join(str(end) for end in ends))
+    found = [answer.values for answer in answers if answer.values is not None]
+    refuting = tuple(answer.solver for answer in answers if answer.status == "INFEASIBLE")
+    if refuting and found:  # what is found was looked at row by row: it stays, and no bound of these solvers does
+        said = f"{' and '.join(refuting)} broke its word: it calls a model infeasible of which the other has a solution"
+        return Together(
+            min(found, key=model.objective_value), model.domain_bound(), "interrupted", (answers[0].solver,), tuple(known.trace), (said,)
+        )
+    if refuting:
+        return Together(None, None, "complete", refuting, tuple(known.trace))
     for answer in answers:
         known.see(answer.value, answer.bound)
-    found = [answer.values for answer in answers if answer.values is not None]
-    if any(answer.status == "INFEASIBLE" for answer in answers):
-        if found:
-            raise SolverError("one solver calls a model infeasible of which the other has a solution")
-        return Together(
-            None, None, "complete", tuple(answer.solver for answer in answers if answer.status == "INFEASIBLE"), tuple(known.trace)
-        )
     values = min(found, key=model.objective_value, default=None)
     late = stopped == "complete" and not known.closed and not any(_settled(answer) for answer in answers)
     best = tuple(answer.solver for answer in answers if answer.bound == known.bound) or tuple(answer.solver for answer in answers)
@@ -273,7 +275,7 @@ def least_stage(
         model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
         answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
         if answer.status == "INFEASIBLE" and not question.cpus:
-            raise SolverError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
+            raise BrokenWordError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
         bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
         bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
         if bound > least:

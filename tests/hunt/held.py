@@ -52,6 +52,8 @@ def _attacked(family: ProblemType[Any, Any, Any], drawn: Drawn, result: Result[A
     report = accepted(family, drawn, data)
     if unlike := [note for note in result.notes if note.startswith(UNLIKE)]:
         raise FindingError(f"{engine}: {unlike[0]}", data)
+    if ended := [note for note in result.notes if "ended early" in note]:
+        raise FindingError(f"{engine}: {ended[0]}", data)
     if report is None or not report.accepted:
         raise FindingError(f"{engine}: an honest result is refused: {report and report.refused}", data)
     if result.proved and report.unverified:

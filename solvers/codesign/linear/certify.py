@@ -20,7 +20,7 @@ from crossopt.formulation.codesign.choices import Codesign, Tangents, sought
 from crossopt.formulation.model import Model, Variable
 from crossopt.instances.codesign.boxes import places_of
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.errors import FailedError, SolverError
+from crossopt.instances.errors import BrokenWordError, FailedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
@@ -105,6 +105,8 @@ def certify(instance: Instance, found: Refined, form: str, seconds: float, watch
             proof = certify_bound(instance, found.best, found.value, bound, deadline - monotonic(), watch)
             if proof is not None:
                 return bound, proof
+    except BrokenWordError:  # there is a design below the bound, which is false
+        raise
     except (TimeoutError, KeyboardInterrupt, ValueError, FailedError):  # a model may be beyond what solvers hold, or end one
         pass
     return None
@@ -223,7 +225,7 @@ def _tighter(work: _Work, values: Sequence[int]) -> Model | None:
     places = np.array([point[part.name] for part in rest.chip.parts], np.int64)
     value, _ = price_here(rest, plan, places)
     if value < rest.bound:
-        raise SolverError(f"a bound of {rest.bound:.6g} s was told, and there is a design of {value:.6g} s")
+        raise BrokenWordError(f"a bound of {rest.bound:.6g} s was told, and there is a design of {value:.6g} s")
     work.left()
     if rest.bound < inf and np.isfinite(value) and (TANGENT, plan, *places.tolist()) not in work.rows:
         more = _tangents_at(rest, plan, places)

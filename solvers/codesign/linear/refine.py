@@ -44,7 +44,7 @@ from crossopt.formulation.model import Values, real
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
-from crossopt.instances.errors import RefusedError, SolverError
+from crossopt.instances.errors import BrokenWordError, RefusedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
@@ -368,7 +368,7 @@ def _hold_to_word(loop: _Loop) -> None:
     """A bound that a design is below is a solver's lie, whenever it is found out."""
     if loop.best.value < loop.bound:
         reason = f"it bounds the step time by {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
-        raise SolverError(f"{loop.solver or 'the screen'} broke its word: {reason}")
+        raise BrokenWordError(f"{loop.solver or 'the screen'} broke its word: {reason}")
 
 
 def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:

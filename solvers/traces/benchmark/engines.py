@@ -349,7 +349,8 @@ def program(question: BenchmarkQuestion, limits: Limits, watch: Watch) -> Search
     if answer is None:
         why = reasons(question, _looking(deadline)) if shown == inf else ()
         return SearchOutcome(None, shown, proof, "highs", stopped, reasons=why)
-    return SearchOutcome(answer, min(shown, value or 0), proof, "highs", stopped, baselines=baselines, solver=solved.solver)
+    notes, shown = (solved.note,) if solved.note else (), min(shown, value or 0)
+    return SearchOutcome(answer, shown, proof, "highs", stopped, notes=notes, baselines=baselines, solver=solved.solver)
 
 
 def _start(

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossopt.formulation.model import real, violations
+from crossopt.formulation.model import Model, Variable, real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
 from crossopt.formulation.placement.throughput import stage_of, stage_values_at, stages_model
-from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.question import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
@@ -163,14 +162,26 @@ def test_a_graph_without_any_work_is_answered(tmp_path: Path) -> None:
         assert checked(found).accepted
 
 
-def test_a_solver_that_sees_no_placement_where_one_is_known_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_sees_no_placement_where_one_is_known_proves_nothing_and_costs_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusing = Answer("INFEASIBLE", None, None, None, 0.0, "complete", (), "liar 1")
     monkeypatch.setattr(engines, "backend", lambda name: lambda model, spend: refusing)
     for bound in ("best_by_ideals", "least_stage"):
         monkeypatch.setattr(engines, bound, lambda *asked: None)
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
-    with pytest.raises(SolverError, match="liar 1 broke its word"):
-        answered(read(path), "auto", Limits(), silent)
+    found = answered(read(path), "auto", Limits(), silent)
+    assert (found.status, found.proved, checked(found).accepted) == ("FEASIBLE", False, True)
+    assert "liar 1 broke its word: it calls a model infeasible of which a placement is known" in found.notes[0]
+
+
+def test_a_solver_that_contradicts_the_solution_of_another_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing, x = Answer("INFEASIBLE", None, None, None, 0.0, "complete", (), "liar 1"), Variable("x", 2, 9)
+    for liar in ("highs", "cpsat"):
+        monkeypatch.setattr(engines, "backend", lambda name, liar=liar: (lambda *_: refusing) if name == liar else backend(name))
+        found = engines.solved_together(Model((x,), (), ((1, x),)), {x: 3}, 20.0, 0.0, 1, lambda known: None)
+        assert (found.values is not None, found.bound, found.stopped) == (True, 2, "interrupted")
+        assert found.notes == ("liar 1 broke its word: it calls a model infeasible of which the other has a solution",)
 
 
 # The judge by hand: loads, transfers once a device, memory, colours, and both kinds of contiguity.

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import product
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,10 +12,10 @@ import pytest
 
 from crossopt.crossflow.traces import graph_of
 from crossopt.formulation.certificate import bound_of_tree, integer_form
-from crossopt.formulation.traces.selection import selection
+from crossopt.formulation.traces.selection import PARTS, selection
 from crossopt.formulation.traces.whatif import Model, all_choices, model_of
 from crossopt.instances.question import read
-from crossopt.instances.traces.benchmark import BenchmarkQuestion
+from crossopt.instances.traces.benchmark import BenchmarkQuestion, mix_of
 from crossopt.instances.traces.graph_file import Trace, document_of
 from crossopt.reports.cli import main
 from crossopt.reports.sheets.traces import nearest_text
@@ -28,6 +28,7 @@ from crossopt.solvers.traces.benchmark import engines
 from crossopt.solvers.traces.benchmark.engines import Clash, apportioned, clash_of, rounded
 from crossopt.solvers.traces.benchmark.family import FAMILY as BENCHMARK
 from crossopt.solvers.traces.benchmark.family import Runs
+from crossopt.solvers.traces.benchmark.family import judge as judge_runs
 from crossopt.solvers.traces.whatif.family import FAMILY as WHATIF
 from crossopt.solvers.traces.whatif.family import Changes, judge
 from crossopt.solvers.traces.whatif.search import nearest
@@ -160,6 +161,19 @@ def test_limits_that_are_in_the_way_are_told_with_the_nearest_figures() -> None:
     both = answered(KERNELS, share=0.25, deviation=0.0001, coverage=0, totals=["time"], mix=0.01, kernels=1, objective="runs")
     none = "deviation: no runs of any kernels come within 0.0100% of every total and keep the other limits; without these some come within"
     assert both.reasons == (f"{none} 0.33%",)
+
+
+def test_a_solution_that_breaks_a_row_by_a_tolerance_loses_no_answer() -> None:
+    """HiGHS runs a kernel a part in ten million less often than whole: of rows with 10^7 parts that is a unit."""
+    kernels = (("k0", 37, 5), ("k1", 40, 1), ("k2", 45, 3), ("k3", 53, 4))
+    found = answered(kernels, share=0.37, deviation=0.05, coverage=0, mix=0, totals=["time", "runs"], kernels=2, objective="runs")
+    loose: dict[str, Any] = {"share": 0.37, "deviation": 0.05, "coverage": 0, "totals": ["time", "runs"], "objective": "runs", "kernels": 2}
+    question: BenchmarkQuestion = asked({"kind": "benchmark", "trace": "trace.json", **loose}, document_of(Trace(few_kernels(kernels))))
+    tried = [Runs(runs) for runs in product(*(range(kernel.runs + 1) for kernel in question.kernels))]
+    nearest = min(mix_of(question, runs.runs) for runs in tried if not judge_runs(question, runs).violations)
+    assert (found.status, found.proved) == ("INFEASIBLE", True)
+    within = f"{ceil(nearest * PARTS) / PARTS:.2%}"
+    assert found.reasons == (f"mix: with all other limits none is within 0.0000%; some are within {within}",)
 
 
 def test_rules_by_hand() -> None:
