@@ -98,6 +98,7 @@ def written_twice(random: Random) -> int:
 def limited(random: Random) -> int:
     """A command with a time limit ends by then, and a second or a twentieth later; nothing is counted where the machine was too busy."""
     name, seconds = random.choice(LIMITED), random.choice((0.3, 0.6, 1.0, 1.5))
+    _server()  # which takes seconds to start
     with TemporaryDirectory() as folder:
         target = Path(folder) / "answer.json"
         command = ("solve", str(INSTANCES / f"{name}.yaml"), "--out", str(target), "--time-limit", f"{seconds} s")

@@ -1,9 +1,10 @@
 """Commands that start at once: a process that has loaded everything forks one for each, as many as a machine without rest can bear.
 
-The server has one thread, and opens nothing that a command could inherit. A command is `crossopt.__main__.main` with arguments of its own,
-and ends as any Python process does; only its start is not that of a new process.
+The server has one thread, and opens nothing that a command could inherit. A command is `crossopt.__main__.main` with arguments of its own;
+only its start is not that of a new process, and its end that it leaves the server's modules as they are.
 """
 
+import atexit
 import json
 import os
 import resource
@@ -17,7 +18,7 @@ from pathlib import Path
 from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from tests.paths import ROOT
 
@@ -91,7 +92,7 @@ def modules() -> Iterator[str]:
 
 
 def serve(requests: IO[str], replies: IO[str]) -> int:
-    """Start what is asked for until there are no requests; in a command, its exit code."""
+    """Start what is asked for until there are no requests."""
     for name in modules():
         try:
             import_module(name)
@@ -107,13 +108,24 @@ def serve(requests: IO[str], replies: IO[str]) -> int:
             reply = os.fork()
             if not reply:
                 os.close(ready)
-                return _command(request, told)
+                _leave(_command(request, told))
             os.close(told)
             os.read(ready, 1)
             os.close(ready)
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
     return 0
+
+
+def _leave(code: int) -> NoReturn:
+    """End as a Python process does, without taking apart what the server has loaded: on a busy machine that takes longer than a command."""
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        code = code or 120
+    os._exit(code)
 
 
 def _waited(pid: int, seconds: float) -> int | None:
