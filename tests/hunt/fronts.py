@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.fronts import check_front, front_json
 from crossopt.solvers.answer import Limits, unwatched
@@ -61,7 +62,10 @@ def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tr
     def solve(asked: Instance) -> Any:  # noqa: ANN401
         return solve_and_hold(FAMILY, asked, random.choice(("auto", "boxes", "exhaustive")), Limits(SECONDS), unwatched)
 
-    found = front(question, first, second, MOST_POINTS, solve)
+    try:
+        found = front(question, first, second, MOST_POINTS, solve)
+    except InstanceError as refused:  # the worst time of constants of its own
+        raise TooLargeError from refused
     text = front_json(question, Namespace(pareto=f"{first},{second}", points=MOST_POINTS), found)
     points = [(point.first, point.second) for point in found.points]
     if (found.proved and points != true) or set(points) - set(true):

@@ -9,14 +9,17 @@ import pytest
 
 from crossopt.formulation.layers.core import core_of, steps_of
 from crossopt.formulation.layers.frontier import best_prices, dual_of, is_within, pareto_pass, totals_of
+from crossopt.instances.errors import InstanceError
 from crossopt.instances.layers.problem import Written, problem_of
 from crossopt.instances.layers.question import LayersQuestion
+from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers.family import FAMILY
 from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, judge, prove
 from crossopt.solvers.proofs import Priced
 from tests.extent import FULL
+from tests.samples import SAMPLES
 from tests.solvers.layers.drawn import drawn
 from tests.solvers.layers.hawq import document, question
 
@@ -69,6 +72,13 @@ def test_drawn_questions_have_the_best_of_all_choices(start: int) -> None:
         assert (proved.refused, proved.unverified) == ((), False), asked.name
         infeasible += value == inf
     assert infeasible
+
+
+@pytest.mark.parametrize("between", ["[]", "[first]", "[first, second, third]", "first"])
+def test_a_link_has_two_ends(between: str) -> None:
+    text = SAMPLES["layers"].texts[0].replace("between: [first, second]", f"between: {between}")
+    with pytest.raises(InstanceError, match=r"links\[0\].between: a link has two ends, and this has [013] \(name two of the layers\)"):
+        read_again({"text": text, "source": "question.yaml", "settings": []}, "layers")
 
 
 def test_a_gap_is_proved_by_a_bound_within_it() -> None:
