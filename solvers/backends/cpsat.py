@@ -5,6 +5,7 @@ of it. A field that was never set reads 0, which is no bound: where the search e
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -24,9 +25,7 @@ Columns = Mapping[Variable, "cp_model.IntVar"]
 
 def cpsat(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that CP-SAT finds."""
-    from crossopt.solvers.backends.milp import highs_road
-
-    return answered(model, spend, cpsat_road(), highs_road)
+    return answered(model, spend, cpsat_road(), lambda: import_module("crossopt.solvers.backends.milp").highs_road())
 
 
 def cpsat_road() -> Road:
