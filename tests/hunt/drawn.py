@@ -19,6 +19,7 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read, read_again
 from crossopt.instances.sharding.problem import Problem
+from crossopt.solvers.layers.judge import best_of_all
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings
@@ -245,6 +246,47 @@ def split_stages(seed: int) -> Any:  # noqa: ANN401
         return random_graph_of_layers(Path(folder), seed, 3 + seed % 3, 3 + seed % 4)
 
 
+_FIGURES = {"time": "ms", "energy": "mJ", "size": "kB", "memory": "kB", "bops": "", "quality": ""}
+
+
+def layers_in_words(seed: int) -> Any:  # noqa: ANN401
+    """Up to five layers with up to three strategies, links between some of them, ties and budgets, over some figures."""
+    random = Random(f"layers {seed}")
+    figures = {name: _FIGURES[name] for name in random.sample(sorted(_FIGURES), random.randint(1, 4))}
+    names, strategies = [f"n{place}" for place in range(random.randint(1, 5))], ("fp16", "int8", "int4")
+
+    def some(*values: float, often: float = 0.9) -> dict[str, Any]:
+        drawn = {name: random.choice((1, 1.5, 3, *values)) for name in figures if random.random() < often}
+        return {name: f"{value} {figures[name]}" if figures[name] else value for name, value in drawn.items()}
+
+    layers = {name: {"strategies": {one: some(0, 0.25, 7) for one in strategies[: random.randint(1, 3)]}} for name in names}
+    links = [{"between": [names[random.randrange(place)], names[place]]} for place in range(1, len(names)) if random.random() < 0.7]
+    for link in links:
+        first, second = (layers[name]["strategies"] for name in link["between"])
+        more = {"differ": some(0, 0.25, 2)}, {"pairs": {random.choice([*first]): {random.choice([*second]): some(0, 0.25, 2)}}}
+        link.update(random.choice((more[0], more[1], more[0] | more[1])))
+    alike = [name for name in names if len(layers[name]["strategies"]) == len(layers[names[-1]]["strategies"])]
+    asks = {
+        "kind": "layers",
+        "objective": random.choice([*figures]),
+        "budgets": some(*(times * len(names) for times in (2, 3, 4, 5, 8, 8)), often=0.6),
+        "layers": layers,
+        "links": links,
+    }
+    asks |= {"tied": [alike[-2:]]} if len(alike) > 1 and random.random() < 0.4 else {}
+    return read_again({"text": yaml.safe_dump(asks, sort_keys=False), "source": "question.yaml", "settings": []}, "layers")
+
+
+def layers_or_again(seed: int) -> Any:  # noqa: ANN401
+    """Such a question; one that states a budget or an objective of which no layer has a figure is drawn again."""
+    for attempt in range(50):
+        try:
+            return layers_in_words(seed + attempt * APART)
+        except InstanceError:
+            continue
+    raise AssertionError(f"seed {seed}: no question was drawn in 50 attempts")
+
+
 DRAWS = {
     "design": Draw("codesign", lambda seed: loosened(random_question(seed), seed), least_design, ("exhaustive", "boxes", "milp", "cpsat")),
     "moved design": Draw("codesign", lambda seed: loosened(offloading_question(seed), seed), least_design, ("exhaustive", "boxes", "milp")),
@@ -256,6 +298,7 @@ DRAWS = {
     "placement in words": Draw("placement", placement_in_words, brute_force, often=2),
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
+    "layers": Draw("layers", layers_or_again, lambda question: best_of_all(question)[0], often=8),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
