@@ -26,6 +26,7 @@ from crossopt.reports.commands.console import (
     code_of_ending,
     load_numpy_without_threads,
     refuse_overwriting_data,
+    say,
     seconds_of,
     usage,
 )
@@ -111,27 +112,27 @@ def _failed(error: Exception) -> int:
     from crossopt.instances.errors import InstanceError  # noqa: PLC0415
 
     if _is_starved(error):
-        sys.stderr.write("there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)\n")
+        say("there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)")
         return INTERNAL
     if isinstance(error, OSError) and error.errno is not None:
         if error.filename is None and error.errno in _OF_OUTPUTS:
             _leave_output()
         where = error.filename or ("standard output" if error.errno in _OF_OUTPUTS else "a file that the system does not name")
-        sys.stderr.write(f"{where}: {_uncapitalised(error.strerror or type(error).__name__)}\n")
+        say(f"{where}: {_uncapitalised(error.strerror or type(error).__name__)}")
         return INVALID
     if type(error).__name__ == "RefusedError":
-        sys.stderr.write(f"{error}\n")
+        say(str(error))
         return USAGE
     if isinstance(error, InstanceError) or type(error).__name__ in {"FailedError", "LateError", "ModelError", "SolverError"}:
-        sys.stderr.write(f"{error}\n")
+        say(str(error))
         return INVALID
     if type(error).__name__ == "VerificationError":
-        sys.stderr.write(f"verification failed: {error}\n")
+        say(f"verification failed: {error}")
         return REFUSED
     if "CROSSOPT_DEBUG" in os.environ:
         raise error
     said = " ".join(str(error).split())
-    sys.stderr.write(f"internal error: {type(error).__name__}: {said} (set CROSSOPT_DEBUG=1 for the details, and please report it)\n")
+    say(f"internal error: {type(error).__name__}: {said} (set CROSSOPT_DEBUG=1 for the details, and please report it)")
     return INTERNAL
 
 

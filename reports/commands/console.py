@@ -198,6 +198,11 @@ def load_numpy_without_threads() -> None:
         del os.environ[name]
 
 
+def say(message: str) -> None:
+    """A line on standard error; signs of a file's name that would act on a terminal are written as their numbers."""
+    sys.stderr.write("".join(sign if sign == "\n" or sign.isprintable() else ascii(sign)[1:-1] for sign in f"{message}\n"))
+
+
 def usage(message: str) -> NoReturn:
-    sys.stderr.write(f"crossopt: {message}\n")
+    say(f"crossopt: {message}")
     raise SystemExit(USAGE)

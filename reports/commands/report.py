@@ -14,7 +14,7 @@ from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, usage
+from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, say, usage
 from crossopt.reports.commands.families import check as checked
 from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
 from crossopt.reports.render.html import html, page
@@ -135,7 +135,8 @@ def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
             found.append(_proved(path, drawn_in(path)) if check else as_said(drawn_in(path)))
         except (InstanceError, VerificationError) as error:
             refused.append(error)
-    sys.stderr.writelines(f"{error}\n" for error in refused[:-1])
+    for fault in refused[:-1]:
+        say(str(fault))
     if refused:
         raise refused[-1]
     return found
