@@ -187,6 +187,18 @@ def _mixtral(config: Config, layers: int) -> Fields:
     return {**_experts(config, "num_local_experts"), "expert_ffn": 0, **_windows_everywhere(config, layers)}
 
 
+def _llama4(config: Config, layers: int) -> Fields:
+    """One shared expert, and chunks of attention as windows, which see at most as much, but in every fourth layer."""
+    if optional(config, "interleave_moe_layer_step", usual=1) != 1:
+        raise ValueError("'interleave_moe_layer_step' is not 1: experts in some layers only are not modelled")
+    chunk = optional(config, "attention_chunk_size", usual=8192)
+    rotated = config.get("no_rope_layers") or []
+    far = rotated.count(0) if isinstance(rotated, list) and len(rotated) == layers else layers // 4
+    windows = {"window": chunk, "global_layers": far} if chunk and far < layers else {}
+    norms = {"qk_norm": flag(config, "use_qk_norm", True)}
+    return {**_experts(config, "num_local_experts"), "expert_ffn": 0, "shared_experts": 1, **norms, **windows}
+
+
 def _gpt_oss(config: Config, layers: int) -> Fields:
     return {**_experts(config, "num_local_experts"), "expert_ffn": 0, "sinks": True, **_every_second(128)(config, layers)}
 
@@ -291,6 +303,7 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
         more=(_falcon,),
     ),
     "llama": _Dialect(gated=True, flagged=(*_BIASED_ATTENTION, ("mlp_bias", False, ("feed-forward",)))),
+    "llama4_text": _Dialect(gated=True, flagged=_BIASED_ATTENTION, usual_head=128, more=(_llama4,)),
     "mistral": _Dialect(gated=True, more=(_mistral,)),
     "mixtral": _Dialect(gated=True, more=(_mixtral,)),
     "qwen2": _Dialect(gated=True, biases=("queries-keys-values",), more=(_upper_windows,)),
@@ -317,8 +330,8 @@ _DIALECTS: Final[Mapping[str, _Dialect]] = {
 
 def transformer_from_config(config: Config) -> Transformer:
     """The shapes in a parsed `config.json`; a ValueError for unsupported models or figures."""
+    config, _ = text_part(config)
     kind = config.get("model_type")
-    _refuse_towers(config)
     if not isinstance(kind, str) or kind not in _DIALECTS:
         problem = "missing" if kind is None else f"{shown(kind)}, which cannot be read"
         raise ValueError(f"'model_type' is {problem} (one of {', '.join(_DIALECTS)}; or write the shapes out under `transformer`)")
@@ -359,12 +372,29 @@ def _activation(config: Config, dialect: _Dialect) -> Activation:
     return "gelu" if "gelu" in stated else "usual"
 
 
-def _refuse_towers(config: Config) -> None:
-    """Refuse multimodal models, which have a configuration for each tower."""
-    towers = [key for key in ("vision_config", "audio_config") if config.get(key) is not None]
-    if towers or config.get("text_config") is not None:
-        what = f"{quoted(towers[0])} describes a tower that is not modelled" if towers else "'text_config' holds the shapes"
-        raise ValueError(f"{what} (save the mapping at 'text_config' as a file of its own, and name that file)")
+def text_part(config: Config) -> tuple[Config, tuple[str, ...]]:
+    """The configuration of the text model, and the names of the parts beside it; a ValueError where parts have no text model."""
+    text = config.get("text_config")
+    left_out = tuple(key for key in ("vision_config", "audio_config") if config.get(key) is not None)
+    if text is None and left_out:
+        raise ValueError(f"{quoted(left_out[0])} describes a tower that is not modelled, and there is no 'text_config' (state one)")
+    if text is None:
+        return config, ()
+    if not isinstance(text, dict):
+        raise ValueError(f"'text_config' is {shown(text)}, a mapping is needed")
+    outer = {key: config[key] for key in ("tie_word_embeddings",) if key in config}
+    usual = _USUAL_TEXT if config.get("model_type") == "gemma3" else {}
+    return {**usual, **outer, **text}, left_out
+
+
+_USUAL_TEXT: Final[Config] = {
+    "model_type": "gemma3_text",
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 262_208,
+    "max_position_embeddings": 131_072,
+}
+"""What text parts of Gemma 3 leave out where it is usual."""
 
 
 def _refuse_projected_embedding(config: Config, hidden: int) -> None:

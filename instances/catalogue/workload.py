@@ -23,7 +23,7 @@ from crossopt.crossflow.recomputation import layers_again, number_of
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import ModelEntry
-from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
+from crossopt.instances.catalogue.huggingface import config_in, text_of, text_part, transformer_from_config
 from crossopt.instances.catalogue.registry import alike_text, model, names, told_apart
 from crossopt.instances.files.written import Files
 
@@ -106,12 +106,14 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Workload]
     if section.config is not None:
         config = config_in(files.text(section.config, text_of), str(files.path(section.config)))
         shape = transformer_from_config(config)
-        return told_apart(
+        left_out = "".join(f" without its {part}" for part in text_part(config)[1])
+        label = told_apart(
             _name_of_configuration(section.config, config),
             _network(shape),
             names("workloads"),
             lambda known: _network(model(known).transformer),
-        ), shape
+        )
+        return f"{label}{left_out}", shape
     return next((way, shape) for way in _WAYS if (shape := getattr(section, way)) is not None)
 
 

@@ -388,8 +388,8 @@ def test_a_workload_from_a_file_is_named_by_what_is_written_and_not_by_where_it_
 
 
 KINDS = (
-    "(one of gpt2, gpt_neox, opt, bloom, falcon, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, gemma, "
-    "gemma2, gemma3, gemma3_text, phi, phi3, gpt_oss; or write the shapes out under `transformer`)"
+    "(one of gpt2, gpt_neox, opt, bloom, falcon, llama, llama4_text, mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, "
+    "gemma, gemma2, gemma3, gemma3_text, phi, phi3, gpt_oss; or write the shapes out under `transformer`)"
 )
 
 
@@ -413,13 +413,15 @@ KINDS = (
             "'word_embed_proj_dim' differs from 'hidden_size': embeddings of another width than the layers are not modelled",
         ),
         (
-            {"model_type": "gemma3", "vision_config": {}, "text_config": {}},
-            "'vision_config' describes a tower that is not modelled "
-            "(save the mapping at 'text_config' as a file of its own, and name that file)",
+            {"model_type": "gemma3", "vision_config": {}},
+            "'vision_config' describes a tower that is not modelled, and there is no 'text_config' (state one)",
         ),
+        ({"text_config": [1]}, "'text_config' is a list, a mapping is needed"),
+        ({"model_type": None, "text_config": {}}, f"'model_type' is missing {KINDS}"),
+        ({"model_type": "gemma3", "text_config": {}}, "'hidden_size' is missing, a whole number is needed"),
         (
-            {"model_type": None, "text_config": {}},
-            "'text_config' holds the shapes (save the mapping at 'text_config' as a file of its own, and name that file)",
+            {"text_config": {**LLAMA, "model_type": "llama4_text", "interleave_moe_layer_step": 2}},
+            "'interleave_moe_layer_step' is not 1: experts in some layers only are not modelled",
         ),
         (
             {"model_type": "gemma2", "layer_types": ["full_attention", "linear_attention"]},
@@ -484,6 +486,32 @@ def test_a_path_that_names_no_file_is_reported_at_its_key(name: str, problem: st
     [(path, message)] = faults_of(WorkloadSection(config=name, global_batch=(1,)), tmp_path)
     assert path == "config"
     assert problem in message
+
+
+def test_models_with_a_text_part_are_read_by_it(tmp_path: Path) -> None:
+    """Gemma 3 12B has 11.77 billion weights of text, Llama 4 Scout 107.8 billion; vision is left out, and the name says so."""
+    gemma = {
+        "model_type": "gemma3",
+        "vision_config": {"hidden_size": 1152},
+        "text_config": {"hidden_size": 3840, "intermediate_size": 15360, "num_attention_heads": 16, "num_hidden_layers": 48}
+        | {"num_key_value_heads": 8, "head_dim": 256, "sliding_window": 1024, "model_type": "gemma3_text"},
+    }
+    shape = transformer_from_config(gemma)
+    assert (shape.vocabulary, shape.window, shape.global_layers, shape.tied) == (262_208, 1024, 8, True)
+    assert round(parameters(shape) / 1e9, 2) == 11.77
+    text = {"model_type": "llama4_text", "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384, "head_dim": 128}
+    text |= {"num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "num_local_experts": 16, "vocab_size": 202_048}
+    scout = {
+        "model_type": "llama4",
+        "vision_config": {},
+        "text_config": {**text, "num_experts_per_tok": 1, "max_position_embeddings": 8192},
+    }
+    shape = transformer_from_config(scout)
+    assert (shape.shared_experts, shape.global_layers, round(parameters(shape) / 1e9, 1)) == (1, 12, 107.8)
+    assert round(active_parameters(shape) / 1e9, 1) == 17.2
+    (tmp_path / "scout.json").write_text(json.dumps(scout), encoding="utf-8")
+    section = WorkloadSection(config="scout.json", global_batch=(1,), sequence=4096)
+    assert built(section, tmp_path).name == "scout without its vision_config"
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
