@@ -44,6 +44,11 @@ ONNX_OPERATORS: Final[Mapping[str, str]] = {name: operator for operator, names i
 """What each operator of ONNX and of the domain com.microsoft is in a graph; all others are `other`."""
 
 
+def is_operators(text: str) -> bool:
+    """Whether a text begins as such a file does."""
+    return "".join(text[:40].split()).startswith(f'{{"graph":"{HEAD["graph"]}"')
+
+
 def graph_text(graph: OperatorGraph) -> str:
     """The file of a graph; a ValueError where it would be too large to be read."""
     text = json.dumps(to_file(HEAD, graph), separators=(",", ":"), allow_nan=False) + "\n"

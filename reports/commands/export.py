@@ -3,6 +3,7 @@ for other programs:
 
     devices     {id: name of its device}
     strategies  {layer: its strategy}, of layers
+    modelopt    a recipe of Model-Optimizer for the modules of layers, and torchao a configuration in Python
     split       {maxLoad, fpgas: [{load, nodes}], cpus: [{load, nodes}]}, as the programs of Tarnawski et al. (NeurIPS 2020) write and judge
 
 Strategies are written as certificates that `solvers/standalone.py` checks, and only such ones as it accepts.
@@ -11,14 +12,17 @@ Strategies are written as certificates that `solvers/standalone.py` checks, and 
 import gzip
 import json
 import os
+import re
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossopt import __version__
+from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
@@ -26,8 +30,9 @@ from crossopt.instances.codesign.question import asked_in, narrowing, read_insta
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.kinds import KINDS
+from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.question import read_again
-from crossopt.reports.arguments import CHAKRA
+from crossopt.reports.arguments import CHAKRA, MODELOPT, STRATEGIES, TORCHAO
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import refuse_overwriting_others, usage
 from crossopt.reports.commands.progress import progress_on
@@ -138,20 +143,98 @@ def export_placement(path: Path, form: str) -> str:
     return json.dumps(what, indent=1, allow_nan=False) + "\n"
 
 
-def export_strategies(path: Path, out: Path | None) -> None:
-    """Write the strategy of each layer of a saved result."""
+def export_strategies(path: Path, form: str, out: Path | None) -> None:
+    """Write the strategy of each layer of a saved result: as JSON, or for a quantiser."""
     family, result = read_saved(path, "layers")
     if result.answer is None:
         raise RefusedError(f"{path}: there is no choice in this result (solve a question that has one)")
     report = check(family, result, path.parent)
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
-    layers = read_again(result.question, result.kind, path.parent).problem.layers
-    text = json.dumps(dict(zip(layers, result.answer.strategies, strict=True)), indent=1) + "\n"
+    question = read_again(result.question, result.kind, path.parent)
+    chosen = dict(zip(question.problem.layers, result.answer.strategies, strict=True))
+    if form == STRATEGIES:
+        text = json.dumps(chosen, indent=1) + "\n"
+    else:
+        graphs = (graph_in(text, name) for name, text in question.document.get("files", {}).items() if is_operators(text))
+        formats = _module_formats(chosen, next(graphs, None), form, path)
+        text = "".join(f"{line}\n" for line in (_recipe if form == MODELOPT else _torchao)(formats, question.name))
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
         write_whole(out, text)
+
+
+_UNQUANTISED = frozenset(("fp32", "tf32", "bf16", "fp16"))
+_PER_BLOCK = {"num_bits": "e2m1", "block_sizes": {-1: 16, "type": "dynamic", "scale_bits": "e4m3"}}
+_RECIPES = {
+    "fp8": ({"num_bits": "e4m3", "axis": None}, {"num_bits": "e4m3", "axis": None}),
+    "int8": ({"num_bits": 8, "axis": 0}, {"num_bits": 8, "axis": None}),
+    "int4": ({"num_bits": 4, "axis": 0}, {"num_bits": 4, "axis": None}),
+    "fp4": (_PER_BLOCK, _PER_BLOCK),
+}
+"""Quantisers of weights and of inputs by format, as recipes of Model-Optimizer state them: weights of whole numbers by output channel."""
+_CONFIGS = {
+    "fp8": ("torchao.quantization", "Float8DynamicActivationFloat8WeightConfig"),
+    "int8": ("torchao.quantization", "Int8DynamicActivationInt8WeightConfig"),
+    "fp4": ("torchao.prototype.mx_formats", "NVFP4DynamicActivationNVFP4WeightConfig"),
+}
+"""Configurations of torchao for both operands, by format."""
+
+
+def _module_formats(chosen: dict[str, str], graph: OperatorGraph | None, form: str, path: Path) -> dict[str, str]:
+    """The format of each module that is quantised, by its name; a RefusedError where a quantiser of this kind cannot do that."""
+    nodes = {node.name: node for node in graph.nodes} if graph is not None else {}
+    known, found = _RECIPES if form == MODELOPT else _CONFIGS, dict[str, str]()
+    for layer, chosen_format in chosen.items():
+        node = nodes.get(layer)
+        if node is not None and not node.source.startswith("aten."):
+            remedy = "import the module itself: `crossopt import model.pt2`, or crossopt.from_torch"
+            raise RefusedError(f"{path}: its layers have the names of ONNX, and --as {form} needs those of modules ({remedy})")
+        if node is not None and not (node.product and node.weights):
+            continue  # its own output is written in the format, which no quantiser of weights does
+        name = layer if node is None else re.sub(r" \d+$", "", layer)
+        if found.setdefault(name, chosen_format) != chosen_format:
+            raise RefusedError(
+                f"{path}: {name} is called several times, in {found[name]} and {chosen_format} (fix its format, or tie layers)"
+            )
+        if chosen_format not in known and chosen_format not in _UNQUANTISED:
+            raise RefusedError(
+                f"{path}: {name} has the strategy {chosen_format}, and --as {form} writes {', '.join(known)} (take --as strategies)"
+            )
+        if form == TORCHAO and node is not None and node.source != "aten.linear" and chosen_format in known:
+            raise RefusedError(f"{path}: {name} is no linear layer, which is all that torchao quantises so (take --as {MODELOPT})")
+    return {name: chosen_format for name, chosen_format in found.items() if chosen_format in known}
+
+
+def _recipe(formats: dict[str, str], name: str) -> Iterator[str]:
+    """A recipe of NVIDIA's Model-Optimizer: everything off, then the two quantisers of each module."""
+    yield "metadata:"
+    yield "  recipe_type: ptq"
+    yield f"  description: {json.dumps(f'formats of {len(formats)} modules by crossopt: {name}')}"
+    yield "quantize:"
+    yield "  algorithm: max"
+    yield "  quant_cfg:"
+    yield '    - {quantizer_name: "*", enable: false}'
+    for module, chosen_format in formats.items():
+        for part, attributes in zip(("weight", "input"), _RECIPES[chosen_format], strict=True):
+            stated = json.dumps(attributes).replace('"-1"', "-1")
+            yield f"    - {{quantizer_name: {json.dumps(f'{module}.{part}_quantizer')}, cfg: {stated}}}"
+
+
+def _torchao(formats: dict[str, str], name: str) -> Iterator[str]:
+    """A module of Python with a configuration of torchao by names of modules."""
+    used = [chosen_format for chosen_format in _CONFIGS if chosen_format in formats.values()]
+    about = json.dumps(f"Formats of {len(formats)} modules by crossopt: {name}")[1:-1]
+    yield f'"""{about}; apply: quantize_(model, config, filter_fn=None)."""'
+    yield ""
+    yield f"from torchao.quantization import {', '.join(('FqnToConfig', *(_CONFIGS[one][1] for one in used if one != 'fp4')))}"
+    yield from (f"from {module} import {kind}" for module, kind in (_CONFIGS[one] for one in used if one == "fp4"))
+    yield ""
+    yield from (f"{chosen_format} = {_CONFIGS[chosen_format][1]}()" for chosen_format in used)
+    yield "config = FqnToConfig({"
+    yield from (f"    {json.dumps(module)}: {chosen_format}," for module, chosen_format in formats.items())
+    yield "})"
 
 
 def export_certificate(path: Path, out: Path | None) -> None:

@@ -14,7 +14,7 @@ from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, val
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.careful import opened
 from crossopt.instances.files.saved import write_whole
-from crossopt.instances.operators.graph_file import HEAD, ONNX_NAMES, graph_text, read_graph
+from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
 from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
 from crossopt.reports.commands.console import ANSWERED, check_target, refuse_overwriting_data
 from crossopt.reports.render.width import fitted, listed, wrapped
@@ -85,10 +85,9 @@ def _is_graph(path: Path) -> bool:
     """Whether a file is a graph that was written by an import."""
     try:
         with opened(path, "name a file") as file:
-            start = file.read(40).split()
+            return is_operators(file.read(40).decode("latin-1"))
     except (OSError, ValueError):
         return False
-    return b"".join(start).startswith(f'{{"graph":"{HEAD["graph"]}"'.encode())
 
 
 def _import_network(options: Namespace, path: Path) -> int:
