@@ -115,7 +115,8 @@ def options_of(question: Any, kind: str = "codesign") -> frozenset[str]:  # noqa
 def _in_document(question: Any, kind: str) -> Iterator[str]:  # noqa: ANN401 - of any kind
     """The keys and words in the text of a question, with the settings laid over it."""
     source, text = str(question.document.get("source", "")), question.document.get("text")
-    root = read_text(text, source) if text is not None and Path(source).suffix == ".yaml" else node_of({"file": source})
+    in_words = Path(source).suffix == ".yaml" and (text is not None or Path(source).exists())
+    root = read_text(text or Path(source).read_text(encoding="utf-8"), source) if in_words else node_of({"file": source})
     for setting in question.document.get("settings", ()):
         root = lay_over(root, setting, source, getattr(import_module(KINDS[kind].question), "KEYS", TOP_ONLY))
     for option in _in_node(root, ""):

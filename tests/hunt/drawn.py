@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from pathlib import Path
 from random import Random
@@ -187,11 +188,16 @@ def _designs(question: Any) -> int:  # noqa: ANN401 - of one workload or several
 
 def strategies(seed: int) -> Any:  # noqa: ANN401
     """A strategy for each node; every other question has its nodes and edges in its own file."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "question.yaml"
-        if seed % 2:
-            path.write_text(yaml.safe_dump(_in_words(tiny(seed)), sort_keys=False), encoding="utf-8")
-        return read(path if seed % 2 else written(Path(folder), seed), ())
+    path = Path(_folder().name) / "question.yaml"
+    if seed % 2:
+        path.write_text(yaml.safe_dump(_in_words(tiny(seed)), sort_keys=False), encoding="utf-8")
+    return read(path if seed % 2 else written(path.parent, seed), ())
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    """Where the file of the last question stays whose document keeps no text, so that its options can be counted."""
+    return TemporaryDirectory()
 
 
 def _in_words(problem: Problem) -> dict[str, Any]:

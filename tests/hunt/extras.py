@@ -91,6 +91,7 @@ _OTHERS = (
     "goal={tokens: 1e9, budget: 900 USD, rent: 2 USD, by: slowest}",
     f"goal={{tokens: 1e9, purchase: {_BOUGHT}, by: central}}",
     "goal={tokens: 1e9, rent: 2 USD} ; objective=run_cost",
+    "hardware=a100-80g ; goal={tokens: 1e9, rents: {a100-80g: 2.5 USD}}",
     "goal={tokens: 1e9, rent: 2 USD} ; budget.run_cost=900 USD",
     f"{_PRICED}device: 9000 USD}} ; objective=cost_per_token",
     f"{_PRICED}{_MORE_PRICES}}} ; objective=cost_per_token",
