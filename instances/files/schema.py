@@ -337,6 +337,8 @@ def remedy_for(key: str, section: str, known: Sequence[str], places: Mapping[str
     """For an unknown key: a list of at most one known key that is meant, and a message that says what to write. `places` are the
     paths of all keys.
     """
+    if f"{key}s" in known:
+        return [f"{key}s"], f"did you mean '{key}s'?"
     ours = called_here(key)
     name = ours.rpartition(".")[2]
     if name in known and (ours.startswith("choices.") or not section.endswith("choices")):  # a choice may have the name of a shape

@@ -186,18 +186,25 @@ def _graph_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
             yield key, f"{key} are stated where no graph is given (take one of them away)"
     if file.hardware is None:
         yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
-    if file.quality is not None and file.quality_file is not None:
-        yield "quality_file", "quality is given already (take one of them away)"
+    yield from _quality_faults(file)
     for name in file.peaks or {}:
         if name not in BITS:
             yield f"peaks.{name}", f"{quoted(name)} is no format (one of {', '.join(BITS)})"
+    for name, one in (file.fixed or {}).items():
+        if one not in (file.base, *file.formats):
+            yield f"fixed.{name}", f"{one} is not among the formats of the question (add it to formats)"
+
+
+def _quality_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
+    if file.quality is None and file.quality_file is None and (file.objective == "quality" or file.budgets.quality is not None):
+        key = "objective" if file.objective == "quality" else "budgets.quality"
+        yield key, "what layers lose of the quality is needed (give quality or quality_file)"
+    if file.quality is not None and file.quality_file is not None:
+        yield "quality_file", "quality is given already (take one of them away)"
     for name, row in (file.quality or {}).items():
         for one in row:
             if one not in BITS:
                 yield f"quality.{name}.{one}", f"{quoted(one)} is no format (one of {', '.join(BITS)})"
-    for name, one in (file.fixed or {}).items():
-        if one not in (file.base, *file.formats):
-            yield f"fixed.{name}", f"{one} is not among the formats of the question (add it to formats)"
 
 
 def figures_of(section: FiguresSection) -> dict[str, float]:

@@ -37,6 +37,7 @@ _OPTIONS = {
     "graph": "MODEL",
 }
 """Options by the keys of the question that they write."""
+_LOSSES = "give quality or quality_file"
 _PEAKS = re.compile(r"state one: `peaks: {(\w+): [^`]*`")
 
 
@@ -75,7 +76,7 @@ def _option(path: str) -> str:
 
 def _said(message: str) -> str:
     """A fault with its remedy as an option."""
-    return _PEAKS.sub(r"add --peak \1='500 TFLOP/s', with what the device has", message)
+    return _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int8=1979TFLOP/s", message).replace(_LOSSES, "add --losses FILE.csv")
 
 
 def _losses_text(path: Path) -> str:

@@ -11,6 +11,8 @@ from crossopt.solvers.answer import Result
 from crossopt.solvers.layers.judge import LayerChoices, LayerTotals
 
 _DIMENSIONS = {"s": "time", "J": "energy", "B": "bytes"}
+_NAMED = 6
+"""Layers of a strategy that the short answer names."""
 _ROWS = 40
 """Layers that a terminal shows; spreadsheets have all."""
 
@@ -28,7 +30,9 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         f"Which strategy does each layer take, so that {problem.figures[0]} is least within the budgets?",
         asks=problem.figures[0],
         summary=f"{len(problem):,} layers, {len(free):,} of them with a choice",
-        answer_rows=(("strategies", _counted(answer.strategies, free)),) if answer is not None else (),
+        answer_rows=(("strategies", _counted(answer.strategies, free)), _named(question, answer.strategies, free))
+        if answer is not None
+        else (),
         figures=_figures(question, said) if said is not None else (),
         given=(
             ("layers", f"{len(problem):,}"),
@@ -39,6 +43,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         sections=(*answered, baselines_in("choice", result, result.baselines)),
         notes=result.notes,
         judged="on every layer and link",
+        next_step="`crossopt export RESULT --as strategies` names the strategy of each layer",
     )
 
 
@@ -65,6 +70,17 @@ def _counted(strategies: Sequence[str], free: Sequence[int]) -> str:
     """How many layers with a choice take each strategy."""
     found = Counter(strategies[place] for place in free)
     return " · ".join(f"{count:,} x {name}" for name, count in found.most_common()) or "no layer has a choice"
+
+
+def _named(question: LayersQuestion, strategies: Sequence[str], free: Sequence[int]) -> tuple[str, str]:
+    """Layers that take another strategy than most, by name."""
+    ranked = [name for name, _ in Counter(strategies[place] for place in free).most_common()]
+    parts = []
+    for name in ranked[1:]:
+        layers = [question.problem.layers[place] for place in free if strategies[place] == name]
+        more = f" and {len(layers) - _NAMED:,} more" if len(layers) > _NAMED else ""
+        parts.append(f"{name}: {', '.join(layers[:_NAMED])}{more}")
+    return "layers", "; ".join(parts)
 
 
 def _budgets(question: LayersQuestion, said: LayerTotals) -> Section:
