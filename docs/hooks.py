@@ -1,4 +1,4 @@
-"""Pages that MkDocs makes from the code: keys, registries, stacks, units, commands, the Python API, and the gallery where it was built."""
+"""Pages made from code and notebooks: keys, registries, stacks, units, commands, the Python API; and the gallery where it was built."""
 
 import inspect
 import re
@@ -8,7 +8,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from mkdocs.structure.files import File, Files
+from nbconvert import MarkdownExporter
+from nbconvert.preprocessors import ExecutePreprocessor
 
 import crossopt
 from crossopt.instances.editors import reference_text, support_text
@@ -21,6 +24,7 @@ SUPPORT = """Every registered model is priced on every device, and launched by e
 constants. *Measured* ones were fitted to runs of the stack on the device; *measured on the device* ones to runs of whatever stacks there;
 *derived* ones are taken over from another device or stack."""
 ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 GALLERY = ROOT / "build" / "gallery"
 """Where `make gallery` writes its pages."""
 
@@ -29,6 +33,10 @@ def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401 - MkDocs' conf
     """Add the generated pages."""
     for name, text in generated():
         files.append(File.generated(config, name, content=text))
+    for path in NOTEBOOKS:
+        text, pictures = notebook(path)
+        for name, content in {f"{path.stem}.md": text, **pictures}.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=content))
     for page in sorted(GALLERY.glob("*.html")):
         files.append(File.generated(config, f"gallery/{page.name}", abs_src_path=str(page)))
     return files
@@ -48,6 +56,14 @@ def generated() -> Iterator[tuple[str, str]]:
     yield "reference/support.md", f"# Support matrix\n\n{SUPPORT}\n\n{support_text()}\n"
     yield "contributing.md", unlinked((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     yield "gallery.md", f"# Gallery\n\n{gallery()}"
+
+
+def notebook(path: Path) -> tuple[str, dict[str, bytes]]:
+    """A notebook, executed: its page, and its pictures by file name."""
+    document = nbformat.read(path, as_version=4)
+    ExecutePreprocessor(timeout=600, kernel_name="python3").preprocess(document, {"metadata": {"path": str(path.parent)}})
+    text, resources = MarkdownExporter().from_notebook_node(document, {"unique_key": path.stem, "output_files_dir": f"{path.stem}_files"})
+    return text, dict(resources["outputs"])
 
 
 def unlinked(text: str) -> str:
