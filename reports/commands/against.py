@@ -35,7 +35,7 @@ from crossopt.solvers.answer import Limits, Watch, to_text
 from crossopt.solvers.checking import faults_but_proof, solve_and_hold
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.objective import UNITS, figure_in
-from crossopt.solvers.family import family_of
+from crossopt.solvers.family import family_of, unit_of
 
 _UNSAID = frozenset(("kind", "name", "description"))
 """Keys of a question that change no answer."""
@@ -72,7 +72,7 @@ def solve_against(options: Namespace) -> Ending:
     limits, keep = asking.limits_of(options), keeper()
     began = keep.began if keep else monotonic()
     asked = question_of(options, {})
-    with progress_on(sys.stderr, "value") as watch:
+    with progress_on(sys.stderr, unit_of(family_of("codesign"), asked) or "value") as watch:
         spent = replace(limits, seconds=max((limits.seconds - (monotonic() - began)) / 2.0, 0.0))
         one = replace(_solved(asked, options, spent, watch, "A"), source=str(options.file))
         spent = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
@@ -127,6 +127,8 @@ def against_text(one: Side, other: Side) -> str:
     """What differs in the questions, and in the answers."""
     rows = tuple((side.label, _named(side)) for side in (one, other))
     rows += tuple((f"proof of {side.label}", _proof(side)) for side in (one, other))
+    if one.context is None and other.context is None:
+        rows += (("next", "`crossopt explain` says which limits clash; to compare without a deadline, leave it out of the goal of both"),)
     sections = [Section("The questions", (questions_table(one, other),))]
     if one.context is not None and other.context is not None:
         sections.append(Section("The answers", (answers_table(one.context, other.context),)))

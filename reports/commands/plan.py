@@ -58,6 +58,7 @@ _OPTIONS = {
     "goal.tokens": "--tokens",
 }
 """Options by the keys of the question that they write."""
+_LEAST_TOKENS = 1e4
 _NEIGHBOURS = 2
 """Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one."""
 
@@ -143,6 +144,9 @@ def _run_of(options: Namespace) -> Run:
         raise ValueError(
             f"{'--deadline' if deadline else '--rent'}: the length of the run is needed with it (say for example --tokens 15T)"
         )
+    if tokens is not None and tokens < _LEAST_TOKENS:
+        said = options.tokens.strip()
+        raise ValueError(f"--tokens: {said} is less than a step trains on (write for example {said}B or {said}T)")
     if options.mode == "cheapest" and tokens is None:
         raise ValueError("--cheapest: the length of the run is needed with it (say for example --tokens 15T)")
     run = Run(options.model, tokens, context, None, options.precision, options.stack, deadline)
@@ -296,7 +300,9 @@ def _verdict(best: Tried) -> str:
 def _untried(tried: Sequence[Tried], mode: str) -> str:
     """Which numbers of devices are in the table, and which are not."""
     if mode == "fastest":
-        return ""
+        cheapest = min(tried, key=lambda trial: trial.money)
+        devices = f"{cheapest.group.count:,} {cheapest.group.device}"
+        return f"The cheapest of these is the run on {devices}, for {cheapest.money:,.0f} USD." if isfinite(cheapest.money) else ""
     if mode == "cheapest":
         return (
             "All devices, half of them, and so on, and with a deadline the fewest that keep it, by bisection over whole nodes and divisors "
@@ -333,4 +339,8 @@ def _following(best: Tried, options: Namespace, saved: Path) -> str:
     keep = "" if options.save else f"--save {saved} keeps the question; then "
     stack = best.question.stack.name if best.question.stack else "megatron"
     form = {"megatron-core": "megatron"}.get(str(stack), str(stack))
-    return f"{keep}`crossopt solve {saved} --out run.json` shows all, `crossopt export run.json --as {form}` launches it"
+    if best.result.value is None:
+        return f"more devices, or another precision or stack; {keep}`crossopt explain {saved}` says which limits clash"
+    late = "" if best.in_time else " --set goal.deadline=null"
+    shows = "shows all" if best.in_time else "shows the plan that is late"
+    return f"{keep}`crossopt solve {saved}{late} --out run.json` {shows}, `crossopt export run.json --as {form}` launches it"

@@ -1,5 +1,6 @@
 """The command `plan`: a training run in one line, its verdict, and the question that it keeps."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -203,3 +204,19 @@ def test_only_whole_nodes_are_tried_and_a_likely_delay_is_said(capsys: Captured)
     days = answer.value * -(-10e9 // (2048 * 2048)) / 86400.0
     assert main([*SMALL, "--tokens", "10B", "--deadline", f"{days * 1.001:.9f} d"]) == 0
     assert "which may miss the deadline" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_next_command_leads_somewhere_where_the_deadline_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*SMALL, "--tokens", "300B", "--deadline", "1d", "--save", "run.yaml"]) == 20
+    [command] = re.findall(r"`crossopt (solve run.yaml .*?)`", " ".join(capsys.readouterr().out.split()))
+    assert main(command.split()) == 0
+    assert main(["export", "run.json", "--as", "megatron"]) == 0
+
+
+def test_so_few_tokens_that_a_letter_is_missing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*SMALL, "--tokens", "15"])
+    assert "15 is less than a step trains on (write for example 15B or 15T)" in capsys.readouterr().err
