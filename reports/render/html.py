@@ -326,6 +326,7 @@ def html(sheet: Sheet, data: object) -> Page:
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
         ProofBox(sheet.label, sheet.verdict, sheet.proved, rows=_on_a_page(rows) if rows else (), drawn=_sketch(sheet.sketch)),
+        paragraph(sheet.summary, "answer") if sheet.summary and not rows else "",
         tiles(figures) if figures and not rows else "",
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",
         *(drawn_section(part, number) for number, part in enumerate(sheet.answer_first)),
