@@ -55,6 +55,8 @@ def quantize(options: Namespace) -> int:
     try:
         question = read_given("\n".join(_lines(options, graph_file, Path())) + "\n", KIND, files=Files(Path(), texts))
     except InstanceError as error:
+        if error.source in texts:  # a fault of a file, with its line
+            raise
         usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {_said(fault.message)}" for fault in error.faults)))
     family = family_of(KIND)
     with progress_on(sys.stderr, question.unit) as watch:

@@ -36,6 +36,19 @@ def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: P
     assert one["value"] == one["bound"]
 
 
+def test_a_wrong_row_of_losses_is_refused_with_its_file_and_line(
+    network: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = ["quantize", network, *ASKED, "--losses", "losses.csv", "--budget", "quality=1"]
+    Path("losses.csv").write_text(f"layer,format,quality\n{small().nodes[0].name},fp8,high\n", encoding="utf-8")
+    assert main(line) == 3
+    assert "losses.csv:2:1: quality: 'high' is no loss of quality" in capsys.readouterr().err
+    Path("losses.csv").write_text("layer,quality\n", encoding="utf-8")
+    assert main(line) == 3
+    assert "losses.csv:1:1: the column format is missing" in capsys.readouterr().err
+
+
 def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quantize", network, *ASKED, "--budget", "size=1B"]) == 20
     out = " ".join(capsys.readouterr().out.split())
