@@ -357,17 +357,15 @@ def _on_one_number(question: QuestionSource, settings: Settings | None, workload
     """
     kind, read = _read(question, settings, workload)
     if kind != "codesign":
-        raise RefusedError(f"this is asked of joint designs, and here is a question about {KINDS[kind].about} (take solve)")
+        raise RefusedError(f"this needs a joint design, not a question about {KINDS[kind].about} (take solve)")
     if isinstance(read, Instance | Portfolio):
         return read
     if read.networks:
-        raise RefusedError(
-            f"{several_text(read)} are asked for, and here one is needed ({key_compared(read)}: one of {'; '.join(read.networks)})"
-        )
+        raise RefusedError(f"{several_text(read)} are given, but one is needed ({key_compared(read)}: one of {'; '.join(read.networks)})")
     if read.batches:
-        raise RefusedError(f"{several_text(read)} are asked for, and here one is needed (workload.global_batch: one of {read.samples})")
+        raise RefusedError(f"{several_text(read)} are given, but one is needed (workload.global_batch: one of {read.samples})")
     counts = ", ".join(map(str, read.counts))
-    raise RefusedError(f"{len(read.counts)} numbers of devices are asked for, and here one is needed (cluster.devices: one of {counts})")
+    raise RefusedError(f"{len(read.counts)} numbers of devices are given, but one is needed (cluster.devices: one of {counts})")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ OF_ACTIONS: Final = {
 _CODES = """exit codes: 0 all answered, also where the answer is that there is none · 1 some failed · 2 usage · 3 invalid file ·
 11 some are answered without a proof · 12 ended early · 30 of check: a result does not hold"""
 _SWEEP_WHAT = (
-    "a study, to answer what of it is not answered yet; or status, table, check or index and the folder of a sweep; or script and a study"
+    "a study, to run what is not finished yet; or status, table, check or index with the folder of a sweep; or script with a study"
 )
 
 
@@ -35,31 +35,42 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
     """Arguments of `sweep`."""
     parser.epilog, parser.formatter_class = _CODES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("words", nargs="+", metavar="FILE", help=_SWEEP_WHAT)
-    parser.add_argument("--store", type=Path, metavar="DIR", help="where answers are kept, one file each; what is there is not asked again")
-    parser.add_argument("--workers", type=_count, metavar="N", help="processes that answer, each with one thread (default: one a core)")
     parser.add_argument(
-        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="of every question, as for `solve`"
+        "--store", type=Path, metavar="DIR", help="folder of results, one file for each run; finished runs are not repeated"
+    )
+    parser.add_argument(
+        "--workers", type=_count, metavar="N", help="number of worker processes, each with one thread (default: one per core)"
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a value of every question, as for `solve`",
     )
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="only the I-th of N equal parts, counted from 0, such as 3/40")
-    retry = "also ask again what failed, or what was stopped by its time limit without a proof: failed, limit, or both with a comma"
+    retry = "also repeat failed runs, or runs that reached the time limit without a proof: failed, limit, or both, separated by a comma"
     parser.add_argument("--retry", type=_retried, metavar="WHAT", help=retry)
-    parser.add_argument("--dry-run", action="store_true", help="read all questions and say how much is to be asked, and ask nothing")
-    parser.add_argument("--time-limit", metavar="TIME", help="for each run, for example 60s (default: as the study says)")
-    parser.add_argument("--memory", metavar="SIZE", help="of each process, such as 4GiB; a run that needs more fails, and the others go on")
-    dask = "answer on a cluster of Dask, by the address of its scheduler, or on one of this machine alone: local"
+    parser.add_argument("--dry-run", action="store_true", help="read all questions and print the number of runs, without running them")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit of each run, for example 60s (default: the study's)")
+    parser.add_argument(
+        "--memory", metavar="SIZE", help="memory limit of each process, such as 4GiB; a run that exceeds it fails, and the others continue"
+    )
+    dask = "run on a Dask cluster: the address of its scheduler, or `local` for one on this machine"
     parser.add_argument("--dask", metavar="ADDRESS", help=dask)
     of_table = parser.add_argument_group("table")
     of_table.add_argument(
-        "--as", dest="form", choices=SWEEP_FORMS, help="comma-separated values (default), Markdown, Parquet by pyarrow, or a page"
+        "--as", dest="form", choices=SWEEP_FORMS, help="CSV (default), Markdown, Parquet (needs pyarrow), or an HTML page"
     )
-    of_table.add_argument("--columns", metavar="NAMES", help="only these, with commas between")
-    of_table.add_argument("--seconds", action="store_true", help="with the seconds that each run took, which differ from time to time")
-    of_table.add_argument("--out", type=Path, metavar="FILE", help="of tables and scripts: into this file (default: standard output)")
+    of_table.add_argument("--columns", metavar="NAMES", help="columns to print, separated by commas")
+    of_table.add_argument("--seconds", action="store_true", help="add the run times in seconds, which vary between repetitions")
+    of_table.add_argument("--out", type=Path, metavar="FILE", help="output file of tables and scripts (default: standard output)")
     of_check = parser.add_argument_group("check")
     of_check.add_argument("--sample", type=_count, metavar="N", help="check N results, evenly chosen, instead of all")
     of_script = parser.add_argument_group("script")
-    of_script.add_argument("--slurm", action="store_true", help="for sbatch: an array of jobs, one for each part")
-    of_script.add_argument("--shards", type=_count, metavar="N", help="how many parts (default: 10)")
+    of_script.add_argument("--slurm", action="store_true", help="write a script for sbatch: a job array with one job per shard")
+    of_script.add_argument("--shards", type=_count, metavar="N", help="number of shards (default: 10)")
     parser.set_defaults(command="sweep")
 
 
@@ -79,7 +90,7 @@ def _shard(text: str) -> tuple[int, int]:
 def _retried(text: str) -> tuple[str, ...]:
     states = tuple(word.strip() for word in text.split(","))
     if strange := [word for word in states if word not in RETRIED]:
-        raise argparse.ArgumentTypeError(f"{strange[0]!r} is nothing to ask again (one of {', '.join(RETRIED)})")
+        raise argparse.ArgumentTypeError(f"{strange[0]!r} is not a value of --retry (one of {', '.join(RETRIED)})")
     return states
 
 
@@ -101,10 +112,12 @@ def add_import(parser: ArgumentParser, count: Callable[[str], int]) -> None:
     )
     axes = "the length of an open axis of a network, such as batch=32, or ids.1=128 for axis 1 of the input ids"
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="AXIS=LENGTH", help=axes)
-    parser.add_argument("--rank", type=count, metavar="N", help="of several traces the rank that is kept (default: that of the first file)")
-    parser.add_argument("--step", type=_number, metavar="N", help="the step alone that the profiler marked with ProfilerStep#N")
-    parser.add_argument("--from", dest="begin", **of_time, help="what is launched from this time on, such as 12.5ms from the first event")
-    parser.add_argument("--to", dest="end", **of_time, help="what is launched before this time")
+    parser.add_argument(
+        "--rank", type=count, metavar="N", help="rank to keep if there are several traces (default: that of the first file)"
+    )
+    parser.add_argument("--step", type=_number, metavar="N", help="keep only the step that the profiler marked with ProfilerStep#N")
+    parser.add_argument("--from", dest="begin", **of_time, help="start of the time window, such as 12.5ms after the first event")
+    parser.add_argument("--to", dest="end", **of_time, help="end of the time window")
     parser.add_argument("--kernels", action="store_true", help="list all work on devices by name, not only the longest")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the graph as JSON to this file; - is standard output")
     parser.set_defaults(command="import")
@@ -176,7 +189,7 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
 
 _EXIT_CODES = """exit codes: 0 answered and verified · 1 internal error · 2 usage, or an engine that does not answer · 3 invalid file ·
 10 time limit and no design · 11 not proved under --strict · 12 comparison ended early ·
-13 a study is otherwise than it expects · 20 proven infeasible · 30 verification failed"""
+13 expectations of a study failed · 20 proven infeasible · 30 verification failed"""
 
 
 _INVALID = re.compile(r"(.*: )invalid choice: '?(.*?)'? \(choose from (.*)\)")
@@ -224,18 +237,18 @@ def parser_of_commands() -> argparse.ArgumentParser:
     )
     _add_version(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    _add_plan(commands.add_parser("plan", help="find the best plan for a training run, in one line and without a file", epilog=_EXIT_CODES))
+    _add_plan(commands.add_parser("plan", help="find the best plan for a training run from the command line", epilog=_EXIT_CODES))
     _add_quantize(
-        commands.add_parser("quantize", help="choose a number format for each layer of a network, in one line", epilog=_EXIT_CODES)
+        commands.add_parser("quantize", help="choose a number format for each layer of a network from the command line", epilog=_EXIT_CODES)
     )
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
-    _add_validate(commands.add_parser("validate", help="check a question without answering it"))
+    _add_validate(commands.add_parser("validate", help="check a question without solving it"))
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
-    _add_check(commands.add_parser("check", help="check a saved result without believing any of it"))
-    _add_explain(commands.add_parser("explain", help="say what clashes, what binds, and what another choice would cost"))
-    _add_compare(commands.add_parser("compare", help="compare the optimum with what rules of thumb choose"))
-    add_sweep(commands.add_parser("sweep", help="answer a study by several processes into a folder that survives them, and read from it"))
-    _add_accuracy(commands.add_parser("accuracy", help="price measured training runs and say how far the model is off"))
+    _add_check(commands.add_parser("check", help="verify a saved result from its question"))
+    _add_explain(commands.add_parser("explain", help="explain conflicts, binding limits, and the cost of other choices"))
+    _add_compare(commands.add_parser("compare", help="compare the optimum with heuristics and rules of thumb"))
+    add_sweep(commands.add_parser("sweep", help="run a study on several processes, with resumable results in a folder"))
+    _add_accuracy(commands.add_parser("accuracy", help="predict measured training runs and report the model's error"))
     _add_calibrate(commands.add_parser("calibrate", help="fit the constants of a kind of device to measured step times"))
     add_import(commands.add_parser("import", help="read a network, or a trace of a job, as a graph"), _whole_number)
     add_export(
@@ -243,12 +256,12 @@ def parser_of_commands() -> argparse.ArgumentParser:
         _gap,
         _SET_HELP,
     )
-    _add_report(commands.add_parser("report", help="draw a saved result as a page of HTML that stands on its own"))
+    _add_report(commands.add_parser("report", help="write a saved result as a self-contained HTML page"))
     _add_ui(commands.add_parser("ui", help="open a local page that edits a question, prices designs, solves, and draws results"))
-    _add_list(commands.add_parser("list", help="names that questions may use"))
+    _add_list(commands.add_parser("list", help="list the names that questions can use"))
     _add_grade(commands.add_parser("grade", help="grade a submission to an assignment of the course"))
     _add_course(commands.add_parser("course", help="list the assignments of the course, or write the handouts"))
-    _add_compile(commands.add_parser("compile", help="compile ahead what the first solve of an installation would wait for"))
+    _add_compile(commands.add_parser("compile", help="compile functions ahead of the first solve of an installation"))
     _add_schema(commands.add_parser("schema", help="print where the JSON schemas of files are, or set up an editor to check them"))
     _add_completion(commands.add_parser("completion", help="print a script that completes commands, options and names in a shell"))
     return parser
@@ -265,12 +278,12 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
-    parser.add_argument("--workload", metavar="NAME", help="only this one of several workloads, with a chip of its own")
+    parser.add_argument("--workload", metavar="NAME", help="use only this one of several workloads, with its own chip")
 
 
 _SET_HELP = (
-    "set a choice, such as tensor=8 or compute_area='300 mm^2', or any other value by its path, such as cluster.devices=128; "
-    "KEY=null takes a value away"
+    "fix a choice, such as tensor=8 or compute_area='300 mm^2', or override any value by its path, such as cluster.devices=128; "
+    "KEY=null removes a value"
 )
 
 
@@ -281,32 +294,32 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     """Arguments of `plan`."""
-    model = "what is trained: a name of `crossopt list workloads`, its name on the hub such as Qwen/Qwen3-32B, or the path of a config.json"
+    model = (
+        "model to train: a name from `crossopt list workloads`, its name on the hub such as Qwen/Qwen3-32B, or the path of a config.json"
+    )
     parser.add_argument("model", metavar="MODEL", help=model)
-    devices = "on what: COUNTxDEVICE such as 256xh100, or several of them to compare, with commas between"
+    devices = "devices: COUNTxDEVICE such as 256xh100, or several to compare, separated by commas"
     parser.add_argument("--gpus", required=True, metavar="DEVICES", help=devices)
-    parser.add_argument("--tokens", metavar="N", help="tokens to train on in all, such as 15T; then days are shown")
-    parser.add_argument("--context", metavar="N", help="tokens of a sample, such as 8k for 8,192 (default: the model's)")
-    batch = "samples of a step such as 512, or its tokens such as 4M (default: about four million tokens)"
+    parser.add_argument("--tokens", metavar="N", help="total number of training tokens, such as 15T; the answer then shows days")
+    parser.add_argument("--context", metavar="N", help="tokens per sample, such as 8k for 8,192 (default: the model's)")
+    batch = "batch size in samples such as 512, or in tokens such as 4M (default: about four million tokens)"
     parser.add_argument("--batch", metavar="N", help=batch)
     parser.add_argument(
-        "--precision", metavar="NAME", help="number format: bf16, fp16, fp8, ... (default: bf16, or fp16 where there is none)"
+        "--precision", metavar="NAME", help="number format: bf16, fp16, fp8, ... (default: bf16, or fp16 on devices without it)"
     )
     parser.add_argument("--stack", metavar="NAME", help="training stack: megatron-core (default on NVIDIA), torchtitan, deepspeed or fsdp")
-    parser.add_argument("--deadline", metavar="TIME", help="how long the run may take, such as 90d")
-    rent = "USD of a device and an hour: 2.5, or h100=2.5,b200=4 (default: list prices of `crossopt list hardware`, where there are any)"
+    parser.add_argument("--deadline", metavar="TIME", help="longest duration of the run, such as 90d")
+    rent = "USD per device and hour: 2.5, or h100=2.5,b200=4 (default: list prices of `crossopt list hardware`, if any)"
     parser.add_argument("--rent", metavar="MONEY", help=rent)
     mode = parser.add_mutually_exclusive_group()
     modes = {
-        "fastest": "all devices, in the shortest time (default)",
-        "cheapest": "the least money, of all devices, half of them, and so on, and of the fewest in time",
-        "fewest": "the fewest devices in time, by bisection over whole nodes",
+        "fastest": "minimise the time on all devices (default)",
+        "cheapest": "minimise the cost over all devices, half of them, and so on, and the fewest that meet the deadline",
+        "fewest": "minimise the number of devices that meet the deadline, by bisection over whole nodes",
     }
     for name, text in modes.items():
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
-    parser.add_argument(
-        "--save", type=Path, metavar="FILE.yaml", help="write the question that is asked, for `solve` and all other commands"
-    )
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, for `solve` and all other commands")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
     parser.add_argument("--time-limit", metavar="TIME", help="for each number of devices (default: 60s)")
     parser.set_defaults(command="plan", mode="fastest")
@@ -317,32 +330,34 @@ def _add_quantize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="the network: an ONNX model, or a graph that `crossopt import` wrote")
     parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as h100-sxm")
     parser.add_argument("--formats", required=True, metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
-    parser.add_argument("--base", metavar="NAME", help="the format of all else, and of activations in memory (default: bf16)")
-    peak = "the peak of a format that the device's file lacks, such as int8=1979TFLOP/s; may be given again"
+    parser.add_argument("--base", metavar="NAME", help="format of everything else, and of activations in memory (default: bf16)")
+    peak = "peak of a format that the device's file lacks, such as int8=1979TFLOP/s; repeatable"
     parser.add_argument("--peak", action="append", default=[], metavar="FORMAT=SPEED", help=peak)
-    losses = "what each layer loses of the quality in each format: CSV with the columns layer, format and quality"
+    losses = "quality loss of each layer in each format: CSV with the columns layer, format and quality"
     parser.add_argument("--losses", type=Path, metavar="FILE.csv", help=losses)
-    budget = "the most of a figure, such as quality=0.5, size=12MB or time=2ms; may be given again"
+    budget = "upper limit of a figure, such as quality=0.5, size=12MB or time=2ms; repeatable"
     parser.add_argument("--budget", action="append", default=[], metavar="FIGURE=AMOUNT", help=budget)
-    figures = "what is to be least: time (default), energy, size, memory, bops or quality"
+    figures = "figure to minimise: time (default), energy, size, memory, bops or quality"
     parser.add_argument("--minimize", default="time", metavar="FIGURE", help=figures)
     parser.add_argument("--training", action="store_true", help="forward and backward pass (default: forward only)")
     parser.add_argument(
-        "--tie", metavar="HOW", help="the same format at one place of all copies of a block (blocks), or by type (operators)"
+        "--tie",
+        metavar="HOW",
+        help="same format for corresponding layers of repeated blocks (blocks), or for layers of one type (operators)",
     )
     axes = "the length of an open axis of the network, such as batch=32"
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="AXIS=LENGTH", help=axes)
-    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question that is asked, with its graph beside it")
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, with its graph beside it")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
-    parser.add_argument("--verbose", action="store_true", help="print all that is known of the answer")
-    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long (default: 300s)")
+    parser.add_argument("--verbose", action="store_true", help="print the full result")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s)")
     parser.set_defaults(command="quantize")
 
 
 _ENGINE_HELP = (
     "auto (default), boxes, exhaustive, milp, cpsat; without a proof: the rules recipes, expert, fsdp, pipedream-flush, the searchers "
     "descent, genetic, gradient, random, alternating, with optuna nsga-ii, tpe, cma-es, bayesian, and plan-only, "
-    "hardware-only; megatron is another name of expert, deepflow of gradient; "
+    "hardware-only; megatron is an alias of expert, deepflow of gradient; "
     "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
     "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of strategies: see there"
@@ -350,8 +365,8 @@ _ENGINE_HELP = (
 
 
 _STRATEGIES = (
-    "one for each operator, asked of a problem in .json or .json.gz, or in YAML of `kind: sharding`, by --engine auto, exhaustive, milp, "
-    "cpsat, search, weak, greedy or local; --memory is the limit at every time"
+    "for a problem in .json or .json.gz, or in YAML of `kind: sharding`; --engine is auto, exhaustive, milp, "
+    "cpsat, search, weak, greedy or local; --memory is the limit at all times"
 )
 FORMS = ("strong", "weak", "table", "classic", "log")
 STARTS = ("recipe", "cold")
@@ -361,60 +376,60 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
     _add_version(parser)  # of the program `solve` too
     _add_question(parser)
     _add_output(parser)
-    parser.add_argument(
-        "--verbose", action="store_true", help="print all that is known of the answer: where the time goes, limits, baselines"
-    )
+    parser.add_argument("--verbose", action="store_true", help="print the full result: time breakdown, limits, baselines")
     parser.add_argument("--engine", default="auto", metavar="NAME", help=_ENGINE_HELP)
-    parser.add_argument("--time-limit", metavar="TIME", help="stop after this long, for example 60s or 5min (default: 6h)")
-    parser.add_argument("--gap", type=_gap, default=0.0, metavar="GAP", help="how near to the bound is near enough, for example 0.1%%")
-    parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"how milp and cpsat write the question: {', '.join(FORMS)}")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat; with one, the default, answers repeat")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit, for example 60s or 5min (default: 6h)")
     parser.add_argument(
-        "--pareto", metavar="A,B", help="the front of two objectives, such as step_time,cost_per_token; each point with its proof"
+        "--gap", type=_gap, default=0.0, metavar="GAP", help="stop at this relative gap between value and bound, for example 0.1%%"
+    )
+    parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"integer formulation for milp and cpsat: {', '.join(FORMS)}")
+    parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat (default: 1, with reproducible answers)")
+    parser.add_argument(
+        "--pareto", metavar="A,B", help="Pareto front of two objectives, such as step_time,cost_per_token; each point with its proof"
     )
     parser.add_argument(
-        "--against", type=Path, metavar="FILE", help="another question, or a saved result: print what differs in what is asked and answered"
+        "--against", type=Path, metavar="FILE", help="another question, or a saved result: print the differences in question and answer"
     )
-    parser.add_argument("--points", type=_positive, default=10, metavar="N", help="about so many points of the front (default: 10)")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, one JSON document a line")
+    parser.add_argument("--points", type=_positive, default=10, metavar="N", help="approximate number of points of the front (default: 10)")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="write progress to this file, as JSON lines")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="exit with 11 if the answer is not proved")
-    _add_placement(
-        parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
-    )
-    _add_pipeline(parser.add_argument_group("pipeline", "stages and their replicas, asked of a profile in a .txt file"))
-    _add_stages(parser.add_argument_group("stages", "how replicas, splits and stages train a network, asked of a .json file with TMPCs"))
+    _add_placement(parser.add_argument_group("placement", "for a graph in a .json file or in YAML of `kind: placement`"))
+    _add_pipeline(parser.add_argument_group("pipeline", "for a profile in a .txt file"))
+    _add_stages(parser.add_argument_group("stages", "for a .json file with TMPCs"))
     parser.add_argument_group("strategies", _STRATEGIES)
     parser.set_defaults(command="solve")
 
 
 def _add_placement(group: "argparse._ArgumentGroup") -> None:
-    problem = "throughput: the busiest device (default); latency: one sample, on CPU cores without number and pieces on accelerators"
+    problem = "minimise the time of the busiest device (throughput, default) or of one sample (latency, any number of CPUs)"
     group.add_argument("--problem", choices=("throughput", "latency"), metavar="WHAT", help=problem)
-    group.add_argument("--pieces", type=_positive, metavar="Q", help="pieces that an accelerator runs one by one, for latency (default: 1)")
-    contiguity = "stages that all data follow (default), convex: devices that no data leave and come back to, or no: anything anywhere"
+    group.add_argument(
+        "--pieces", type=_positive, metavar="Q", help="subgraphs that an accelerator runs one after another, for latency (default: 1)"
+    )
+    contiguity = "contiguity: stages in data order (default), convex: no path leaves a device and re-enters it, or no: unrestricted"
     group.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguity)
-    transfers = "calls: transfers take a device's time (default); overlapped: they run behind the work"
+    transfers = "transfers as calls that occupy a device (default), or overlapped with computation"
     group.add_argument("--transfers", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
-    devices = "accelerators (default: as the file says); of a profile also 4x8: 8 groups of 4 (default: 4)"
+    devices = "number of accelerators (default: the file's); for a profile also 4x8: 8 groups of 4 (default: 4)"
     group.add_argument("--devices", type=_levels, metavar="N", help=devices)
-    group.add_argument("--cpus", type=_whole_number, metavar="N", help="CPUs (default: as the file says)")
-    group.add_argument("--memory", metavar="SIZE", help="of one accelerator, such as 16GiB (default: as the file says)")
-    group.add_argument("--edge-unit", choices=("ms", "s"), metavar="UNIT", help="of edges' costs: ms (default) or s")
+    group.add_argument("--cpus", type=_whole_number, metavar="N", help="number of CPUs (default: the file's)")
+    group.add_argument("--memory", metavar="SIZE", help="memory of one accelerator, such as 16GiB (default: the file's)")
+    group.add_argument("--edge-unit", choices=("ms", "s"), metavar="UNIT", help="unit of edge costs: ms (default) or s")
 
 
 def _add_pipeline(group: "argparse._ArgumentGroup") -> None:
-    bandwidth = "of a device to others, such as 25GiB/s; of a profile of each level, innermost first, such as 6e9,1e9"
+    bandwidth = "bandwidth between devices, such as 25GiB/s; for a profile one for each level, innermost first, such as 6e9,1e9"
     group.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
-    group.add_argument("--straight", action="store_true", help="replicate no stage")
-    group.add_argument("--compression", metavar="R", help="activations travel in 1/R of their bytes (default: 1)")
-    group.add_argument("--compatible", action="store_true", help="cut and charge as the public optimizer of PipeDream does")
+    group.add_argument("--straight", action="store_true", help="use one replica for each stage")
+    group.add_argument("--compression", metavar="R", help="divide the bytes of transferred activations by R (default: 1)")
+    group.add_argument("--compatible", action="store_true", help="use the cuts and costs of the public optimizer of PipeDream")
 
 
 def _add_stages(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--microbatches", type=_whole_number, metavar="N", help="in a batch (default: as the file says)")
-    group.add_argument("--without", metavar="PARTS", help="do without some of data, tensor and recompute, with commas between")
-    group.add_argument("--time-unit", choices=("s", "ms"), metavar="UNIT", help="of the times in the file: s (default) or ms")
+    group.add_argument("--microbatches", type=_whole_number, metavar="N", help="microbatches per batch (default: the file's)")
+    group.add_argument("--without", metavar="PARTS", help="exclude some of data, tensor and recompute, separated by commas")
+    group.add_argument("--time-unit", choices=("s", "ms"), metavar="UNIT", help="unit of the times in the file: s (default) or ms")
 
 
 def _add_validate(parser: argparse.ArgumentParser) -> None:
@@ -463,9 +478,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="questions of joint design, or one question of another kind")
     _add_settings(parser)
     _add_compared(parser)
-    group = parser.add_argument_group("placement", "where operators run, asked of a graph in a .json file or in YAML of `kind: placement`")
+    group = parser.add_argument_group("placement", "for a graph in a .json file or in YAML of `kind: placement`")
     _add_placement(group)
-    group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="a placement to judge beside the others")
+    group.add_argument("--split", type=Path, action="append", default=[], metavar="FILE", help="further placement to evaluate; repeatable")
     parser.add_argument(
         "--known", type=Path, metavar="FILE", help="of strategies: a CSV file with instance and best_known, shown beside them"
     )
@@ -480,7 +495,7 @@ SETS = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
 def _add_accuracy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="measured runs or kernels, a CSV file with one a row")
     kinds = ("source", "gpu", "model", "nodes", "set", "tensor", "pipeline", "microbatch")
-    parser.add_argument("--by", choices=kinds, default="source", help="what to tell apart (default: source)")
+    parser.add_argument("--by", choices=kinds, default="source", help="group errors by this (default: source)")
     parser.add_argument("--worst", type=_whole_number, default=5, metavar="N", help="list the N runs with the largest errors (default: 5)")
     parser.add_argument("--json", action="store_true", help="print all figures and runs as JSON instead of text")
     forms = ("text", "html", "latex", "csv", "markdown")
@@ -531,23 +546,26 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     )
     where = "the file (default: RESULT.html, of several results.html, in this folder; .tex, .csv, .md, .txt); - is standard output"
     parser.add_argument("--out", type=Path, metavar="FILE", help=where)
-    parser.add_argument("--check", action="store_true", help="carry the proofs out anew; without it they are told as the files say")
+    parser.add_argument("--check", action="store_true", help="repeat the proofs (default: show the status in the files, not re-verified)")
     parser.set_defaults(command="report")
 
 
 def _add_ui(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, nargs="?", help="a question in YAML, or the name of one, which the page opens")
-    parser.add_argument("--port", type=_whole_number, default=0, metavar="N", help="listen on this port (default: any that is free)")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and open no browser")
+    parser.add_argument("--port", type=_whole_number, default=0, metavar="N", help="port to listen on (default: any free port)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address without opening a browser")
     parser.set_defaults(command="ui")
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kind", nargs="?", choices=("hardware", "technologies", "workloads", "instances", "operators"), help="how many of each, if left out"
+        "kind",
+        nargs="?",
+        choices=("hardware", "technologies", "workloads", "instances", "operators"),
+        help="what to list (default: the number of each)",
     )
-    parser.add_argument("--show", metavar="NAME", help="print the file behind this name, to start one of your own from")
-    parser.add_argument("--sheet", metavar="NAME", help="of a device its data sheet alone, without what was fitted to runs and kernels")
+    parser.add_argument("--show", metavar="NAME", help="print the file of this name, as a template")
+    parser.add_argument("--sheet", metavar="NAME", help="print the data sheet of a device, without constants fitted to runs and kernels")
     parser.set_defaults(command="list")
 
 
@@ -611,7 +629,7 @@ def _add_grade(parser: argparse.ArgumentParser) -> None:
         "assignment", help="its number or name, see `crossopt course list`; or the folder of a class, FOLDER/STUDENT/ASSIGNMENT"
     )
     parser.add_argument("submission", type=Path, nargs="?", help="a folder or a .zip with solution.py, or what the assignment names")
-    parser.add_argument("--format", choices=("text", "json", "gradescope"), default="text", help="how to tell it (default: text)")
+    parser.add_argument("--format", choices=("text", "json", "gradescope"), default="text", help="output format (default: text)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write it to this file, such as results/results.json")
     parser.add_argument("--seed", metavar="WORD", help=_SEED_HELP)
     parser.add_argument("--student", metavar="NAME", help=_STUDENT_HELP)
@@ -641,16 +659,16 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
 def _add_compared(parser: argparse.ArgumentParser) -> None:
     """Who is asked, how long and how often, and where the runs go."""
     engines = (
-        "in the order of the columns, with commas between; as for `solve --engine`, where megatron is another name of expert and deepflow "
-        "of gradient (default: auto, every rule, every searcher, hardware-only, plan-only; of a study as it says)"
+        "engines in the order of the columns, separated by commas, as for `solve --engine`; megatron is an alias of expert, deepflow "
+        "of gradient (default: auto, every rule, every searcher, hardware-only, plan-only; for a study, its own)"
     )
-    limit = "for each run, for example 10s (default: 5s for searchers, none for others; a graph's proof 60s)"
-    seeds = "ask searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, of a study as it says)"
+    limit = "time limit of each run, for example 10s (default: 5s for searchers, none for others; 60s for the proof of a graph)"
+    seeds = "run searchers, milp and cpsat with seeds 0 to N-1; figures are the median and the range (default: 1, for a study, its own)"
     parser.add_argument("--engines", metavar="NAMES", help=engines)
     parser.add_argument("--time-limit", metavar="TIME", help=limit)
     start = "of searches on joint designs: the best recipe's design (default), or cold, without any recipe"
     parser.add_argument("--start", choices=STARTS, help=start)
-    parser.add_argument("--store", type=Path, metavar="DIR", help="of a study: keep each run there, and take those that are there already")
+    parser.add_argument("--store", type=Path, metavar="DIR", help="for a study: folder of results; runs in it are not repeated")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"{seeds}; of graphs and strategies only searchers have seeds")
     parser.add_argument(
         "--out",
@@ -659,7 +677,7 @@ def _add_compared(parser: argparse.ArgumentParser) -> None:
         help="write every run, of other questions the answer and its baselines, as JSON to this file; - is standard output",
     )
     parser.add_argument(
-        "--chart", type=Path, metavar="PAGE.html", help="of joint designs: draw the comparison as a page of HTML into this file"
+        "--chart", type=Path, metavar="PAGE.html", help="of joint designs: write the comparison as an HTML page to this file"
     )
 
 

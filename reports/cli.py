@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 INTERNAL, INVALID, REFUSED = 1, 3, 30
 _BETWEEN_COLLECTIONS = 5000
 """Objects more than were freed, after which Python collects garbage: 700 unless someone says so."""
-_MORE = "no answer, nor a proof that there is none (exit code 10): give it more time (--time-limit), ask auto, or leave fewer choices open"
+_MORE = "no answer and no proof of infeasibility (exit code 10): increase --time-limit, use --engine auto, or leave fewer choices open"
 
-_UNASKED = "runs are not asked yet (exit code 12): `crossopt sweep FILE --store FOLDER` asks them, and keeps what is answered"
-_EARLY = "ended early (exit code 12): what is not in the table had not answered by then"
+_UNASKED = "some runs are not finished (exit code 12): `crossopt sweep FILE --store FOLDER` runs them and stores their results"
+_EARLY = "ended early (exit code 12): the table lacks the runs that were not finished"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +112,7 @@ def _failed(error: Exception) -> int:
     from crossopt.instances.errors import InstanceError  # noqa: PLC0415
 
     if _is_starved(error):
-        say("there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)")
+        say("not enough memory (free some, raise `ulimit -v`, or reduce the question)")
         return INTERNAL
     if isinstance(error, OSError) and error.errno is not None:
         if error.filename is None and error.errno in _OF_OUTPUTS:
@@ -190,7 +190,7 @@ def _by_kind(options: argparse.Namespace) -> int:
 
 
 _UNCHECKED = "not verified: names, notes, timings, versions, and which baselines were run"
-_UNCHECKED_MODEL = "not covered: that this is the model of a question (`crossopt check` of the result shows that), and comments"
+_UNCHECKED_MODEL = "not verified: that this is the model of a question (`crossopt check` of the result shows it), and comments"
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -239,7 +239,7 @@ def _accuracy(options: argparse.Namespace) -> int:
     _refuse_forms(options)
     if (of := options.of or kernels_in(options.file)) is not None:
         if options.form != "text":
-            usage(f"--as {options.form}: kernels are told as text or --json (leave it out)")
+            usage(f"--as {options.form}: kernels are printed as text or with --json (leave it out)")
         return _accuracy_of_kernels(options, of)
     if options.constants:
         usage("--constants: only kernels are priced by them (a question has its own under `efficiency`)")
@@ -265,7 +265,7 @@ def _refuse_forms(options: argparse.Namespace) -> None:
     check_target(options.out)
     refuse_overwriting_data(options.out, options.file, "--out")
     if options.form != "text" and options.json:
-        usage(f"--json: this says nothing of --as {options.form} (leave one of them out)")
+        usage(f"--json: this does not apply to --as {options.form} (leave one of them out)")
     if options.form == "text" and options.out is not None:
         usage("--out: the text is printed (say --as html, latex, csv or markdown for a file)")
 

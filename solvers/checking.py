@@ -85,7 +85,7 @@ def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watc
     if proved.by and proved.by != saved.proved_by and not isinstance(saved.proof, UnverifiedBound):
         refused.append(f"proof: it is {proved.by!r}, the result says {short(saved.proved_by)}")
     if proved.unverified and not saved.unverified:
-        refused.append("proof: it cannot be carried out anew, and nothing that is only told is called proved")
+        refused.append("proof: it cannot be repeated, and a bound without a repeatable proof must not be called proved")
     return Report((*checked, *proved.checked), (*refused, *proved.refused), unverified or proved.unverified)
 
 
@@ -150,9 +150,9 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     near = is_proved(value, bound, saved.gap_asked) and not saved.unverified
     rules = (
         ("value, answer and details belong together", found == (value is not None) == (saved.details is not None)),
-        ("a proof is told with what it proves, and only then", (saved.proof is not None) == claims),
+        ("a proof needs a bound or infeasibility, and the reverse", (saved.proof is not None) == claims),
         ("the trace does not close in on the value", trace_holds(saved.trace, value, bound)),
-        ("reasons are told where nothing is proved", saved.settled or not saved.reasons),
+        ("reasons need proved infeasibility", saved.settled or not saved.reasons),
         (f"kind: {saved.kind!r} is no {family.kind}", saved.kind == family.kind),
         (f"there is no engine {saved.engine!r}", saved.engine in family.engines),
         (f"gap: {gap!r} follows, the result says {saved.gap!r}", saved.gap == gap),
@@ -163,9 +163,9 @@ def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
             value is None or saved.proved == near,
         ),
         ("infeasibility that is solver-reported is not proved", value is not None or not (saved.proved and saved.unverified)),
-        ("what proved the bound is told without a bound", bool(saved.proved_by) == claims),
+        ("proved_by needs a bound or infeasibility, and the reverse", bool(saved.proved_by) == claims),
         (f"proof: nothing is proved by {short(saved.proved_by)}", _is_proof_label(family, saved)),
-        (f"reasons are told where there is {what}", value is None or not saved.reasons),
+        (f"reasons are given although there is {what}", value is None or not saved.reasons),
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
         (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
@@ -208,7 +208,7 @@ def _answer_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: 
     try:
         verdict = family.judge(question, answer)
     except ValueError as error:
-        return [f"the {family.what} is none of the question: {error}"]
+        return [f"the {family.what} does not belong to the question: {error}"]
     faults = [f"the {family.what} breaks a rule: {violation}" for violation in verdict.violations]
     if verdict.value != saved.value:
         faults.append(f"value: the {family.what} takes {_amount(family, question, verdict.value)}, the result says {saved.value!r}")
@@ -228,7 +228,7 @@ def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str,
     try:
         verdict = family.judge(question, baseline.answer)
     except ValueError as error:
-        return [f"{path}: the {family.what} is none of the question: {error}"]
+        return [f"{path}: the {family.what} does not belong to the question: {error}"]
     true = None if verdict.violations else verdict.value
     said = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
     return [] if true == baseline.value else [said]
@@ -251,8 +251,8 @@ def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | N
     if least is None:
         return Proved((f"the bound is reported by {saved.proved_by}, not proved again",), unverified=True)
     true = saved.bound <= least if saved.bound is not None else least == float("inf")
-    fault = f"bound: an answer takes {least!r} {unit}, the result says that none is below {saved.bound!r}"
-    return Proved(("every answer was looked at anew",), () if true else (fault,))
+    fault = f"bound: an answer takes {least!r} {unit}, the result claims {saved.bound!r}"
+    return Proved(("every answer was enumerated again",), () if true else (fault,))
 
 
 def differences(path: str, true: dict[str, Any], said: object) -> list[str]:

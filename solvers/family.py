@@ -339,10 +339,10 @@ def _priced_by_the_judge(
     integral = isinstance(value, int) and isinstance(priced, int)  # of which nothing is rounded
     said = f"{UNLIKE}{value!r} for the {family.what} and not {priced!r}, as {found.engine} has"
     if integral or abs(value - priced) > ROUNDING * max(abs(value), abs(priced)):
-        bound, said = None, f"{said}. That is more than rounding, so that the bound of the engine is not told (please report this)"
+        bound, said = None, f"{said}. That is more than rounding, so that the bound of the engine is omitted (please report this)"
     elif bound is not None:
         bound = min(less_rounding(value if bound >= value * (1.0 - ROUNDING) else bound), value)
-        said = f"{said}. The bound is lowered by what rounding may be"
+        said = f"{said}. The bound is lowered by the possible rounding error"
     at_least = tuple((at, None if best is None else max(best, float(value)), below) for at, best, below in found.trace)
     return bound, replace(found, trace=at_least, notes=(*found.notes, said))
 
@@ -371,13 +371,15 @@ def _validate_engine_claim(family: ProblemType[Q, A, D], found: SearchOutcome[A]
     without proof.
     """
     if found.engine not in family.engines:
-        raise VerificationError(f"an engine of kind {family.kind} calls itself {found.engine!r} (one of {', '.join(family.engines)})")
+        raise VerificationError(
+            f"an engine of kind {family.kind} reports the unknown name {found.engine!r} (known: {', '.join(family.engines)})"
+        )
     if found.stopped not in STOPPED:
         raise VerificationError(
             f"the engine {found.engine} of kind {family.kind} stopped for {found.stopped!r} (one of {', '.join(STOPPED)})"
         )
     if claims and found.proof is None:
-        raise VerificationError(f"the engine {found.engine} of kind {family.kind} tells a bound and does not say what proves it")
+        raise VerificationError(f"the engine {found.engine} of kind {family.kind} reports a bound without the label of its proof")
 
 
 def _snap_bound_to_value(family: ProblemType[Q, A, D], bound: Number, values: tuple[Number | None, ...]) -> Number:
@@ -394,7 +396,7 @@ def _accepted(family: ProblemType[Q, A, D], question: Q, answer: A) -> Verdict[D
     except ModelError:
         raise
     except ValueError as error:
-        raise VerificationError(f"the {family.what} found is none of the question: {error}") from error
+        raise VerificationError(f"the {family.what} found does not belong to the question: {error}") from error
     if verdict.violations:
         raise VerificationError(f"the {family.what} found breaks a rule: {'; '.join(verdict.violations)}")
     return verdict

@@ -429,9 +429,9 @@ def test_what_no_check_would_accept_is_no_result() -> None:
     """An engine that calls itself what it is not, and a bound that nothing proves."""
     family, question = family_of("knapsack"), read("knapsack", questions("knapsack")[0])
     found = engine_of(family, "exhaustive")(question, Limits(), silent)
-    with pytest.raises(VerificationError, match="calls itself 'nobody'"):
+    with pytest.raises(VerificationError, match="reports the unknown name 'nobody'"):
         certify(family, question, replace(found, engine="nobody"), Limits(), 0.0)
-    with pytest.raises(VerificationError, match="tells a bound and does not say what proves it"):
+    with pytest.raises(VerificationError, match="reports a bound without the label of its proof"):
         certify(family, question, replace(found, proof=None), Limits(), 0.0)
 
 

@@ -270,7 +270,7 @@ def broken_everywhere(instance: Instance) -> tuple[str, ...]:
     if any("divides the global batch" in sentence for sentence in never) and (batches := _nearest_batches(instance)):
         remedy = f" (with a batch of {' or '.join(map(str, batches))} there are plans)"
         never = tuple(f"{sentence}{remedy if 'divides the global batch' in sentence else ''}" for sentence in never)
-    return never or ("each rule of a plan is kept by some combination of the choices, but no combination keeps them all",)
+    return never or ("each rule of a plan holds for some combination of the choices, but no combination satisfies all of them",)
 
 
 def _nearest_batches(instance: Instance) -> list[int]:

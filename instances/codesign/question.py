@@ -367,7 +367,7 @@ def _on_one_number(question: Instance | Portfolio | MultiScaleQuestion) -> Insta
         return question
     source, settings = str(question.document["source"]), question.document["settings"]
     key = "cluster.devices" if question.by_devices else key_compared(question) if question.networks else "workload.global_batch"
-    message = f"{several_text(question)} are asked for, and here one is needed (say {narrowing(question)}; `solve` finds the best of them)"
+    message = f"{several_text(question)} are given, but one is needed (say {narrowing(question)}; `solve` finds the best of them)"
     fault = fault_at(read_text(question.document["text"], source), key, message)
     raise InstanceError(source, [with_setting(fault, settings, KEYS)])
 

@@ -81,7 +81,7 @@ def hardware_point(instance: Instance, choice: dict[str, Any]) -> int:
     places = []
     for name, values in options:
         if choice[name] not in values:
-            raise ValueError(f"{name} {choice[name]!r} is none of the options")
+            raise ValueError(f"{name} {choice[name]!r} is not among the options")
         places.append(values.index(choice[name]))
     return int(np.ravel_multi_index(places, [len(values) for _, values in options])) if options else 0
 
@@ -254,7 +254,7 @@ def allows(instance: Instance, plan: object) -> str | None:
     for name, values in instance.plan_options:
         plainly = getattr(plan, name) in values and (row is None or name not in CANONICAL_SETTINGS)
         if not plainly and (row is None or not is_listed(instance, row, name)):
-            return f"{name} {getattr(plan, name)} is none of the options"
+            return f"{name} {getattr(plan, name)} is not among the options"
     return None
 
 

@@ -58,9 +58,9 @@ class LinkSection:
 class LayersFile:
     """Which strategy does each layer take, within budgets?"""
 
-    kind: Annotated[Literal["layers"], Doc("the kind of question")]
+    kind: Annotated[Literal["layers"], Doc("problem type")]
     objective: Annotated[Objective, Doc("what is to be least")]
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
     budgets: Annotated[FiguresSection, Doc("the most of each figure over all layers")] = FiguresSection()
     layers: Annotated[dict[str, LayerSection] | None, Doc("layers by name, in the order of the network, where no graph is given")] = None

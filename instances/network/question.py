@@ -22,79 +22,79 @@ Parts = Literal["links", "whole"]
 class PriceSection:
     """What bandwidth costs: USD for each GB/s of an NPU."""
 
-    link: Annotated[float, Bounds(0.0, 1e9), Doc("of a link, USD per GB/s")]
-    switch: Annotated[float, Bounds(0.0, 1e9), Doc("of a switch, where the shape is one, USD per GB/s")] = 0.0
-    nic: Annotated[float, Bounds(0.0, 1e9), Doc("of a network card, USD per GB/s")] = 0.0
+    link: Annotated[float, Bounds(0.0, 1e9), Doc("price of a link, in USD per GB/s")]
+    switch: Annotated[float, Bounds(0.0, 1e9), Doc("price of a switch if the shape is one, in USD per GB/s")] = 0.0
+    nic: Annotated[float, Bounds(0.0, 1e9), Doc("price of a network card, in USD per GB/s")] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionSection:
     """One dimension, innermost first."""
 
-    name: Annotated[str, Doc("of the dimension")]
-    shape: Annotated[Shape, Doc("how its NPUs are joined")]
-    size: Annotated[int, Bounds(2, 1 << 20), Doc("NPUs along it")]
-    tier: Annotated[Tier | None, Doc("where it lies, which gives the published prices of LIBRA")] = None
-    prices: Annotated[PriceSection | None, Doc("own prices, instead of a tier's")] = None
-    bandwidth: Annotated[Bandwidth | None, Doc("of an NPU, where it is given and not chosen")] = None
-    options: Annotated[tuple[float, ...] | None, Unit("bandwidth"), Choice(), Doc("of a catalogue, one of which is chosen")] = None
-    at_least: Annotated[Bandwidth | None, Doc("of an NPU; 0.01 GB/s where nothing is said")] = None
-    at_most: Annotated[Bandwidth | None, Doc("of an NPU")] = None
+    name: Annotated[str, Doc("name of the dimension")]
+    shape: Annotated[Shape, Doc("topology of its NPUs")]
+    size: Annotated[int, Bounds(2, 1 << 20), Doc("number of NPUs along the dimension")]
+    tier: Annotated[Tier | None, Doc("tier of the network, for the published prices of LIBRA")] = None
+    prices: Annotated[PriceSection | None, Doc("prices of the dimension, instead of a tier's")] = None
+    bandwidth: Annotated[Bandwidth | None, Doc("bandwidth of an NPU, if it is fixed")] = None
+    options: Annotated[tuple[float, ...] | None, Unit("bandwidth"), Choice(), Doc("bandwidths to choose from")] = None
+    at_least: Annotated[Bandwidth | None, Doc("lowest bandwidth of an NPU; default: 0.01 GB/s")] = None
+    at_most: Annotated[Bandwidth | None, Doc("highest bandwidth of an NPU")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveSection:
     """Collectives that a workload waits for."""
 
-    collective: Annotated[Collective, Doc("what is exchanged")]
-    bytes: Annotated[Bytes, Doc("at each NPU before it; of an all-gather its own part")]
-    group: Annotated[tuple[int, ...], Bounds(1), Doc("members along each dimension, 1 for a dimension that is not used")]
-    count: Annotated[int, Bounds(1, 1 << 40), Doc("so many of them, one after another")] = 1
+    collective: Annotated[Collective, Doc("collective operation")]
+    bytes: Annotated[Bytes, Doc("bytes at each NPU before the collective; for an all-gather its own share")]
+    group: Annotated[tuple[int, ...], Bounds(1), Doc("group members along each dimension; 1 for an unused dimension")]
+    count: Annotated[int, Bounds(1, 1 << 40), Doc("number of repetitions, one after another")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSection:
     """One workload: its work, and what it waits for."""
 
-    name: Annotated[str, Doc("of the workload")]
-    collectives: Annotated[tuple[CollectiveSection, ...], Doc("none of which hides behind the work")]
-    compute: Annotated[Duration, Doc("beside the collectives")] = 0.0
-    weight: Annotated[float, Bounds(1e-6, 1e6), Doc("of its time among those of all workloads")] = 1.0
+    name: Annotated[str, Doc("name of the workload")]
+    collectives: Annotated[tuple[CollectiveSection, ...], Doc("collectives, none overlapped with computation")]
+    compute: Annotated[Duration, Doc("time outside the collectives")] = 0.0
+    weight: Annotated[float, Bounds(1e-6, 1e6), Doc("weight of its time in the objective")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetSection:
     """What all dimensions have together."""
 
-    total: Annotated[Bandwidth | None, Doc("the most that the bandwidths of an NPU add up to")] = None
-    cost: Annotated[Money | None, Doc("the most that the network costs")] = None
-    at_least: Annotated[Bandwidth | None, Doc("the least that the bandwidths of an NPU add up to, for `time_cost`")] = None
+    total: Annotated[Bandwidth | None, Doc("upper limit of the sum of an NPU's bandwidths")] = None
+    cost: Annotated[Money | None, Doc("highest cost of the network")] = None
+    at_least: Annotated[Bandwidth | None, Doc("lower limit of the sum of an NPU's bandwidths, for `time_cost`")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class TogetherSection:
     """Dimensions that share something."""
 
-    dimensions: Annotated[tuple[str, ...], Doc("by their names")]
-    at_most: Annotated[Bandwidth, Doc("that their bandwidths add up to")]
+    dimensions: Annotated[tuple[str, ...], Doc("names of the dimensions")]
+    at_most: Annotated[Bandwidth, Doc("upper limit of the sum of their bandwidths")]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkFile:
     """Which bandwidth does each dimension of a network have?"""
 
-    kind: Annotated[Literal["network"], Doc("the kind of question")]
-    dimensions: Annotated[tuple[DimensionSection, ...], Doc("innermost first, eight at the most")]
-    workloads: Annotated[tuple[WorkloadSection, ...], Doc("that run on the network, each alone")]
-    budget: Annotated[BudgetSection, Doc("of all dimensions together")]
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    kind: Annotated[Literal["network"], Doc("problem type")]
+    dimensions: Annotated[tuple[DimensionSection, ...], Doc("dimensions, innermost first, at most eight")]
+    workloads: Annotated[tuple[WorkloadSection, ...], Doc("workloads, each alone on the network")]
+    budget: Annotated[BudgetSection, Doc("limits on all dimensions together")]
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    objective: Annotated[Objective, Doc("`time`, or time times cost: the best performance per cost")] = "time"
+    objective: Annotated[Objective, Doc("minimise `time`, or `time_cost`, time x cost")] = "time"
     part_groups: Annotated[
-        Parts, Doc("what a group has of a ring or full connection: the `links` that its bytes pass, or the `whole`, as in LIBRA")
+        Parts, Doc("bandwidth of a group in a ring or full connection: that of the `links` that it uses, or the `whole`, as in LIBRA")
     ] = "links"
-    descending: Annotated[tuple[str, ...], Doc("dimensions of which none has less than the next one")] = ()
-    together: Annotated[tuple[TogetherSection, ...], Doc("limits of some dimensions together")] = ()
+    descending: Annotated[tuple[str, ...], Doc("dimensions in descending order of bandwidth")] = ()
+    together: Annotated[tuple[TogetherSection, ...], Doc("limits on several dimensions together")] = ()
 
 
 # From what is written to a question about bandwidths: what each workload sends on each dimension, what bandwidth costs, and limits.
@@ -257,7 +257,7 @@ def _dimension_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
             yield f"{at}.name", f"there are two dimensions {quoted(dimension.name)} (give each a name of its own)"
         said = [key for key in ("bandwidth", "options") if getattr(dimension, key) is not None]
         if len(said) > 1 or (said and (dimension.at_least is not None or dimension.at_most is not None)):
-            yield f"{at}.{said[0]}", "a bandwidth is given, or one of options, or lies between at_least and at_most (keep one of the three)"
+            yield f"{at}.{said[0]}", "give one of bandwidth, options, and at_least with at_most"
         if dimension.tier is not None and dimension.prices is not None:
             yield f"{at}.prices", "prices are those of a tier or own ones (take one of the two away)"
         if len(dimension.options or ()) > MOST_OPTIONS:
@@ -267,7 +267,7 @@ def _dimension_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
             key = said[0] if said else "at_least" if low < 1.0 or low > MOST else "at_most"
             yield f"{at}.{key}", "bandwidths lie between 1 B/s and 1000 PB/s (give one between these)"
         elif high < low:
-            yield f"{at}.at_most", "at_most is below at_least, which is 0.01 GB/s where nothing is said (exchange or mend them)"
+            yield f"{at}.at_most", "at_most is below at_least, which defaults to 0.01 GB/s (exchange or correct them)"
 
 
 def _workload_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:

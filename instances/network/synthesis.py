@@ -18,32 +18,32 @@ Layout = Literal["line", "ring", "mesh", "torus", "full"]
 class LayoutSection:
     """Links of equal length between neighbours, in both directions."""
 
-    shape: Annotated[Layout, Doc("how NPUs are joined: along one or two sides, open or closed, or each with each")]
-    size: Annotated[tuple[int, ...], Bounds(1, MOST_NPUS), Doc("NPUs along each side: one number, or two of a mesh or a torus")]
+    shape: Annotated[Layout, Doc("topology: along one or two sides, open or closed, or fully connected")]
+    size: Annotated[tuple[int, ...], Bounds(1, MOST_NPUS), Doc("number of NPUs along each side: one number, or two for a mesh or a torus")]
 
 
 @dataclass(frozen=True, slots=True)
 class LinkSection:
     """One link in one direction, NPUs by their numbers from 0."""
 
-    from_: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("the NPU that sends")]
-    to: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("the NPU that receives")]
-    steps: Annotated[int, Bounds(1, MOST_STEPS), Doc("how long a chunk takes over it")] = 1
+    from_: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("sending NPU")]
+    to: Annotated[int, Bounds(0, MOST_NPUS - 1), Doc("receiving NPU")]
+    steps: Annotated[int, Bounds(1, MOST_STEPS), Doc("steps that a chunk takes over the link")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class SynthesisFile:
     """Over which links does each chunk of a collective go, and when, so that it is done soonest?"""
 
-    kind: Annotated[Literal["synthesis"], Doc("the kind of question")]
-    layout: Annotated[LayoutSection | None, Doc("links between neighbours")] = None
-    links: Annotated[tuple[LinkSection, ...], Doc("instead of a layout: every link")] = ()
-    collective: Annotated[Spread, Doc("what is exchanged; an all-reduce is a reduce-scatter and then an all-gather")] = "all_gather"
-    root: Annotated[int | None, Bounds(0, MOST_NPUS - 1), Doc("of a broadcast: the NPU that has the data; 0 where nothing is said")] = None
-    chunks: Annotated[int, Bounds(1, MOST_CHUNKS), Doc("into how many the data of an NPU is cut")] = 1
-    step: Annotated[Duration | None, Doc("how long a chunk takes over a link of one step, to tell times in seconds")] = None
-    deadline: Annotated[int | None, Bounds(1), Doc("the most steps that it may take")] = None
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    kind: Annotated[Literal["synthesis"], Doc("problem type")]
+    layout: Annotated[LayoutSection | None, Doc("regular topology of the links")] = None
+    links: Annotated[tuple[LinkSection, ...], Doc("every link, instead of `layout`")] = ()
+    collective: Annotated[Spread, Doc("collective operation; an all-reduce is a reduce-scatter followed by an all-gather")] = "all_gather"
+    root: Annotated[int | None, Bounds(0, MOST_NPUS - 1), Doc("source NPU of a broadcast; default: 0")] = None
+    chunks: Annotated[int, Bounds(1, MOST_CHUNKS), Doc("number of chunks of the data of an NPU")] = 1
+    step: Annotated[Duration | None, Doc("duration of one step, to show times in seconds")] = None
+    deadline: Annotated[int | None, Bounds(1), Doc("largest number of steps")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
 
 
@@ -151,7 +151,7 @@ def _faults(file: SynthesisFile) -> Iterator[tuple[str, str]]:
         if len(file.layout.size) != sides:
             yield "layout.size", f"a {file.layout.shape} has {sides} side{'s' if sides > 1 else ''} (give as many numbers)"
         elif not 2 <= npus <= MOST_NPUS:
-            yield "layout.size", f"these are {npus} NPUs, 2 to {MOST_NPUS} are needed, as all ways to send are looked at"
+            yield "layout.size", f"these are {npus} NPUs, 2 to {MOST_NPUS} are needed, because all schedules are enumerated"
     if file.root is not None and file.collective != "broadcast":
         yield "root", "only a broadcast has a root (take it out, or ask for a broadcast)"
     pairs = [(link.from_, link.to) for link in file.links]

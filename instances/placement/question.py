@@ -163,11 +163,11 @@ def _follow(question: PlacementQuestion, device_of: Whole) -> None:
 class NodeSection:
     """One operator."""
 
-    time: Annotated[Duration | None, Doc("on an accelerator, for one sample; left out where no accelerator runs it")] = None
-    cpu_time: Annotated[Duration | None, Doc("on a CPU; ten times the accelerator's where nothing is said")] = None
-    size: Annotated[Bytes, Doc("on an accelerator")] = 0.0
-    transfer: Annotated[Duration, Doc("to move its output between an accelerator and the host's memory")] = 0.0
-    after: Annotated[tuple[str, ...], Doc("the operators whose outputs it takes")] = ()
+    time: Annotated[Duration | None, Doc("time on an accelerator for one sample; omitted if no accelerator supports it")] = None
+    cpu_time: Annotated[Duration | None, Doc("time on a CPU; default: ten times the accelerator's")] = None
+    size: Annotated[Bytes, Doc("memory on an accelerator")] = 0.0
+    transfer: Annotated[Duration, Doc("time to move the output between an accelerator and host memory")] = 0.0
+    after: Annotated[tuple[str, ...], Doc("operators whose outputs it takes")] = ()
     colour: Annotated[str | None, Doc("operators of equal colour run on one device")] = None
     backward: Annotated[bool, Doc("part of the backward pass")] = False
 
@@ -176,33 +176,39 @@ class NodeSection:
 class GraphSection:
     """The operators: one of `file`, `nodes`, and `workload` with `hardware`."""
 
-    file: Annotated[str | None, Doc("a graph in JSON, relative to this file")] = None
+    file: Annotated[str | None, Doc("path of a graph in JSON, relative to this file")] = None
     nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name")] = None
     workload: Annotated[WorkloadSection | None, Doc("a transformer, whose operators the cost model prices")] = None
     hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`")] = None
-    granularity: Annotated[Literal["operator", "layer"], Doc("what is one node of a generated graph")] = "operator"
+    granularity: Annotated[Literal["operator", "layer"], Doc("nodes of a generated graph: operators or layers")] = "operator"
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
-    microbatch: Annotated[Positive, Doc("samples that go through together")] = 1
-    bandwidth: Annotated[Bandwidth | None, Doc("between an accelerator and the host; the device's own link where nothing is said")] = None
-    cpu_slowdown: Annotated[float, Bounds(1.0), Doc("how many times longer an operator takes on a CPU")] = 10.0
+    microbatch: Annotated[Positive, Doc("samples per microbatch")] = 1
+    bandwidth: Annotated[Bandwidth | None, Doc("bandwidth between an accelerator and the host; default: the device's own link")] = None
+    cpu_slowdown: Annotated[float, Bounds(1.0), Doc("slowdown of an operator on a CPU")] = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementFile:
     """On which device does each operator of a network run?"""
 
-    graph: Annotated[GraphSection, Doc("the operators")]
-    kind: Annotated[Literal["placement"], Doc("the kind of question")] = "placement"
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    graph: Annotated[GraphSection, Doc("the graph of operators")]
+    kind: Annotated[Literal["placement"], Doc("problem type")] = "placement"
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    devices: Annotated[int | None, Bounds(0), Doc("accelerators; needed where the graph's own file does not say")] = None
-    cpus: Annotated[int | None, Bounds(0), Doc("beside the accelerators; the file's, or none")] = None
-    memory: Annotated[Bytes | None, Doc("of one accelerator; the hardware's own, or no limit, where nothing is said")] = None
-    problem: Annotated[Problem, Doc("the busiest device, or the time of one sample on CPU cores without number and pieces")] = "throughput"
-    contiguous: Annotated[Contiguity | None, Doc("stages that all data follow, parts that none leave and come back to, or anything")] = None
-    transfers: Annotated[Communication | None, Doc("calls: they take a device's time; overlapped: they run behind the work")] = None
-    pieces: Annotated[Positive | None, Doc("subgraphs that one accelerator runs after each other, for latency")] = None
-    edge_unit: Annotated[Literal["ms", "s"] | None, Doc("of the costs of edges in a file in JSON; ms where nothing is said")] = None
+    devices: Annotated[int | None, Bounds(0), Doc("number of accelerators; default: the graph file's")] = None
+    cpus: Annotated[int | None, Bounds(0), Doc("number of CPUs besides the accelerators; default: the graph file's, or none")] = None
+    memory: Annotated[Bytes | None, Doc("memory of one accelerator; default: the hardware's own, or no limit")] = None
+    problem: Annotated[
+        Problem,
+        Doc("minimise the time of the busiest device, or the latency of one sample (any number of CPUs, and `pieces` per accelerator)"),
+    ] = "throughput"
+    contiguous: Annotated[
+        Contiguity | None,
+        Doc("contiguity: stages in the order of the data, connected subgraphs that no path leaves and re-enters, or no restriction"),
+    ] = None
+    transfers: Annotated[Communication | None, Doc("transfers as calls that occupy a device, or overlapped with computation")] = None
+    pieces: Annotated[Positive | None, Doc("subgraphs that one accelerator runs one after another, for `latency`")] = None
+    edge_unit: Annotated[Literal["ms", "s"] | None, Doc("unit of edge costs in a JSON file; default: ms")] = None
 
 
 # Reader of placement graphs as JSON, in the format of the inputs of Tarnawski et al. (NeurIPS 2020); every fault at once.
@@ -573,7 +579,7 @@ def _cpus(file: PlacementFile, built: Drawn) -> int:
 def _faults(file: PlacementFile, built: Drawn | None) -> list[tuple[str, str]]:
     """What no single value shows, by its path."""
     found = [
-        (key, f"this says nothing about {file.problem}: {why} (leave it out)")
+        (key, f"this does not apply to {file.problem}: {why} (leave it out)")
         for key, why in _USELESS[file.problem].items()
         if getattr(file, key) is not None
     ]

@@ -29,34 +29,36 @@ from crossopt.instances.sharding.reading import problem_in, read_problem
 class NodeSection:
     """One operator and its strategies."""
 
-    costs: Annotated[tuple[int, ...], Doc("of each strategy; 1000000000000000000 and more: forbidden")]
-    usages: Annotated[tuple[int, ...] | None, Doc("bytes of each strategy while the node is alive; none where nothing is said")] = None
-    alive: Annotated[tuple[int, int] | None, Doc("[start, end]; the end does not count")] = None
+    costs: Annotated[tuple[int, ...], Doc("cost of each strategy; 10^18 or more forbids it")]
+    usages: Annotated[tuple[int, ...] | None, Doc("bytes of each strategy while the node is alive; default: none")] = None
+    alive: Annotated[tuple[int, int] | None, Doc("lifetime [start, end), without the end")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeSection:
     """Costs of pairs of strategies of two nodes."""
 
-    between: Annotated[tuple[str, str], Doc("the names of the two nodes")]
-    costs: Annotated[tuple[tuple[int, ...], ...], Doc("a row for each strategy of the first node")]
+    between: Annotated[tuple[str, str], Doc("names of the two nodes")]
+    costs: Annotated[tuple[tuple[int, ...], ...], Doc("cost matrix: a row for each strategy of the first node")]
 
 
 @dataclass(frozen=True, slots=True)
 class ShardingFile:
     """Which strategy does each operator take?"""
 
-    kind: Annotated[Literal["sharding"], Doc("the kind of question")] = "sharding"
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    kind: Annotated[Literal["sharding"], Doc("problem type")] = "sharding"
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    file: Annotated[str | None, Doc("a problem in JSON, plain or gzipped, relative to this file")] = None
-    nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, where no file is given")] = None
-    edges: Annotated[tuple[EdgeSection, ...], Doc("between nodes")] = ()
-    workload: Annotated[WorkloadSection | None, Doc("a transformer, of whose training step the cost model prices every operator")] = None
-    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a workload")] = None
-    mesh: Annotated[tuple[Positive, ...] | None, Doc("devices along each axis, such as [4, 8]; the last axis joins neighbours")] = None
-    devices_per_node: Annotated[Positive | None, Doc("the device's usual number where nothing is said")] = None
-    limit: Annotated[Bytes | None, Doc("of memory at every time; the file's or the device's own where nothing is said")] = None
+    file: Annotated[str | None, Doc("path of a problem in JSON, plain or gzipped, relative to this file")] = None
+    nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, without `file`")] = None
+    edges: Annotated[tuple[EdgeSection, ...], Doc("edges between nodes")] = ()
+    workload: Annotated[WorkloadSection | None, Doc("a transformer; the cost model prices every operator of its training step")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for `workload`")] = None
+    mesh: Annotated[
+        tuple[Positive, ...] | None, Doc("number of devices along each axis, such as [4, 8]; the last axis joins neighbours")
+    ] = None
+    devices_per_node: Annotated[Positive | None, Doc("devices per node; default: the device's usual number")] = None
+    limit: Annotated[Bytes | None, Doc("memory limit at all times; default: the file's or the device's own")] = None
 
 
 # From what is written, JSON of the contest with settings or a question in YAML, to a problem of strategies.
@@ -202,7 +204,7 @@ def _question(file: ShardingFile, written: Written) -> ShardingQuestion:
 def _strangers(file: ShardingFile, root: Node, way: str) -> list[Fault]:
     """Keys that say nothing where a problem is said in this way."""
     return [
-        fault_at_key(root, key, f"{key} belongs to {other} and says nothing beside {way} (take one of them away)")
+        fault_at_key(root, key, f"{key} belongs to {other} and does not apply with {way} (take one of them away)")
         for other, keys in _WAYS.items()
         for key in keys
         if other != way and getattr(file, key) not in (None, ())

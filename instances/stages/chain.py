@@ -25,27 +25,27 @@ _MOST_BYTES = float(1 << 52)
 class WidthSection:
     """A layer spread over so many devices: what one of them does for one microbatch, and keeps."""
 
-    forward: Annotated[Duration, Doc("of one microbatch")]
-    backward: Annotated[Duration, Doc("of one microbatch, without computing anything again")]
-    parameters: Annotated[Bytes, Doc("of one device")]
-    activations: Annotated[Bytes, Doc("kept of one microbatch until its backward pass")]
+    forward: Annotated[Duration, Doc("forward pass of one microbatch")]
+    backward: Annotated[Duration, Doc("backward pass of one microbatch, without recomputation")]
+    parameters: Annotated[Bytes, Doc("parameters on one device")]
+    activations: Annotated[Bytes, Doc("activations stored for one microbatch until its backward pass")]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSection:
     """A layer, or several alike in a row."""
 
-    output: Annotated[Bytes, Doc("what it hands on for one microbatch")]
-    widths: Annotated[dict[str, WidthSection], Doc("by number of devices")]
-    name: Annotated[str, Doc("of the layer")] = "layer"
-    count: Annotated[Positive, Doc("so many alike in a row")] = 1
+    output: Annotated[Bytes, Doc("size of the output of one microbatch")]
+    widths: Annotated[dict[str, WidthSection], Doc("costs by number of devices")]
+    name: Annotated[str, Doc("name of the layer")] = "layer"
+    count: Annotated[Positive, Doc("number of consecutive identical layers")] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class FixedSection:
     """A plan to compare with: as many layers to a stage as makes them even."""
 
-    stages: Annotated[Positive, Doc("of the plan")]
+    stages: Annotated[Positive, Doc("number of stages")]
     data: Annotated[Positive, Doc("replicas of each stage")] = 1
     width: Annotated[Positive, Doc("devices of each replica")] = 1
 
@@ -54,24 +54,24 @@ class FixedSection:
 class ChainFile:
     """A question about a chain of layers."""
 
-    kind: Annotated[Literal["chain"], Doc("the kind of question")]
-    devices: Annotated[int, Bounds(1, MOST_DEVICES), Doc("all alike")]
-    memory: Annotated[Bytes, Doc("of one device")]
-    bandwidth: Annotated[Bandwidth, Doc("from any device to any other")]
-    microbatches: Annotated[int, Bounds(1, MOST_MICROBATCHES), Doc("of a batch")]
-    layers: Annotated[tuple[LayerSection, ...], Doc("in their order")] = ()
-    profile: Annotated[str | None, Doc("instead of layers: the path of a profile, whose nodes in one order are layers")] = None
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    kind: Annotated[Literal["chain"], Doc("problem type")]
+    devices: Annotated[int, Bounds(1, MOST_DEVICES), Doc("number of identical devices")]
+    memory: Annotated[Bytes, Doc("memory of one device")]
+    bandwidth: Annotated[Bandwidth, Doc("bandwidth between any two devices")]
+    microbatches: Annotated[int, Bounds(1, MOST_MICROBATCHES), Doc("number of microbatches per batch")]
+    layers: Annotated[tuple[LayerSection, ...], Doc("layers in order")] = ()
+    profile: Annotated[str | None, Doc("path of a profile that is a chain, instead of `layers`")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    schedule: Annotated[Schedule, Doc("flush: the pipeline runs empty after a batch; two-versions: it never does (PipeDream-2BW)")] = (
+    schedule: Annotated[Schedule, Doc("flush: the pipeline drains after each batch; two-versions: it never drains (PipeDream-2BW)")] = (
         "flush"
     )
-    recompute: Annotated[tuple[Recompute, ...], Choice(), Doc("what a stage may compute again")] = ("none", "full")
-    microbatch: Annotated[tuple[int, ...], Bounds(1), Choice(), Doc("so many of the microbatches as one, for two-versions")] = (1,)
-    overhead: Annotated[Duration, Doc("of each layer's times: what does not grow with the microbatch")] = 0.0
-    copies: Annotated[int, Bounds(1, 100), Doc("of the parameters on a device: 2 for versions or gradients, 3 with Adam")] = 2
-    divisible: Annotated[bool, Doc("replicas divide devices and microbatches")] = False
-    fixed: Annotated[FixedSection | None, Doc("a plan to compare with")] = None
+    recompute: Annotated[tuple[Recompute, ...], Choice(), Doc("recomputation options of a stage")] = ("none", "full")
+    microbatch: Annotated[tuple[int, ...], Bounds(1), Choice(), Doc("numbers of microbatches processed as one, for `two-versions`")] = (1,)
+    overhead: Annotated[Duration, Doc("part of each layer's times that does not grow with the microbatch")] = 0.0
+    copies: Annotated[int, Bounds(1, 100), Doc("copies of the parameters on a device: 2 with versions or gradients, 3 with Adam")] = 2
+    divisible: Annotated[bool, Doc("whether replicas must divide devices and microbatches")] = False
+    fixed: Annotated[FixedSection | None, Doc("plan for comparison")] = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

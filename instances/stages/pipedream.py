@@ -199,16 +199,16 @@ MOST_DEVICES, MOST_LEVELS = 1024, 3
 class PipedreamFile:
     """Which layers of a profile form a stage, and how often is each stage replicated?"""
 
-    file: Annotated[str, Doc("a profile as PipeDream writes them, relative to this file")]
-    kind: Annotated[Literal["pipedream"], Doc("the kind of question")] = "pipedream"
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    file: Annotated[str, Doc("path of a profile in PipeDream's format, relative to this file")]
+    kind: Annotated[Literal["pipedream"], Doc("problem type")] = "pipedream"
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    devices: Annotated[tuple[int, ...], Bounds(1), Doc("4, or [4, 8] or 4x8: eight groups of four")] = (4,)
-    bandwidth: Annotated[tuple[Bandwidth, ...], Doc("of one member of each level, innermost first, or one for all")] = (1e9,)
-    straight: Annotated[bool, Doc("replicate no stage")] = False
-    compression: Annotated[float | None, Doc("activations travel in this share of their bytes: 2 halves them")] = None
-    memory: Annotated[Bytes | None, Doc("of one device; no limit where nothing is said")] = None
-    compatible: Annotated[bool, Doc("cut and charge as the public optimizer does")] = False
+    devices: Annotated[tuple[int, ...], Bounds(1), Doc("number of devices: 4, or [4, 8] or 4x8 for eight groups of four")] = (4,)
+    bandwidth: Annotated[tuple[Bandwidth, ...], Doc("bandwidth of one member of each level, innermost first, or one for all")] = (1e9,)
+    straight: Annotated[bool, Doc("whether stages have no replicas")] = False
+    compression: Annotated[float | None, Doc("compression of transferred activations: 2 halves their bytes")] = None
+    memory: Annotated[Bytes | None, Doc("memory of one device; default: no limit")] = None
+    compatible: Annotated[bool, Doc("whether to use the cuts and costs of the public optimizer")] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,16 +301,16 @@ _SECONDS = {"s": 1.0, "ms": 1e-3}
 class PiperFile:
     """Which stages, replicas, splits and configurations make the busiest stage least busy?"""
 
-    file: Annotated[str, Doc("a graph in the format of Piper's inputs, relative to this file, which says what is not said here")]
-    kind: Annotated[Literal["piper"], Doc("the kind of question")] = "piper"
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    file: Annotated[str, Doc("path of a graph in Piper's format, relative to this file, which provides the defaults")]
+    kind: Annotated[Literal["piper"], Doc("problem type")] = "piper"
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("all of one kind; as the graph's file says where nothing is said")] = None
-    memory: Annotated[Bytes | None, Doc("of one device")] = None
-    bandwidth: Annotated[Bandwidth | None, Bounds(1.0, 1e15), Doc("from a device to others")] = None
-    microbatches: Annotated[int | None, Bounds(1, MOST_MICROBATCHES), Doc("in a batch")] = None
-    without: Annotated[tuple[Part, ...], Doc("parts that are not used")] = ()
-    time_unit: Annotated[Literal["s", "ms"], Doc("of the times in the graph's file")] = "s"
+    devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("number of devices of one kind; default: the graph file's")] = None
+    memory: Annotated[Bytes | None, Doc("memory of one device")] = None
+    bandwidth: Annotated[Bandwidth | None, Bounds(1.0, 1e15), Doc("bandwidth from one device to the others")] = None
+    microbatches: Annotated[int | None, Bounds(1, MOST_MICROBATCHES), Doc("number of microbatches per batch")] = None
+    without: Annotated[tuple[Part, ...], Doc("kinds of parallelism, or recomputation, to exclude")] = ()
+    time_unit: Annotated[Literal["s", "ms"], Doc("unit of the times in the graph's file")] = "s"
 
 
 def read(written: Written) -> PiperQuestion:

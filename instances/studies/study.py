@@ -207,21 +207,21 @@ class DerivedSection:
     """A column that follows from others."""
 
     name: Annotated[str, Doc("one word, by which later formulas call it")]
-    formula: Annotated[str, Doc("from the columns of a point, for example `tokens / optimum / devices`")]
-    unit: Annotated[str, Doc("of the figures, for pages")] = ""
-    drawn: Annotated[bool, Doc("whether a picture shows it along the first axis")] = True
+    formula: Annotated[str, Doc("expression over the columns of a point, for example `tokens / optimum / devices`")]
+    unit: Annotated[str, Doc("unit of the figures on pages")] = ""
+    drawn: Annotated[bool, Doc("whether it is plotted along the first axis")] = True
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSection:
     """Something that is expected to hold."""
 
-    says: Annotated[str, Doc("in words")]
-    claim: Annotated[str, Doc("a comparison of two formulas, with any tolerance in it: `abs(speedup - 0.56) <= 0.08`")]
-    where: Annotated[dict[str, str], Doc("only at these values of axes, or of this `subject`; everywhere where nothing is said")] = field(
+    says: Annotated[str, Doc("the expectation as a sentence")]
+    claim: Annotated[str, Doc("comparison of two formulas, with any tolerance in it: `abs(speedup - 0.56) <= 0.08`")]
+    where: Annotated[dict[str, str], Doc("restriction to these values of axes, or of this `subject`; default: all points")] = field(
         default_factory=dict
     )
-    source: Annotated[str, Doc("who says so")] = ""
+    source: Annotated[str, Doc("source of the expectation")] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +241,16 @@ class MeasuredSection:
 class AgainstSection:
     """Measured points to compare a column with, as a study's file states them, written out or in a file of their own."""
 
-    name: Annotated[str, Doc("of the points")]
-    column: Annotated[str, Doc("a derived column that stands for the same figure")]
-    source: Annotated[str, Doc("who measured them")]
-    points: Annotated[dict[str, float], Doc("by values of the first axis, where no file has them")] = field(default_factory=dict)
-    file: Annotated[str, Doc("a CSV file that has them, by its path from the study on")] = ""
-    at: Annotated[str, Doc("its column with values of the first axis; rows at others are left out")] = ""
-    figure: Annotated[str, Doc("its column with what was measured")] = ""
-    rows: Annotated[dict[str, str], Doc("only rows in which these columns hold these texts")] = field(default_factory=dict)
-    where: Annotated[dict[str, str], Doc("values of the other axes, or the `subject`, of the course beside which they stand")] = field(
-        default_factory=dict
-    )
-    within: Annotated[Ratio | None, Doc("the share of a point by which the column may be off, where that is expected")] = None
+    name: Annotated[str, Doc("name of the points")]
+    column: Annotated[str, Doc("derived column for the same quantity")]
+    source: Annotated[str, Doc("source of the measurements")]
+    points: Annotated[dict[str, float], Doc("points by values of the first axis, without `file`")] = field(default_factory=dict)
+    file: Annotated[str, Doc("path of a CSV file with the points, relative to the study")] = ""
+    at: Annotated[str, Doc("column of the file with values of the first axis; other rows are skipped")] = ""
+    figure: Annotated[str, Doc("column of the file with the measurements")] = ""
+    rows: Annotated[dict[str, str], Doc("only rows with these texts in these columns")] = field(default_factory=dict)
+    where: Annotated[dict[str, str], Doc("values of the other axes, or of the `subject`, to compare with")] = field(default_factory=dict)
+    within: Annotated[Ratio | None, Doc("expected largest relative deviation of the column from a point")] = None
 
     @property
     def measured(self) -> "MeasuredSection":
@@ -448,20 +446,20 @@ _SPECIAL = frozenset(",[]{}#:")
 class AskedSection:
     """A question with settings of its own."""
 
-    instance: Annotated[str, Doc("a name from `crossopt list instances`, or a path relative to the study")]
-    name: Annotated[str | None, Doc("what to call it; the instance's name where nothing is said")] = None
-    settings: Annotated[dict[str, str], Doc("of this question, with the keys of `--set`")] = field(default_factory=dict)
-    workload: Annotated[str | None, Doc("one of several workloads")] = None
+    instance: Annotated[str, Doc("name from `crossopt list instances`, or a path relative to the study")]
+    name: Annotated[str | None, Doc("name of the subject; default: the instance's name")] = None
+    settings: Annotated[dict[str, str], Doc("settings of this question, with the keys of `--set`")] = field(default_factory=dict)
+    workload: Annotated[str | None, Doc("workload to use, if there are several")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class AxisSection:
     """A setting and the values that it takes in turn."""
 
-    setting: Annotated[str, Doc("a key of `--set`")]
-    values: Annotated[tuple[str, ...], Doc("that it takes in turn")]
-    name: Annotated[str | None, Doc("what to call the axis; the setting where nothing is said")] = None
-    beside: Annotated[dict[str, tuple[str, ...]], Doc("further settings, each with as many values, which change in step")] = field(
+    setting: Annotated[str, Doc("key of `--set`")]
+    values: Annotated[tuple[str, ...], Doc("values of the setting")]
+    name: Annotated[str | None, Doc("name of the axis; default: the setting")] = None
+    beside: Annotated[dict[str, tuple[str, ...]], Doc("further settings with as many values, which change together with this one")] = field(
         default_factory=dict
     )
 
@@ -474,19 +472,19 @@ class AxisSection:
 class StudyFile:
     """Questions, and who is asked them."""
 
-    kind: Annotated[Literal["study"], Doc("the kind of question")]
-    title: Annotated[str, Doc("of pages and tables")]
-    instances: Annotated[tuple[str | AskedSection, ...], Doc("names, paths, or a question with settings of its own")]
-    engines: Annotated[tuple[str, ...], Doc("who is asked, in the order of the columns")]
+    kind: Annotated[Literal["study"], Doc("problem type")]
+    title: Annotated[str, Doc("title of pages and tables")]
+    instances: Annotated[tuple[str | AskedSection, ...], Doc("names, paths, or questions with their own settings")]
+    engines: Annotated[tuple[str, ...], Doc("engines, in the order of the columns")]
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
-    settings: Annotated[dict[str, str], Doc("of every question")] = field(default_factory=dict)
-    sweep: Annotated[tuple[AxisSection, ...], Doc("axes; of the first one pictures show the course")] = ()
-    time_limit: Annotated[Duration | None, Doc("of each run; searchers have 5 s where nothing is said, others no limit")] = None
-    seeds: Annotated[Positive, Doc("how often engines that draw at random are asked")] = 1
-    derive: Annotated[tuple[DerivedSection, ...], Doc("columns that follow from the answers, for `compare`")] = ()
-    expect: Annotated[tuple[ExpectedSection, ...], Doc("what is expected to hold, for `compare`")] = ()
-    against: Annotated[tuple[AgainstSection, ...], Doc("points that somebody measured, drawn beside a derived column")] = ()
-    leaves_open: Annotated[tuple[str, ...], Doc("sentences about what the study does not say, for its page")] = ()
+    settings: Annotated[dict[str, str], Doc("settings of every question")] = field(default_factory=dict)
+    sweep: Annotated[tuple[AxisSection, ...], Doc("axes; plots run along the first one")] = ()
+    time_limit: Annotated[Duration | None, Doc("time limit of each run; default: 5 s for search engines, no limit for others")] = None
+    seeds: Annotated[Positive, Doc("number of seeds for randomised engines")] = 1
+    derive: Annotated[tuple[DerivedSection, ...], Doc("columns computed from the answers, for `compare`")] = ()
+    expect: Annotated[tuple[ExpectedSection, ...], Doc("expectations, for `compare`")] = ()
+    against: Annotated[tuple[AgainstSection, ...], Doc("measured points plotted beside a derived column")] = ()
+    leaves_open: Annotated[tuple[str, ...], Doc("limitations of the study, for its page")] = ()
 
     @property
     def claims(self) -> Claims:

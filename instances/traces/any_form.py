@@ -184,9 +184,7 @@ def _remarks(building: Building, moved: Early) -> list[str]:
         cut = count_text(len(building.first_of), "copy of memory that is not pinned is", "copies of memory that is not pinned are")
         remarks.append(f"{cut} two operations, the first until the call returns that waits for it")
     if building.inferred:
-        remarks.append(
-            f"{count_text(building.inferred, 'wait', 'waits')} across streams told from times, as the trace does not say for which event"
-        )
+        remarks.append(f"{count_text(building.inferred, 'wait', 'waits')} across streams inferred from times, as the trace names no event")
     if building.handed:
         remarks.append(f"{count_text(building.handed, 'gap is a wait', 'gaps are waits')} of a thread for that of autograd")
     gaps = [operation[3] for operation in building.operations if operation[:2] == (DEVICE_GAP, "gap")]

@@ -24,18 +24,18 @@ Share = Annotated[Fraction, Unit("ratio"), Bounds(0, 1)]
 class BenchmarkFile:
     """Which few kernels, each repeated how often, stand for a trace?"""
 
-    kind: Annotated[Literal["benchmark"], Doc("the kind of question")]
-    trace: Annotated[str, Doc("path of the graph of a trace, which `crossopt import` makes; it begins at the question")]
-    share: Annotated[Share, Doc("of the trace that the benchmark stands for")] = Fraction(1, 20)
-    deviation: Annotated[Share, Doc("of each total from that share of it, at the most")] = Fraction(1, 50)
-    coverage: Annotated[Share, Doc("of the time of the trace that all runs of the chosen kernels make up, at the least")] = Fraction(4, 5)
-    mix: Annotated[Share | None, Doc("of its time that the benchmark gives to other kernels than the trace, at the most")] = None
-    totals: Annotated[tuple[Total, ...], Choice(), Doc("that are met; all that the trace has where nothing is said")] = ()
-    kinds: Annotated[tuple[DeviceKind, ...], Choice(), Doc("of operations that are looked at")] = ("kernel", "copy", "collective")
-    objective: Annotated[Objective, Doc("the fewest different kernels, or the fewest runs of all of them")] = "kernels"
-    kernels: Annotated[int | None, Bounds(1), Doc("different ones, at the most")] = None
-    runs: Annotated[int | None, Bounds(1), Doc("of all kernels together, at the most")] = None
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    kind: Annotated[Literal["benchmark"], Doc("problem type")]
+    trace: Annotated[str, Doc("path of the graph of a trace, written by `crossopt import`, relative to this file")]
+    share: Annotated[Share, Doc("share of the trace that the benchmark represents")] = Fraction(1, 20)
+    deviation: Annotated[Share, Doc("largest deviation of each total from that share")] = Fraction(1, 50)
+    coverage: Annotated[Share, Doc("smallest share of the trace's time that all runs of the chosen kernels cover")] = Fraction(4, 5)
+    mix: Annotated[Share | None, Doc("largest share of the benchmark's time spent in other kernels than the trace")] = None
+    totals: Annotated[tuple[Total, ...], Choice(), Doc("totals to match; default: all that the trace has")] = ()
+    kinds: Annotated[tuple[DeviceKind, ...], Choice(), Doc("kinds of operations considered")] = ("kernel", "copy", "collective")
+    objective: Annotated[Objective, Doc("minimise the number of different kernels, or of all runs")] = "kernels"
+    kernels: Annotated[int | None, Bounds(1), Doc("largest number of different kernels")] = None
+    runs: Annotated[int | None, Bounds(1), Doc("largest number of runs of all kernels")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
 
 

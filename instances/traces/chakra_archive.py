@@ -466,7 +466,7 @@ class Recount:
         if found is None:
             node = node_in(data)
             if node.get("is_cpu_op") is not False:
-                raise NodeError(f"node {node.id}: is_cpu_op is not said to be false, so that the simulator takes it for work of the host")
+                raise NodeError(f"node {node.id}: is_cpu_op is not false, so that the simulator treats it as work of the host")
             found = _Node(task_of(node), _amount(node, "num_ops"), _amount(node, "tensor_size"))
             if len(self.known) >= _CACHED:
                 self.known.clear()  # later NPUs have more in common with their neighbours than with the first ones

@@ -218,7 +218,7 @@ def trace_in(text: str, source: str) -> Trace:
         faults.add("trace", f"this is no graph of a trace ({IMPORTED})")
         faults.end()
     for key in document.keys() - {"trace", "source", "span", "assumed", "operations", "edges"}:
-        faults.add(key, f"{quoted(key)} says nothing here (known: source, span, assumed, operations, edges)")
+        faults.add(key, f"{quoted(key)} is unknown here (known: source, span, assumed, operations, edges)")
     operations, edges = (document.get(key, []) for key in ("operations", "edges"))
     about, span, assumed = document.get("source", ""), document.get("span", 0), document.get("assumed", "")
     for key, fine, wanted in (

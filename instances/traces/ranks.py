@@ -49,7 +49,7 @@ def joined(paths: Sequence[Path], traces: Sequence[Imported], rank: int | None) 
         source += ", which wait for it most"
     elif held_up.any():
         rank = numbers[slowest]
-        remarks.append(f"waiting stays as long whatever is changed here: the others wait for rank {rank} most, so ask it (--rank {rank})")
+        remarks.append(f"changes here do not shorten the waiting: the others wait mostly for rank {rank} (use --rank {rank})")
     return replace(
         chosen, trace=replace(chosen.trace, graph=graph, source=source), remarks=(*chosen.remarks, *remarks), rank=numbers[index]
     )

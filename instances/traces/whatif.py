@@ -26,51 +26,53 @@ Price = Annotated[Fraction, Unit("money")]
 class ChangeSection:
     """One change, and what it costs."""
 
-    name: Annotated[str, Doc("of the change")]
-    transform: Annotated[Transform, Doc("what it does to the operations of the trace")]
-    pattern: Annotated[tuple[str, ...], Doc("names of operations that it touches, where `*` stands for anything; one or several")] = ()
+    name: Annotated[str, Doc("name of the change")]
+    transform: Annotated[Transform, Doc("effect on the operations of the trace")]
+    pattern: Annotated[tuple[str, ...], Doc("names of the operations changed, with `*` as a wildcard; one or several")] = ()
     kinds: Annotated[
-        tuple[OperationKind, ...], Doc("of operations that `pattern` looks among, of `scale` and `remove`; those of devices else")
+        tuple[OperationKind, ...],
+        Doc("kinds of operations that `pattern` selects from, for `scale` and `remove`; default: those of devices"),
     ] = ()
     factor: Annotated[
-        Fraction | None, Unit("ratio"), Bounds(0, 1000), Doc("of the time, of the bytes for `compress`, of the latency for `latency`")
+        Fraction | None,
+        Unit("ratio"),
+        Bounds(0, 1000),
+        Doc("factor on the time; on the bytes for `compress`, on the latency for `latency`"),
     ] = None
-    times: Annotated[Fraction | None, Bounds(0.001, 1_000_000), Doc("so much of the bandwidth of now, for `bandwidth`")] = None
-    latency: Annotated[Duration, Doc("of each collective, for `bandwidth` and `latency`")] = 0.0
-    overhead: Annotated[Duration, Doc("of each collective, for `compress`")] = 0.0
-    gradients: Annotated[tuple[str, ...], Doc("names of kernels that end gradients, for `overlap`")] = ()
-    longest_gap: Annotated[
-        Duration | None, Doc("the longest gap without a name that a graph spans, for `cuda-graph`; 1 ms where nothing is said")
-    ] = None
-    before: Annotated[tuple[str, ...], Doc("names of operations before which kernels run again, for `recompute`")] = ()
-    days: Annotated[Days, Doc("of work")] = Fraction(0)
-    memory: Annotated[Size, Doc("that it takes")] = Fraction(0)
-    frees: Annotated[Size, Doc("memory that it gives back")] = Fraction(0)
-    money: Annotated[Price, Doc("that it costs")] = Fraction(0)
-    excludes: Annotated[tuple[str, ...], Doc("changes that cannot be made with it")] = ()
-    requires: Annotated[tuple[str, ...], Doc("changes without which it cannot be made")] = ()
+    times: Annotated[Fraction | None, Bounds(0.001, 1_000_000), Doc("multiple of the present bandwidth, for `bandwidth`")] = None
+    latency: Annotated[Duration, Doc("latency of each collective, for `bandwidth` and `latency`")] = 0.0
+    overhead: Annotated[Duration, Doc("overhead of each collective, for `compress`")] = 0.0
+    gradients: Annotated[tuple[str, ...], Doc("names of the kernels that complete gradients, for `overlap`")] = ()
+    longest_gap: Annotated[Duration | None, Doc("longest unnamed gap that a graph spans, for `cuda-graph`; default: 1 ms")] = None
+    before: Annotated[tuple[str, ...], Doc("names of the operations before which kernels run again, for `recompute`")] = ()
+    days: Annotated[Days, Doc("days of work")] = Fraction(0)
+    memory: Annotated[Size, Doc("memory that the change takes")] = Fraction(0)
+    frees: Annotated[Size, Doc("memory that the change frees")] = Fraction(0)
+    money: Annotated[Price, Doc("cost of the change")] = Fraction(0)
+    excludes: Annotated[tuple[str, ...], Doc("changes that exclude it")] = ()
+    requires: Annotated[tuple[str, ...], Doc("changes that it requires")] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetsSection:
     """What all changes may cost together."""
 
-    days: Annotated[Days | None, Doc("of work")] = None
-    memory: Annotated[Size | None, Doc("taken, less what is freed")] = None
-    money: Annotated[Price | None, Doc("in all")] = None
+    days: Annotated[Days | None, Doc("days of work of all changes")] = None
+    memory: Annotated[Size | None, Doc("memory that all changes take, less what they free")] = None
+    money: Annotated[Price | None, Doc("cost of all changes")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIfFile:
     """Which of several changes of a traced program shorten it most?"""
 
-    kind: Annotated[Literal["what-if"], Doc("the kind of question")]
-    trace: Annotated[str, Doc("path of the graph of a trace, which `crossopt import` makes; it begins at the question")]
-    changes: Annotated[tuple[ChangeSection, ...], Doc("in the order in which they act, 30 at the most")]
-    budgets: Annotated[BudgetsSection, Doc("of all changes together")] = BudgetsSection()
-    objective: Annotated[Objective, Doc("the least time, or the least cost that meets the target")] = "time"
-    target: Annotated[Fraction | None, Unit("time"), Doc("the most that the trace may take afterwards")] = None
-    name: Annotated[str | None, Doc("of the question; the file's where nothing is said")] = None
+    kind: Annotated[Literal["what-if"], Doc("problem type")]
+    trace: Annotated[str, Doc("path of the graph of a trace, written by `crossopt import`, relative to this file")]
+    changes: Annotated[tuple[ChangeSection, ...], Doc("changes in the order in which they apply, at most 30")]
+    budgets: Annotated[BudgetsSection, Doc("limits on all changes together")] = BudgetsSection()
+    objective: Annotated[Objective, Doc("minimise the time, or the cost of reaching `target`")] = "time"
+    target: Annotated[Fraction | None, Unit("time"), Doc("longest time of the changed trace")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
 
 
@@ -223,7 +225,7 @@ def _change_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
             if key in needed and not said:
                 yield f"{at}.{key}", f"{quoted(change.transform)} needs a {key} (add it)"
             elif said and key not in (*needed, *known):
-                yield f"{at}.{key}", f"{key} says nothing to {quoted(change.transform)} (take it away)"
+                yield f"{at}.{key}", f"{key} does not apply to {quoted(change.transform)} (take it away)"
         for key in ("factor", "times"):
             figure = getattr(change, key)
             if figure is not None and figure.denominator > _FINEST:

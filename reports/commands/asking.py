@@ -122,7 +122,7 @@ def compare(options: Namespace, kind: str) -> Ending:
     family = family_of(kind)
     refuse_options(options, KINDS[kind].options, f"a question about {KINDS[kind].about}")
     if options.split:
-        usage(f"--split: this says nothing of {KINDS[kind].about} (leave it out)")
+        usage(f"--split: this does not apply to {KINDS[kind].about} (leave it out)")
     names = options.engines.split(",") if options.engines else list(family.engines)
     question, seconds = question_of(options, KINDS[kind].options), seconds_of(options.time_limit) if options.time_limit else COMPARED
     refused = dict[tuple[str, str], str]()

@@ -47,7 +47,7 @@ def compare(options: Namespace) -> Ending:
     _refuse_mixtures(options, kinds)
     refuse_options(options, ("workload",), "a joint design")
     if options.split:
-        usage("--split: this says nothing of a joint design (leave it out)")
+        usage("--split: this does not apply to a joint design (leave it out)")
     for target, flag in ((options.out, "--out"), (options.chart, "--chart")):
         check_target(target, flag)
         for path in options.files:
@@ -103,7 +103,7 @@ def _of_family(options: Namespace, family: str) -> Ending:
     engines = options.engines if KINDS[family].commands or not KINDS[family].family else None  # asked by all kinds alike
     for given, flag in ((options.chart, "--chart"), (engines, "--engines"), (options.store, "--store"), (options.start, "--start")):
         if given is not None:
-            usage(f"{flag}: this is for joint designs, and says nothing of {KINDS[family].about} (leave it out)")
+            usage(f"{flag}: this is for joint designs, and does not apply to {KINDS[family].about} (leave it out)")
     check_target(options.out)
     refuse_overwriting_question(options.out, options.files[0])
     options.file, options.seeds = options.files[0], options.seeds or 1

@@ -97,7 +97,7 @@ def refuse_options(options: argparse.Namespace, used: Container[str], question: 
     plain = parser_of_commands().parse_args(["solve", "-"])
     for name, flag in FLAGS.items():
         if name not in used and getattr(options, name, getattr(plain, name)) != getattr(plain, name):
-            usage(f"{flag}: this says nothing of {question} (leave it out)")
+            usage(f"{flag}: this does not apply to {question} (leave it out)")
 
 
 USUAL_LIMIT = 21_600.0

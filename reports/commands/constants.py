@@ -47,7 +47,7 @@ _ENDED = "  interrupted before all of this was explained\n"
 def explain_constants(options: Namespace) -> Status:
     """Ask, print, and write where a file is named."""
     if options.force or options.near is not None:
-        usage(f"{'--force' if options.force else '--near'}: this says nothing of constants (force a choice with --set, and look at both)")
+        usage(f"{'--force' if options.force else '--near'}: this does not apply to constants (force a choice with --set, and look at both)")
     question, settings = question_path(options.file), tuple(options.settings)
     for target, option in ((options.out, "--out"), (options.svg, "--svg")):
         check_target(target, option)
@@ -133,7 +133,7 @@ def check(path: Path) -> Report:
     with progress_on(sys.stderr, found.unit) as watch:
         refused = [fault for path, question, end in sure for fault in _unproved(path, question, end, watch)]
         refused += [fault for path, question, end in ends for fault in _unfollowed(path, question, end, watch)]
-    checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were asked again, and their proofs repeated"
+    checked = f"{len(ends)} designs were priced anew; {len(sure)} ends were solved again, with their proofs"
     return Report((checked,), tuple(refused), unverified=len(sure) < len(ends))
 
 
@@ -142,7 +142,7 @@ def _unproved(path: str, question: Instance, end: End, watch: Watch) -> Iterator
     proved = FAMILY.prove(question, anew, watch)
     if anew.value != end.value or not anew.proved or proved.refused or proved.unverified:
         why = "".join(f" ({fault})" for fault in proved.refused)
-        yield f"{path}: {end.value!r} is told as proved, and asked again it is {anew.value!r}{why}"
+        yield f"{path}: {end.value!r} is called proved, but solved again it is {anew.value!r}{why}"
 
 
 def _unfollowed(path: str, question: Instance, end: End, watch: Watch) -> Iterator[str]:
@@ -150,7 +150,7 @@ def _unfollowed(path: str, question: Instance, end: End, watch: Watch) -> Iterat
         anew = followed(question, end.design, float("inf"), watch)
         if anew is None or anew.value != end.followed.value:
             value = None if anew is None else anew.value
-            yield f"{path}.followed: {end.followed.value!r} is told as proved of a chip that can follow, and asked again it is {value!r}"
+            yield f"{path}.followed: {end.followed.value!r} is called proved for a chip that adapts, but solved again it is {value!r}"
 
 
 def _at(document: dict[str, Any], constant: Decided, factor: float) -> Instance:

@@ -215,7 +215,7 @@ def _explain_relaxation(options: Namespace) -> Status:
     from crossopt.solvers.codesign.linear.relaxation import Untold, relaxed  # noqa: PLC0415
 
     if options.force:
-        usage("--force: this says nothing of a relaxation (force a choice with --set, and look at both)")
+        usage("--force: this does not apply to a relaxation (force a choice with --set, and look at both)")
     question = question_path(options.file)
     for target, option in ((options.out, "--out"), (options.svg, "--svg")):
         check_target(target, option)

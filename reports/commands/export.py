@@ -138,7 +138,7 @@ def export_placement(path: Path, form: str) -> str:
         raise RefusedError(f"{path}: there is no placement in this result (solve a question that has one)")
     report = check(family, result, path.parent)
     if not report.accepted:
-        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     what = result.answer.devices if form == "devices" else _split(result, path.parent)
     return json.dumps(what, indent=1, allow_nan=False) + "\n"
 
@@ -150,7 +150,7 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
         raise RefusedError(f"{path}: there is no choice in this result (solve a question that has one)")
     report = check(family, result, path.parent)
     if not report.accepted:
-        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     question = read_again(result.question, result.kind, path.parent)
     chosen = dict(zip(question.problem.layers, result.answer.strategies, strict=True))
     if form == STRATEGIES:
@@ -266,7 +266,7 @@ def _of_strategies(path: Path) -> dict[str, Any]:
     try:
         sys.stderr.write(f"{proved(certificate)}\n")
     except ValueError as error:
-        raise RefusedError(f"{path}: its certificate does not hold: {error} (`crossopt check` tells whether the result does)") from error
+        raise RefusedError(f"{path}: its certificate does not hold: {error} (`crossopt check` shows whether the result does)") from error
     if certificate["bound"] != result.bound and result.value is not None:
         sys.stderr.write(f"the bound {result.bound:,} of the result is reported by {result.proved_by}, and not in the certificate\n")
     return certificate
@@ -294,7 +294,7 @@ def export_vipr(path: Path, out: Path | None) -> None:
     except vipr.MalformedError as error:
         raise RefusedError(f"{path}: {error}") from error
     except ValueError as error:
-        raise RefusedError(f"{path}: the proof of this result does not hold: {error} (`crossopt check` tells more)") from error
+        raise RefusedError(f"{path}: the proof of this result does not hold: {error} (see `crossopt check`)") from error
     shown = proof.shown(certificate.bound)
     less = "" if shown >= bound else f" (the result says {bound!r}, which this file does not prove)"
     unit = str(result.question.get("unit") or "")
@@ -309,9 +309,9 @@ def _no_certificate(what: str, result: Result[Any, Any]) -> str:
     """Why there is none, and what holds of the bound all the same."""
     claim = f"that there is no {what}" if result.value is None else "the bound"
     if result.unverified:
-        return f"{claim} is reported by {result.proved_by} and not proved, so that there is no certificate"
+        return f"{claim} is reported by {result.proved_by} and not proved, so there is no certificate"
     how = f"{claim} is proved by {result.proved_by}, not by a tree about an integer model"
-    return f"{how}, so that there is no certificate (`crossopt check` repeats the proof)"
+    return f"{how}, so there is no certificate (`crossopt check` repeats the proof)"
 
 
 def _about(result: Result[Any, Any]) -> tuple[str, ...]:
@@ -320,7 +320,7 @@ def _about(result: Result[Any, Any]) -> tuple[str, ...]:
     return (
         f"crossopt {__version__}, {result.kind}: {str(result.question.get('name', ''))[:100]}",
         f"question: sha256 {digest} (`question` of the result, as JSON with sorted keys)",
-        "not covered: that this is the model of the question, which `crossopt check` of the result shows",
+        "not verified: that this is the model of the question, which `crossopt check` of the result shows",
     )
 
 

@@ -125,8 +125,8 @@ def check_front(path: Path, cross_check: bool) -> Report:
     """Every point checked as a result of its own, and, where the front says that it is proved, that its points are a front and its ends,
     and that none is missing between them. That there is no point is asked anew."""
     front, unverified = read_as(path, front_in_file), False
-    count = f"{several(len(front.points), 'point')}, where about {front.points_asked} were asked for"
-    checked, refused = [f"the front says that it has {count}; each was checked as a result of its own"], front_faults(front)
+    count = f"{several(len(front.points), 'point')}, of about {front.points_asked} requested"
+    checked, refused = [f"the front has {count}; each was checked as a separate result"], front_faults(front)
     with progress_on(sys.stderr, "") as watch:
         for index, (_, result) in enumerate(front.points):
             report = report_of(FAMILY, result, path.parent, watch, cross_check)
@@ -135,7 +135,7 @@ def check_front(path: Path, cross_check: bool) -> Report:
         if front.proved and not refused:
             facts, refused = _front_anew(front, watch) if front.points else _none_anew(front, watch)
             checked.append(facts)
-    between = "" if front.proved else "; the front says that there may be others, beside them and beyond them"
+    between = "" if front.proved else "; there may be other points, between them and beyond them"
     return Report((*checked, f"the points are checked{between}"), tuple(refused), unverified)
 
 
@@ -161,7 +161,7 @@ def _front_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
     for index, which, objective, limits in asks:
         (said, result), anew = points[index], solved(FAMILY, ask_with(instance, objective, limits), "auto", Limits(), watch)
         if anew.stopped != "complete":
-            faults.append(f"the proof of the front was not carried to its end: {anew.stopped}")
+            faults.append(f"the proof of the front was not completed: {anew.stopped}")
             break
         if anew.value is None or gap_between(said[which], anew.value) > result.gap_asked:
             within = "".join(f" with {name.replace('_', ' ')} {limit!r} or less" for name, limit in limits.items())

@@ -169,7 +169,7 @@ def _plain(data: Any) -> Any:  # noqa: ANN401 - JSON as it is
 def hold(path: Path, faults: list[str]) -> None:
     """Refuse a result with faults: a VerificationError with the first of them."""
     if faults:
-        more = f" (and {len(faults) - 1} more: `crossopt check` tells all)" if len(faults) > 1 else ""
+        more = f" (and {len(faults) - 1} more: `crossopt check` lists all)" if len(faults) > 1 else ""
         raise VerificationError(f"{path}: {faults[0]}{more}")
 
 
@@ -177,7 +177,7 @@ def _front(path: Path) -> Drawn:
     saved, data = read_as(path, front_in_file), read_as(path, _plain)
     hold(path, front_faults(saved))
     if not saved.points:
-        message = "there is no point in this front, and so nothing to draw (`crossopt check` says whether there is none)"
+        message = "there is no point in this front, and so nothing to draw (`crossopt check` verifies that)"
         raise InstanceError(str(path), [Fault(1, 1, "points", message)], "nothing drawn")
     faults = list[str]()
     for index, (_, result) in enumerate(saved.points):

@@ -25,7 +25,7 @@ def compare(options: Namespace) -> Ending:
     seconds = seconds_of(options.time_limit) if options.time_limit else _PROOF
     refuse_options(options, (*KINDS["sharding"].options, "workers"), "a problem of strategies")
     if options.split:
-        usage("--split: this says nothing of a problem of strategies (leave it out)")
+        usage("--split: this does not apply to a problem of strategies (leave it out)")
     question: ShardingQuestion = question_of(options, KINDS["sharding"].options)
     known = known_best(options.known, question.name) if options.known else None
     with progress_on(sys.stderr, "cost") as watch:

@@ -22,7 +22,7 @@ def sweep(options: Namespace) -> int:
     action, *rest = options.words
     if action not in ACTIONS:
         if rest:
-            usage(f"{action} {rest[0]}: a sweep asks one study, and is told of by {', '.join(ACTIONS)} (see `crossopt sweep --help`)")
+            usage(f"{action} {rest[0]}: a sweep runs one study; the other actions are {', '.join(ACTIONS)} (see `crossopt sweep --help`)")
         _refuse_strangers(options, OF_RUNS, "sweep FILE")
         return _run(options, Path(action))
     if len(rest) != 1:
@@ -37,7 +37,7 @@ def _refuse_strangers(options: Namespace, used: Sequence[str], command: str) -> 
     flags = {"form": "as", "settings": "set"}
     for name in dict.fromkeys((*OF_RUNS, *(name for names in OF_ACTIONS.values() for name in names))):
         if name not in used and getattr(options, name):
-            usage(f"--{flags.get(name, name.replace('_', '-'))}: this says nothing to `{command}` (leave it out)")
+            usage(f"--{flags.get(name, name.replace('_', '-'))}: this does not apply to `{command}` (leave it out)")
 
 
 def _run(options: Namespace, path: Path) -> int:

@@ -80,9 +80,9 @@ def answer(options: Namespace, path: Path, memory: int | None, begun: list[Worke
     if workers > _MOST_WORKERS:
         usage(f"--workers {workers}: this is too many (write {_MOST_WORKERS} or less; more than the machine's cores gain nothing)")
     if folder is None and not options.dry_run:
-        usage("--store: say where the answers are to be kept (`--store runs/`)")
+        usage("--store: name a folder for the results (`--store runs/`)")
     if options.dask and options.memory:
-        usage("--memory: with --dask the cluster says what a process may take (leave it out)")
+        usage("--memory: with --dask the cluster limits its processes (leave it out)")
     study, limit = study_in(path), None if options.time_limit is None else seconds_of(options.time_limit)
     if options.dry_run:
         return _say_what_is_left(options, ask(study, tuple(options.settings), limit))
@@ -119,7 +119,7 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
                 _work(options.dask, crew, chain([first], jobs))
             except OSError as error:
                 raise FailedError(lost_text(error, folder)) from error
-    asked_now = f"{len(crew.answered | crew.failed):,} of them asked now, in {monotonic() - began:.3g} s"
+    asked_now = f"{len(crew.answered | crew.failed):,} of them run now, in {monotonic() - began:.3g} s"
     full_list = unanswered.listed
     if full_list is None:
         sys.stdout.write(fitted(_early_text(folder, unanswered.reader, asked_now)))
@@ -166,8 +166,8 @@ def _dry_text(sweep: Listed, keys: Sequence[str], before: dict[str, Standing], l
     done = sum(standing.state != "not asked" for standing in before.values())
     twice = len(keys) - len(set(keys))
     lines = [f"{sweep.title}: {several(len(sweep.points), 'point')}, {several(len(keys), 'run')}"]
-    lines += [f"  {twice:,} of them ask what another one asks, and are asked once"] if twice else []
-    return "\n".join([*lines, f"  {done:,} have come to something before, {len(left):,} would be asked now"]) + "\n"
+    lines += [f"  {twice:,} of them repeat another run, and are run once"] if twice else []
+    return "\n".join([*lines, f"  {done:,} are finished, {len(left):,} would be run now"]) + "\n"
 
 
 def _cores() -> int:
@@ -192,11 +192,11 @@ def code_of_sweep(found: Tally) -> int:
 
 def tally_text(points: int, found: Tally) -> Iterator[str]:
     """How many runs there are, and what they have come to."""
-    twice = f", {found.runs - found.keys:,} of which ask what another one asks" if found.keys < found.runs else ""
+    twice = f", {found.runs - found.keys:,} of which repeat another run" if found.keys < found.runs else ""
     parts = [f"{found.answered:,} answered"]
-    parts += [f"{found.refused:,} not answered by the engine that was asked"] if found.refused else []
+    parts += [f"{found.refused:,} refused by the engine"] if found.refused else []
     parts += [f"{found.failed:,} failed"] if found.failed else []
-    parts += [f"{found.left:,} not asked yet, of which nothing is said"] if found.left else []
+    parts += [f"{found.left:,} not run yet"] if found.left else []
     yield from wrapped("  ", f"{several(points, 'point')}, {several(found.runs, 'run')}{twice}: {', '.join(parts)}")
     if not found.answered:
         return
@@ -212,14 +212,14 @@ def remedies_text(folder: Path, found: Tally) -> Iterator[str]:
     """What asks what is left, and what failed, FILE being the study."""
     again = f"`crossopt sweep FILE --store {folder}"
     if found.left:
-        yield from wrapped("  ", f"{again}` asks what is left")
+        yield from wrapped("  ", f"{again}` runs what is left")
     if found.failed:
         yield from wrapped("  ", f"{again} --retry failed` asks {'these' if found.left == 0 else 'what failed'} again")
 
 
 def _early_text(folder: Path, reader: Reader, status: str) -> str:
     """What is said where the end was asked for before all questions were read."""
-    read = f"{reader.done:,} of {reader.count:,} points were read when it was ended; {status}, and nothing is said of the others"
+    read = f"{reader.done:,} of {reader.count:,} points were read before it ended; {status}, and the others are unknown"
     again = f"`crossopt sweep FILE --store {folder}` goes on"
     return "\n".join([f"{folder}: {reader.study.file.title}", *wrapped("  ", read), *wrapped("  ", again)]) + "\n"
 
@@ -390,7 +390,7 @@ def script(options: Namespace, path: Path) -> int:
     if not options.slurm:
         usage("sweep script: say for which batch system (`--slurm`)")
     if options.store is None:
-        usage("--store: say where the answers are to be kept, a folder that all machines of the cluster see (`--store /shared/runs`)")
+        usage("--store: name a folder for the results that all machines of the cluster share (`--store /shared/runs`)")
     check_target(options.out)
     study, shards = read_study(question_path(path), strange_names, MOST_SWEPT), options.shards or _SHARDS
     given = (("--time-limit", options.time_limit), ("--memory", options.memory), ("--retry", ",".join(options.retry or ()) or None))

@@ -139,7 +139,7 @@ def text_of_trace(found: Imported, *, every: bool = False) -> str:
     lines += _path(graph, replayed)
     order = (found.trace.order,) if found.trace.order else ()
     for number, remark in enumerate((*order, *found.remarks)):
-        lines += wrapped("  told           " if number == 0 else " " * 17, remark)
+        lines += wrapped("  remarks        " if number == 0 else " " * 17, remark)
     return "\n".join([*lines, *(_classes(graph) if every else ())]) + "\n"
 
 
@@ -169,20 +169,20 @@ def _resources(graph: Graph) -> str:
 def _span(found: Imported, replayed: Replayed) -> str:
     span, again = found.trace.span, replayed.span
     if not span:
-        return f"{_time(again)} replayed, none traced: see what is told of its order below"
+        return f"{_time(again)} replayed, none traced: see the remarks on its order below"
     off = abs(again - span) / span
     streams = {int(stream) for stream in found.trace.graph.places[np.isin(found.trace.graph.kinds, _device_kinds())]}
     near = NEAR_ONE if len(streams) == 1 else NEAR
     summary = f"{_time(span)} traced, {_time(again)} replayed ({off:.2%} off)"
     if off > near:
-        return f"{summary}: the graph does not explain the trace, see what is told below"
+        return f"{summary}: the graph does not explain the trace, see the remarks below"
     path = critical_path(found.trace.graph, replayed)
     kinds, durations = found.trace.graph.kinds, found.trace.graph.durations
     gaps = sum(int(durations[operation]) for operation in path if kinds[operation] == KINDS.index("gap"))
     if not gaps:
         return summary
     share = f"{gaps / again:.1%} of the critical path"
-    return f"{summary}; gaps, {share}, are kept as long as traced, so that this holds by construction where nothing overlaps"
+    return f"{summary}; gaps, {share}, keep their traced length, so that this holds by construction without overlap"
 
 
 def _device_kinds() -> list[int]:

@@ -47,7 +47,7 @@ def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
     if instance.objective not in _FIGURES or "files" in result.question or instance.ceilings:
         raise RefusedError(f"designs are listed by {' or '.join(_FIGURES)}, of a question that names no file of one's own")
     if answer is None or not isinstance(result.proof, Enumerated | Boxes):
-        raise RefusedError("there is no design in this result, or nothing but a word proves its bound")
+        raise RefusedError("this result has no design, or its bound is only solver-reported")
     space, options = grid(instance), {name: values for name, values in instance.plan_options if name != _DERIVED}
     chosen = candidate_in(instance, answer.design)
     hardware = answer.design.hardware.choices
@@ -143,7 +143,7 @@ def _cut(instance: Instance, space: Grid, cuts: Iterator[Ranges | None], bound: 
         keeps = next(cuts)
         if keeps is None:
             if len(plans):
-                raise RefusedError("the tree of cuts does not prove the bound (`crossopt check` tells more)")
+                raise RefusedError("the tree of cuts does not prove the bound (see `crossopt check`)")
             return None if np.isinf(least) else float(least)
         [split] = split_nodes(instance, space, [node], [keeps])
         table = values_of(instance, corners(instance, space, parts_of([split])[0]), plans)

@@ -55,7 +55,7 @@ def _events(path: Path) -> Iterator[Event]:
     question = asked_in(result.question) if kind == "codesign" else read_again(result.question, kind, path.parent)
     faults = faults_but_proof(family, result, read_again(result.question, kind, path.parent))
     if faults:
-        raise RefusedError(f"{path}: this result is not sound: {faults[0]} (`crossopt check` tells more)")
+        raise RefusedError(f"{path}: this result is not sound: {faults[0]} (see `crossopt check`)")
     if result.answer is None:
         raise RefusedError(f"{path}: there is no answer in this result to draw over time (solve a question that has one)")
     if kind == "codesign":
@@ -140,7 +140,7 @@ def export_graph(path: Path, out: Path | None) -> None:
         raise RefusedError(f"{path}: there is no {family.what} in this result (solve a question that has one)")
     report = check(family, result, path.parent)
     if not report.accepted:
-        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (`crossopt check` tells more)")
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     question = read_again(result.question, result.kind, path.parent)
     made = _benchmark(question, result.answer) if result.kind == "benchmark" else _changed(question, result.answer)
     text = json.dumps(document_of(made)) + "\n"

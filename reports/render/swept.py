@@ -20,7 +20,7 @@ from crossopt.solvers.sweeps.listed import Listed
 
 MOST: Final = 5_000
 """Rows of a page; a browser has trouble with more."""
-_NOT_PROVED: Final = "No proof was carried out for this page: this is as the answers' files say; `crossopt sweep check` proves them anew."
+_NOT_PROVED: Final = "No proof was repeated for this page: verdicts are those in the files; `crossopt sweep check` repeats the proofs."
 _SHOWN: Final = ("engine", "seed", "status", "value", "unit", "bound", "gap", "plan", "note")
 _LINES, _PLACES = 8, 24
 """Courses and places that a picture can tell apart."""
@@ -35,11 +35,11 @@ def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
     """The page, which claims nothing about runs that were not asked."""
     axes = _axes(listed, cells)
     parts = [f"{found.proved:,} of {found.runs:,} runs are proved"]
-    parts += [f"{found.infeasible:,} of these that there is no answer"] if found.infeasible else []
+    parts += [f"{found.infeasible:,} of these infeasible"] if found.infeasible else []
     parts += [f"{found.open:,} have no proof"] if found.open else []
-    parts += [f"{found.refused:,} were not answered by the engine that was asked"] if found.refused else []
+    parts += [f"{found.refused:,} were refused by the engine"] if found.refused else []
     parts += [f"{found.failed:,} failed"] if found.failed else []
-    parts += [f"{found.left:,} were not asked, of which nothing is said"] if found.left else []
+    parts += [f"{found.left:,} were not run yet"] if found.left else []
     names, label = ", ".join(axes), "proved, as the files say" if found.proved == found.runs else "not all proved"
     return frame(
         listed.title,

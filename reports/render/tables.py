@@ -108,7 +108,7 @@ class Digest:
         return "-" if self.gap is None else f"{self.gap:.2%}"
 
 
-SAID, PROVED_HERE = "as the file says", "checked here"
+SAID, PROVED_HERE = "not re-verified", "checked here"
 """Of verdicts that a file has, where nobody carried the proof out, and where that was done."""
 
 

@@ -94,7 +94,7 @@ def together_page(results: Sequence[Drawn], names: Sequence[str]) -> str:
     shown, shortened = _within(chapters, ROOM - len(frame("", ()).encode("utf-8")) - 4_000 - 2_000 * len(chapters))
     count = f"{len(results)} results"
     parts = [
-        heading(count, "What was asked, what is best, and what is proved, beside each other and then one by one."),
+        heading(count, "Questions, best answers and proofs, side by side and then one by one."),
         _beside(results, names),
         _contents(results, names),
         *([section("What was shortened", listing(shortened))] if shortened else []),

@@ -59,7 +59,7 @@ class _Sections:
 def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
     """What `crossopt accuracy` prints of kernels, and whether a row could be priced; a ValueError where it is asked for what they lack."""
     if options.plot or options.by != "source":
-        raise ValueError("--plot and --by: runs are drawn and told apart by them (kernels are told by kind, format, size and device)")
+        raise ValueError("--plot and --by: these apply to runs (kernels are grouped by kind, format, size and device)")
     name, (kernels, priced) = options.file.name, _priced_kernels(options.file, of, options.constants)
     if options.json:
         return f"{json.dumps(_document(name, kernels, priced), indent=2, allow_nan=False)}\n", bool(priced)
@@ -174,7 +174,7 @@ def fitted_sections(paths: Sequence[Path], gpu: str, of: Of | None, stacks: Sequ
     if of is None:
         return _of_runs(paths, gpu, stacks)
     if len(paths) > 1 or stacks:
-        raise ValueError("kernels are fitted one file at a time, whatever the stack (name one file, and no --stack)")
+        raise ValueError("kernels are fitted one file at a time, for all stacks (name one file, without --stack)")
     return _of_kernels(paths[0], gpu, of)
 
 

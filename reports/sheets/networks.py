@@ -110,7 +110,9 @@ def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Se
     kinds = tuple(kind.replace("_", "-") for kind in used)
     text = f"The last chunk is done after {digits(value, 'ns')}."
     if details.fifo > value:
-        text += f" ASTRA-sim serves first who came first, and can be told no other sequence: it takes {digits(details.fifo, 'ns')} so."
+        text += (
+            f" ASTRA-sim serves chunks in order of arrival and takes no other sequence: the time there is {digits(details.fifo, 'ns')} so."
+        )
     timeline = Timeline(kinds, tuple(tracks), value / 1e6, "ms", "done", text)
     table = Table(
         (
@@ -164,7 +166,7 @@ def _simulated(question: CollectiveQuestion, bound: float | None) -> Section:
     text = f"First come first served, {several(network.active_chunks, 'chunk')} at once on a dimension; Themis counts with single links, "
     text += "and its flexible chunks are of unequal sizes, which the answer is not compared with."
     parts: tuple[Part, ...] = (text, Table(tuple(columns)), *_other_ways(question, network, below))
-    return Section("What ASTRA-sim says", parts if len(columns) > 1 else ())
+    return Section("Comparison with ASTRA-sim", parts if len(columns) > 1 else ())
 
 
 def _other_ways(question: CollectiveQuestion, network: Network, below: Sequence[str]) -> Iterator[str]:
@@ -227,7 +229,7 @@ def network_sheet(question: NetworkQuestion, result: Result[Bandwidths, NetworkA
         meaning_rows=() if details is None else (("step times", _times_text(question, details)),),
         given=_given(question),
         sections=(*sections, baselines_in("network", result, result.baselines, texts)),
-        notes=("collectives keep every dimension busy, without latency, and hide behind nothing", *_parts(file)),
+        notes=("collectives keep every dimension busy, without latency, and are not overlapped with computation", *_parts(file)),
         judged="collective by collective",
     )
 

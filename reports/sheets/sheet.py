@@ -452,7 +452,7 @@ def _headline(result: Result[Any, Any], what: str, summary: str, by: str) -> str
     """The answer, and how the search ended."""
     time = seconds_of(result.seconds)
     if result.value is None and result.settled:
-        known = f"as {by} says after {time}, not proved" if result.unverified else f"proved in {time} by {by}"
+        known = f"reported by {by} after {time}, not proved" if result.unverified else f"proved in {time} by {by}"
         return f"no {what} keeps the limits, {known}"
     if result.value is None:
         return f"no {what} found ({result.stopped} after {time})"

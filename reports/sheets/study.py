@@ -148,18 +148,18 @@ def first_finding(study: Study) -> list[str]:
     failed = [finding for finding in study.findings if finding.verdict == "failed"]
     holding = [finding for finding in study.findings if finding.verdict == "held"]
     if failed:
-        return [f"Otherwise than expected it is not so that {failed[0].says}; {verdicts_text(study)}."]
+        return [f"Contrary to the expectation, it does not hold that {failed[0].says}; {verdicts_text(study)}."]
     if not holding:
         return []
     more = len(holding) - 1
-    return [f"As expected {holding[0].says}{f'; so it is with {more} of {len(study.findings) - 1} further expectations' if more else ''}."]
+    return [f"As expected {holding[0].says}{f'; so are {more} of {len(study.findings) - 1} further expectations' if more else ''}."]
 
 
 def expected_section(study: Study) -> Section:
     """Each expectation with what came of it."""
     if not study.plan.claims.expect and not study.findings:
         return Section("What was expected", ())
-    meant = "Held is what holds of every figure between bound and value: no plan that nobody found can break it."
+    meant = "An expectation holds if it holds for every figure between bound and value, so that unexplored plans cannot break it."
     summary = verdicts_text(study)
     rows = [(finding.verdict, finding_text(finding)) for finding in study.findings]
     return Section("What was expected", (f"{summary[0].upper()}{summary[1:]}. {meant}", *([given_in(rows)] if rows else [])))
@@ -174,7 +174,7 @@ def open_section(study: Study) -> Section:
 def verdicts_text(study: Study) -> str:
     """How much of what was expected is so."""
     if not study.findings:
-        return "what was expected is not judged before all is asked"
+        return "expectations are judged once all runs are finished"
     counts = {verdict: sum(finding.verdict == verdict for finding in study.findings) for verdict in ("held", "failed", "open")}
     return f"expected: {', '.join(f'{count} {verdict}' for verdict, count in counts.items() if count)}"
 
@@ -200,7 +200,7 @@ _SHOWN: Final = 40
 """Rows of a picture beyond which it is left out."""
 _ABOUT: Final = (
     "Every design was priced again by the full model, on its own, after its engine; no design is below any bound. `crossopt check` reads "
-    "the questions in this file anew, prices every design anew, solves each question again as far as its bounds say, and asks rules again. "
+    "the questions in this file again, prices every design, solves each question again as far as its bounds go, and applies the rules. "
     "What the figures assume stands on the page of a single design (`crossopt solve`, then `crossopt report`)."
 )
 _LATE: Final = Spread(NEVER, NEVER, NEVER)

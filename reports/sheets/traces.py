@@ -91,7 +91,7 @@ def _totals(details: Stands) -> Section:
         Column("has", tuple(f"{row.has:,.0f}" for row in details.totals), tuple(row.has for row in details.totals)),
         Column("off by", tuple(f"{row.deviation:.4%}" for row in details.totals), tuple(row.deviation for row in details.totals)),
     )
-    return Section("How the totals are met", (Table(columns), "Times are in ns; what is wanted is the share of the whole trace."))
+    return Section("Totals against their targets", (Table(columns), "Times are in ns; the target is the share of the whole trace."))
 
 
 def _kernels(question: BenchmarkQuestion, answer: Runs, details: Stands) -> Section:
@@ -109,7 +109,7 @@ def _kernels(question: BenchmarkQuestion, answer: Runs, details: Stands) -> Sect
     )
     left = f"Kernels that are left out take {1 - details.coverage:.2%} of the time of the trace. "
     left += f"The benchmark gives {details.mix:.2%} of its time to other kernels than the trace"
-    left += " (no limit was asked: give `mix`)." if question.file.mix is None else "."
+    left += " (no limit was given: see `mix`)." if question.file.mix is None else "."
     order = "Not held: which kernels lie on the critical path, what runs beside what, and times without work."
     return Section("Kernels", (Table(columns, most=_MOST), left, order))
 
@@ -206,8 +206,8 @@ def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> 
     )
 
 
-_NOTE = "times are those of the trace run again: what it says of the program holds as far as the assumptions of the changes do"
-_NO_SPAN = "the trace says no span, so that no measured time stands behind the one that its operations take when they run again"
+_NOTE = "times are those of the replayed trace: they hold for the program as far as the assumptions of the changes do"
+_NO_SPAN = "the trace has no span, so that the replayed time has no measured counterpart"
 
 
 def _sentence(question: WhatIfQuestion) -> str:
@@ -329,7 +329,7 @@ def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
         counts("least ns", [span for _, span, _ in rows]),
         names("changes", (", ".join(question.names[index] for index in places_in(inside)) or "none" for _, _, inside in rows)),
     )
-    yield Section("What more or fewer days would buy", ("Within all other budgets; every choice was looked at.", Table(columns, most=24)))
+    yield Section("What more or fewer days would buy", ("Within all other budgets; every choice was enumerated.", Table(columns, most=24)))
 
 
 def _drawn(question: WhatIfQuestion, made: list[int]) -> Iterator[Section]:

@@ -241,7 +241,7 @@ def candidate_in(instance: Instance, design: ChosenDesign) -> Candidate:
     """The number of the design's hardware point, with its plan; a ValueError if the question does not allow it."""
     settings = {field.name: getattr(design.plan, field.name) for field in fields(design.plan)}
     if too_large := [f"{name} {value}" for name, value in settings.items() if isinstance(value, int) and abs(value) > _GREATEST]:
-        raise ValueError(f"{too_large[0]} is none of the options")
+        raise ValueError(f"{too_large[0]} is not among the options")
     if not isinstance(design.plan, Plan if isinstance(instance.workload, Transformer) else KernelPlan):
         raise ValueError(f"this is no design: its plan is none of a {type(instance.workload).__name__}")
     point = hardware_point(instance, design.hardware.choices)

@@ -94,7 +94,7 @@ def reasons_of(conflicts: Sequence[Conflict]) -> tuple[str, ...]:
     """Why no design keeps every limit, in sentences, the hardest limit first."""
     reasons = [_reason(conflict) for conflict in sorted(conflicts, key=lambda item: -(item.least_share or 0.0))]
     none = conflicts and all(conflict.kept_by for conflict in conflicts)
-    return (*reasons, *(["each limit is kept by some design, but no design keeps them all"] if none else []))
+    return (*reasons, *(["each limit is satisfied by some design, but no design satisfies all of them"] if none else []))
 
 
 def _reason(conflict: Conflict) -> str:
@@ -121,7 +121,7 @@ def faults_of(question: Question, result: DesignResult, judging: Judging = judge
 
 def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Iterator[tuple[str, bool]]:
     proof, engine = result.proof, result.engine
-    yield f"proof: the engine {engine} proves nothing so", _is_of(proof, PROVERS.get(engine, ()), (instance,))
+    yield f"proof: the engine {engine} has no such proof", _is_of(proof, PROVERS.get(engine, ()), (instance,))
     proved = result.stopped == "complete" and result.answer is not None and engine in PROVERS
     rules = [judge_baseline(judging, instance, baseline) for baseline in recipes_baselines(instance)] if proved else []
     yield "baselines: they are not what the rules choose", [replace(baseline, seconds=0.0) for baseline in result.baselines] == rules
@@ -156,8 +156,8 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
     provers = {"exhaustive": (EnumeratedTogether, UnverifiedBound), "boxes": (Boxes,)}
     known = engine in (*provers, "recipes", "expert", "plan-only")
     yield f"there is no engine {engine!r} for several workloads", known
-    yield f"proof: the engine {engine} proves nothing so", _is_of(proof, provers.get(engine, ()), portfolio.parts)
-    yield "baselines and reasons are told of one workload", not (result.baselines or result.reasons)
+    yield f"proof: the engine {engine} has no such proof", _is_of(proof, provers.get(engine, ()), portfolio.parts)
+    yield "baselines and reasons belong to results of one workload", not (result.baselines or result.reasons)
     needed = len(portfolio.parts) if portfolio.combine == "worst_regret" and (found or proof) else 0
     yield f"{needed} answers about workloads alone are needed, {len(result.parts)} are there", len(result.parts) == needed
     alone = all(part.proved and part.gap_asked == 0.0 and part.engine in provers for part in result.parts)
@@ -184,7 +184,7 @@ def _of_counts(counted: MultiScaleQuestion, result: DesignResult) -> Iterator[tu
     yield f"gap_asked: {gap!r} follows, the result says {result.gap_asked!r}", result.gap_asked == gap
     yield f"seconds: {true.seconds!r} follows, the result says {result.seconds!r}", result.seconds == true.seconds
     yield "notes: others follow from the parts", result.notes == true.notes
-    yield "baselines, reasons and the way there are told by the parts", not (result.baselines or result.reasons or result.trace)
+    yield "baselines, reasons and the trace belong to the parts", not (result.baselines or result.reasons or result.trace)
     strange = [part.engine for part in result.parts if result.engine not in ("auto", part.engine)]
     yield f"engine: the parts are answered by {', '.join(strange)}", not strange
 

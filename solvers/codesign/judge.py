@@ -46,7 +46,7 @@ def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) 
             beside = [f"a batch of {answer.batch}"] if answer.batch else []
             beside += [f"the network {answer.network}"] if answer.network else []
             what = " with ".join([f"{answer.devices} devices", *beside])
-            raise ValueError(f"{what} are none of the numbers that are asked for")
+            raise ValueError(f"{what} are not among the numbers in the question")
         verdict = judge(question.parts[question.places.index(answer.place)], answer.alone_there())
         return replace(verdict, value=float(answer.devices)) if question.objective == FEWEST else verdict
     parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
@@ -67,15 +67,15 @@ def _refuse_strangers(question: Instance | Portfolio, parts: tuple[Instance, ...
     """A ValueError where an answer has not the parts that one to this question has."""
     regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
     if answer.devices != parts[0].cluster.devices:
-        raise ValueError(f"{parts[0].cluster.devices} devices are asked for, and these are {answer.devices}")
+        raise ValueError(f"the question has {parts[0].cluster.devices} devices, the answer {answer.devices}")
     if answer.network:
-        raise ValueError("the network is told where several are asked for, and only there")
+        raise ValueError("the answer needs a network if the question has several, and only then")
     if answer.batch:
-        raise ValueError("the batch is told where several are asked for, and only there")
+        raise ValueError("the answer needs a batch if the question has several, and only then")
     if len(answer.designs) != len(parts):
         raise ValueError(f"each workload has one design: {len(parts)} are needed, and here are {len(answer.designs)}")
     if len(answer.alone) != (len(parts) if regrets else 0):
-        raise ValueError("the optimum of each workload alone is told where regrets are asked for, and only there")
+        raise ValueError("the answer needs the optimum of each workload alone if the objective is a regret, and only then")
 
 
 def _read(instance: Instance, design: ChosenDesign) -> Candidate:

@@ -24,7 +24,7 @@ from crossopt.solvers.codesign.objective import joint
 from crossopt.solvers.family import Proved
 from crossopt.solvers.proofs import Boxes, Enumerated, EnumeratedTogether, Exact, Parts, Proof, Relaxed, Tree, UnverifiedBound
 
-NOTHING = "proof: nothing shows what is said"
+NOTHING = "proof: nothing in the result proves its claim"
 CROSS_CHECKED = "the engine boxes was asked as well: "
 _LOOK = 10.0
 """Seconds for a look at a claim that there is no design."""
@@ -69,7 +69,7 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
     found = exhaustive.search(instance, watch)
     facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
     if found.stopped != "complete":
-        return Proved(facts, (f"the proof was not carried to its end: {found.stopped}",))
+        return Proved(facts, (f"the proof was not completed: {found.stopped}",))
     faults = _bound_faults(found.value, result)
     faults += differences("space", asdict(found.space), asdict(proof.space)) if found.space != proof.space else []
     if proof.conflicts != conflicts_of(instance, found):
@@ -153,12 +153,12 @@ def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: Des
     found = search(question, watch, Spend(gap=0.0))
     facts, faults = (f"{CROSS_CHECKED}its proof repeated: no design is below {found.bound!r}",), list[str]()
     if found.stopped != "complete" or found.bound is None:
-        return Proved(facts, (f"the cross-check was not carried to its end: {found.stopped}",))
+        return Proved(facts, (f"the cross-check was not completed: {found.stopped}",))
     faults += [f"the cross-check is no proof: {fault}" for fault in reread(question, found.cuts, found.bound).faults]
     if result.value is None and found.value is not None:
         faults.append(f"there is a design of {found.value!r}, the result says there is none")
     if result.bound is not None and found.value is not None and found.value < result.bound:
-        faults.append(f"bound: there is a design of {found.value!r}, the result says that none is below {result.bound!r}")
+        faults.append(f"bound: there is a design of {found.value!r}, the result claims {result.bound!r}")
     return Proved(facts, tuple(faults))
 
 
@@ -178,7 +178,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
         return Proved(refused=(NOTHING,))
     found = all_together.exhaustive_search(problem, watch)
     facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
-    faults = [] if found.stopped == "complete" else [f"the proof was not carried to its end: {found.stopped}"]
+    faults = [] if found.stopped == "complete" else [f"the proof was not completed: {found.stopped}"]
     faults += _bound_faults(found.value, result)
     faults += differences("space", asdict(found.space), asdict(proof.space)) if found.space != proof.space else []
     return Proved(facts, tuple(faults))

@@ -109,7 +109,7 @@ def prove(question: LayersQuestion, saved: Result[LayerChoices, LayerTotals], wa
     if found_pass.cost is not None:
         least = problem.amount(0, found_pass.cost)
         told = "something is" if aim is None else f"a choice costs {least!r} {question.unit}".rstrip()
-        return Proved(refused=(f"bound: {told} within all budgets, the result says that none is below {saved.bound!r}",))
+        return Proved(refused=(f"bound: {told} within all budgets, the result claims {saved.bound!r}",))
     return Proved((f"the dynamic program was carried out anew, of {found_pass.states:,} states",), by=BY_FRONTIER)
 
 

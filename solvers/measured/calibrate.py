@@ -448,7 +448,7 @@ def section_text(stack: str, fit: StackFit, data: str) -> str:
     """The section of a device's registry file, as YAML."""
     entry = fit.entry
     if not entry.constants:
-        return f"# no constant of {stack} is told by {data}: runs left out are predicted as well by the device's own constants\n"
+        return f"# {data} determines no constant of {stack}: the device's own constants predict held-out runs equally well\n"
     lines = [f"stacks: # fitted by `crossopt calibrate` to {data}; a set more goes below those that the file has", f"  {stack}:"]
     lines += [
         f"    constants: {_stack_flow(entry.constants, '.4g')}",

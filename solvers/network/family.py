@@ -64,12 +64,12 @@ class Network:
 
 
 def judge(question: NetworkQuestion, answer: Bandwidths) -> Verdict[Network]:
-    """Seconds, weighted, of all workloads, or these times the cost; a ValueError where the answer is none of the question."""
+    """Seconds, weighted, of all workloads, or these times the cost; a ValueError if the answer does not belong to the question."""
     rates, file = answer.bandwidths, question.file
     if len(rates) != len(file.dimensions):
         raise ValueError(f"{len(rates)} bandwidths are given for {len(file.dimensions)} dimensions")
     if not all(0.0 < rate < inf for rate in rates):
-        raise ValueError("bandwidths are more than nothing")
+        raise ValueError("bandwidths must be above 0")
     exchanged = [list(_exchanged(file, workload, rates)) for workload in file.workloads]
     times = tuple(
         fsum((workload.compute, *(max(collective.seconds) for collective in sorts)))
@@ -94,9 +94,9 @@ def _violations(question: NetworkQuestion, rates: tuple[float, ...]) -> Iterator
     for dimension, rate, low, high in zip(dimensions, rates, question.lows, question.highs, strict=True):
         said = format_quantity(rate, "bandwidth")
         if dimension.options is not None and rate not in dimension.options:
-            yield f"{dimension.name}: {said} is none of the options"
+            yield f"{dimension.name}: {said} is not among the options"
         elif not low <= rate <= high:
-            yield f"{dimension.name}: {said} is not within {format_quantity(low, 'bandwidth')} and what it may have at the most"
+            yield f"{dimension.name}: {said} is not within {format_quantity(low, 'bandwidth')} and its highest value"
     for more, less in question.descending:
         if rates[more] < rates[less]:
             yield f"{dimensions[more].name} has less than {dimensions[less].name}"
@@ -150,7 +150,7 @@ def prove(question: NetworkQuestion, saved: Result[Bandwidths, Network], _: Watc
         return Proved((), (f"proof: {error}",))
     said = inf if saved.bound is None else saved.bound
     parts = len(saved.proof.tangents)
-    fault = f"bound: its multipliers show {shown!r}, the result says that none is below {said!r}"
+    fault = f"bound: its multipliers show {shown!r}, the result claims {said!r}"
     done = f"a bound was counted anew from the multipliers of {parts:,} programs"
     return Proved((done,), () if said <= shown else (fault,), by=_called(question, parts))
 
@@ -165,11 +165,11 @@ def _called(question: NetworkQuestion, programs: int) -> str:
 
 
 def shown_by(question: NetworkQuestion, proof: Tangents) -> float:
-    """The bound that multipliers show; infinite where nothing keeps the limits, a ValueError where they are none of the question."""
+    """The bound that multipliers show; infinite where nothing keeps the limits, a ValueError where they do not belong to the question."""
     if why_none(question):
         return inf
     if len(proof.branches) > _MOST or len(proof.tangents) > _MOST:
-        raise ValueError(f"more than {_MOST:,} parts are none that a check looks at")
+        raise ValueError(f"more than {_MOST:,} parts exceed the limit of `check`")
     if question.file.objective == "time_cost":
         if proof.branches != (None,) or not 1 <= len(proof.tangents) <= 1_000:
             raise ValueError("time times cost is bounded by multipliers of one part")

@@ -42,7 +42,7 @@ def placement_of(question: PlacementQuestion, device_of: Whole, piece_of: Whole 
 
 
 def judge_placement(question: PlacementQuestion, placement: Placement) -> Verdict[PlacementLoads]:
-    """The word of the judge of what is asked; a ValueError in words where the placement is none of the question."""
+    """The word of the judge of what is asked; a ValueError if the placement does not belong to the question."""
     device_of = devices_in(question, placement.devices)
     piece_of = pieces_in(question, device_of, placement.pieces)
     if question.problem == "throughput":
@@ -51,11 +51,11 @@ def judge_placement(question: PlacementQuestion, placement: Placement) -> Verdic
 
 
 def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Whole:
-    """The number of each row's device; a ValueError in words where not every node is on a device of the question."""
+    """The number of each row's device; a ValueError if not every node is on a device of the question."""
     numbers = {name: number for number, name in enumerate(question.devices)}
     ids = [str(name) for name in question.graph.ids]
     if wrong := sorted(set(ids) ^ set(placement)):
-        raise ValueError(f"node {wrong[0]} {'has no device' if wrong[0] in ids else 'is none of the graph'}")
+        raise ValueError(f"node {wrong[0]} {'has no device' if wrong[0] in ids else 'is not in the graph'}")
     unknown = [word for word in placement.values() if not isinstance(word, str) or word not in numbers]
     if unknown:
         raise ValueError(f"there is no device {unknown[0]!r} (one of {', '.join(question.devices[:4])}, ...)")
@@ -63,15 +63,15 @@ def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Whole:
 
 
 def pieces_in(question: PlacementQuestion, device_of: Whole, pieces: dict[str, int] | None) -> Whole | None:
-    """The number of each row's piece; a ValueError in words where not those of all nodes on accelerators are numbered."""
+    """The number of each row's piece; a ValueError if not those of all nodes on accelerators are numbered."""
     if question.problem == "throughput" or question.pieces == 1:
         if pieces is not None:
-            raise ValueError("every device runs all its nodes as one, so that pieces have no numbers")
+            raise ValueError("pieces must not be numbered: every device runs all its nodes as one subgraph")
         return None
     rows = np.flatnonzero(device_of < question.accelerators).tolist()
     ids = [str(question.graph.ids[row]) for row in rows]
     if pieces is None or set(pieces) != set(ids):
-        raise ValueError("a piece is numbered for each node on an accelerator, and for no other")
+        raise ValueError("each node on an accelerator, and no other, needs the number of its piece")
     if wrong := [name for name in ids if type(pieces[name]) is not int or not 1 <= pieces[name] <= question.pieces]:
         raise ValueError(f"node {wrong[0]} is in piece {pieces[wrong[0]]!r}, of {question.pieces}")
     piece_of = np.zeros(len(device_of), np.int64)

@@ -29,7 +29,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     """Sizes counted, or all stages looked at, or what the result holds counted again; else whose word it is."""
     if saved.value is None and (reasons := too_large(question)):
         others = () if reasons == saved.reasons else (f"reasons: {'; '.join(reasons)}",)
-        return Proved(("sizes were counted anew: there is no placement",), others, by=COUNTING.by)
+        return Proved(("sizes were computed again: there is no placement",), others, by=COUNTING.by)
     what = "the bound" if saved.bound is not None else "that there is none"
     value, bound = (inf if figure is None else figure for figure in (saved.value, saved.bound))
     shown = _shown(question, saved.proof, bound)

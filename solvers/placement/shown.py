@@ -103,7 +103,7 @@ def integer_proof(question: PlacementQuestion, saved: Result[Placement, Placemen
 def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
     """The model of all placements within the limit of a tree; a ValueError where it is none."""
     if not 0.0 < proof.limit < inf:
-        raise ValueError(f"a limit of {proof.limit!r} ms is none")
+        raise ValueError(f"{proof.limit!r} ms is not a valid limit")
     model, quantum = model_within(question, proof.limit)
     beyond_all = question.problem == "throughput" and proof.limit >= greatest_of(_blocks(question))
     about = f"objective: milliseconds in units of {quantum!r}, rounded down; the model has all placements within {proof.limit!r} ms"

@@ -32,11 +32,11 @@ def certificate_of(question: ShardingQuestion, saved: Answer) -> dict[str, Any]:
     """What proves the bound of a result, or a lower one where the result's own is reported by a solver; refused where nothing does."""
     none = saved.value is None
     if saved.bound is None and not (none and saved.proved):
-        raise RefusedError("this result has no bound that a certificate could show (solve it again with more time)")
+        raise RefusedError("this result has no bound for a certificate (solve it again with more time)")
     try:
         bound, steps = (None, _nothing(question.problem, saved)) if none else _bounded(question.problem, saved)
     except ValueError as error:
-        raise RefusedError(f"the proof of this result does not hold: {error} (`crossopt check` tells more)") from error
+        raise RefusedError(f"the proof of this result does not hold: {error} (see `crossopt check`)") from error
     return {
         "kind": "sharding",
         "format": FORMAT,
@@ -97,8 +97,8 @@ def integer_proof(question: ShardingQuestion, saved: Answer) -> IntegerProof | N
         if found.values is not None and found.value == saved.value and known is None:
             known = dict(zip(choice.model.variables, found.values, strict=True))
     if tree is None:
-        why = f"no tree about the integer model is found in {_SECONDS:.0f} s, so that there is no certificate of this form"
-        raise RefusedError(f"{why} (`export --as certificate` writes the proof that the result holds)")
+        why = f"no tree about the integer model is found in {_SECONDS:.0f} s, so there is no certificate of this form"
+        raise RefusedError(f"{why} (`export --as certificate` writes the proof in the result)")
     return IntegerProof(choice.model, tree, known, f"objective: the cost of a choice; {about}")
 
 
@@ -119,7 +119,7 @@ def _bounded(problem: Problem, saved: Answer) -> tuple[int, list[Any]]:
     """The greatest bound that can be shown, with its steps."""
     core, recorder = _reduced(problem)
     if core is None:
-        raise RefusedError("this result has an answer where none is allowed (`crossopt check` tells more)")
+        raise RefusedError("this result has an answer where none is allowed (see `crossopt check`)")
     bound, choose = _chooser(core, saved)
     recorder.close(core, bound, choose)
     return bound, recorder.steps
@@ -136,7 +136,7 @@ def _nothing(problem: Problem, saved: Answer) -> list[Any]:
         recorder.steps.append(["beyond"])
         value, choose = _chooser(core, saved)
         if value != beyond(core):
-            raise RefusedError("this result proves something else than that there is no choice (`crossopt check` tells more)")
+            raise RefusedError("this result proves something else than that there is no choice (see `crossopt check`)")
         recorder.close(core, value, choose)
     return recorder.steps
 
@@ -154,7 +154,7 @@ def _chooser(core: Core, saved: Answer) -> tuple[int, Chooser]:
         recorded = iter([step_of(step) for step in proof.steps])
         return proof.bound, lambda left: next(recorded, None)
     if choices_in(core) > MOST and _over(core) is None:
-        raise RefusedError("this result holds no proof that a certificate could show (solve it again, with more time or another engine)")
+        raise RefusedError("this result contains no proof for a certificate (solve it again, with more time or another engine)")
     value = beyond(core) if saved.value is None else int(saved.bound or 0)
     return value, partial(_one_by_one, value)
 

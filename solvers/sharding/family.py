@@ -121,7 +121,7 @@ def own_faults(question: ShardingQuestion, saved: Answer, judging: object = None
     claims = proof is not None or saved.bound is not None  # a rule answers alone where the time was too short for all else
     rules = (
         ("value and bound are whole numbers", not isinstance(saved.value, float) and not isinstance(saved.bound, float)),
-        ("a proof that there is no choice tells reasons", not none or bool(saved.reasons)),
+        ("a proof of infeasibility needs reasons", not none or bool(saved.reasons)),
         ("strategies come with the counts of their reductions", saved.answer is None or reductions is not None or not claims),
         ("a proof without reductions shows that there is no choice", not isinstance(proof, RecomputableBound) or none),
         ("a word comes with what reductions leave to prove", not isinstance(proof, UnverifiedBound)),
@@ -150,7 +150,7 @@ def _proof_rules(saved: Answer) -> tuple[tuple[str, bool], ...]:
         (f"bound: {by} counts in floating point and is a proof within a millionth at best", not floats or _below(saved)),
         (f"proved_by: {by} counts in floating point and does not prove that there is no choice", not floats or not none),
         (
-            "proof: a word is told, and whole numbers that are kept are not",
+            "proof: the solver-reported bound differs from the proof by integers in the result",
             not steps or steps.unverified == (solved or UNKEPT in saved.notes),
         ),
         ("certificate: there is none without a bound", bound is not None or certificate is None or (none and by == BY_TREE)),
@@ -182,7 +182,7 @@ def prove(question: ShardingQuestion, saved: Answer, _: Watch) -> Proved:
         case RecomputableBound():
             return _none(question, saved, None)
         case _:
-            return Proved(refused=("proof: nothing shows what is said",))
+            return Proved(refused=("proof: nothing in the result proves its claim",))
 
 
 def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:
@@ -198,13 +198,13 @@ def _bound(question: ShardingQuestion, saved: Answer, proof: Steps) -> Proved:
         faults.append(f"certificate: {_UNPROVED} {sure:,}")
     if proof.by == BY_EVERY and least is None:
         faults.append(f"proved_by: {_UNPROVED} {bound:,}")
-    checked, unverified = ["the reductions were carried out anew, and their counts compared"], sure != bound and least is None
+    checked, unverified = ["the reductions were repeated, and their counts compared"], sure != bound and least is None
     if faults:
         return Proved(tuple(checked), tuple(faults))
     if sure is not None:
         checked.append(f"{_PROVED} {sure:,} was proved anew, by prices and messages in whole numbers")
     if unverified:
-        checked.append(f"the bound {bound:,} is told ({proof.by}) and not proved again: the result holds no proof of it")
+        checked.append(f"the bound {bound:,} is solver-reported ({proof.by}) and not proved again: the result contains no proof of it")
     elif sure != bound:
         checked.append(f"{_PROVED} {bound:,} was proved anew, by {BY_EVERY}")
     return Proved(tuple(checked), unverified=unverified)

@@ -26,7 +26,7 @@ EXACT_PROOFS = (BY_DUAL, BY_TREE, BY_EVERY, BY_LEAST, BY_PAIRS, BY_ARCS)
 """Proofs that anybody can count again; any other one is a solver's word."""
 IN_FLOATS = "highs "
 """How the name of a solver begins that counts in floating point: its bounds are `lowered`, and it proves nothing to the unit."""
-UNKEPT = "the proof is too large to be kept with the result, so that no check can carry it out anew"
+UNKEPT = "the proof is too large to be saved with the result, so that `check` cannot repeat it"
 """A note."""
 
 

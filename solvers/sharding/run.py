@@ -67,7 +67,7 @@ class Run:
         if self.cost is None or cost < self.cost:
             self.chosen, self.cost = chosen.copy(), cost
             if self.bound is not None and self.bound > cost:
-                self.notes.append(f"{self.proved_by} bounded the cost by {self.bound:,}, and was wrong: its bounds are not believed")
+                self.notes.append(f"{self.proved_by} bounded the cost by {self.bound:,}, and was wrong: its bounds are ignored")
                 self._distrust(self.proved_by)
             if self.said_by:
                 self.refuted(self.said_by, "nothing is better")
@@ -78,7 +78,7 @@ class Run:
 
     def refuted(self, by: str, what: str) -> None:
         """A choice contradicts a claim: note it, and distrust all bounds of its source."""
-        self.notes.append(f"{by} said that {what}, and was wrong: its bounds are not believed")
+        self.notes.append(f"{by} said that {what}, and was wrong: its bounds are ignored")
         self._distrust(by)
 
     def _distrust(self, by: str) -> None:

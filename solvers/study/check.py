@@ -97,7 +97,7 @@ def _form_faults(study: Study) -> list[str]:
     wanted = ((number, engine, limits.seed) for number in range(len(study.questions)) for engine, limits in turns)
     found = [(run.question, run.engine, run.seed) for run in study.runs]
     if found != list(islice(wanted, len(found))):
-        faults.append("runs: they are not those that the plan asks for, question by question")
+        faults.append("runs: they are not those that the plan specifies, question by question")
     if study.stopped not in {"complete", "interrupted"}:
         faults.append("stopped: this is complete or interrupted")
     if not fsum(run.seconds for run in study.runs) <= study.seconds < inf:
@@ -164,9 +164,9 @@ def _faults(instance: Instance, run: Run, seen: dict[str, Verdict[Evaluation]]) 
         chosen = candidate_in(instance, run.design)
         verdict = seen[key] = seen[key] if key in seen else verify(instance, chosen)
     except ValueError as error:
-        return [*faults, f"the design is none of the question: {error}"]
+        return [*faults, f"the design does not belong to the question: {error}"]
     if chosen_design(instance, chosen) != run.design:
-        faults.append("the design is told in other words than it has")
+        faults.append("the saved form of the design differs from the design")
     faults += [f"the design breaks a limit: {violation}" for violation in verdict.violations]
     if verdict.value != run.value:
         faults.append(f"value: the full model prices the design at {verdict.value!r}, the run says {run.value!r}")
@@ -281,14 +281,14 @@ def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) ->
         found = _solved(instance, run.engine, limits, watch)
     except (RefusedError, ModelError, SolverError):
         if not run.note:
-            yield "asked again it does not answer such a question"
+            yield "solved again, the engine refuses such a question"
         return
     if run.note:
-        yield "note: asked again it answers, the run says that it does not"
+        yield "note: solved again, the engine gives an answer; the run says that it refuses"
     elif found.stopped == "complete":
         least, said = (inf if value is None else value for value in (found.value, run.value))
         if said < least or (said > least and run.stopped == "complete"):
-            yield f"value: asked again it comes to {found.value!r}, the run says {run.value!r}"
+            yield f"value: solved again, it is {found.value!r}, the run says {run.value!r}"
 
 
 def _refutations(run: Run, found: DesignResult) -> Iterator[str]:
@@ -298,7 +298,7 @@ def _refutations(run: Run, found: DesignResult) -> Iterator[str]:
     if run.status == "INFEASIBLE":
         yield f"there is a design, of {found.value!r}, where the run says that there is none"
     if run.bound is not None and run.bound > found.value:
-        yield f"bound: a design takes {found.value!r}, the run says that none is below {run.bound!r}"
+        yield f"bound: a design takes {found.value!r}, the run claims {run.bound!r}"
 
 
 def _reached(run: Run, found: DesignResult) -> bool:

@@ -472,4 +472,4 @@ class Unanswered:
 
     def _refuse_faults(self) -> None:
         if self.reader.faults:
-            self.reader.sweep("what was answered before they were seen is kept")
+            self.reader.sweep("earlier results are kept")

@@ -259,9 +259,9 @@ def listed_faults(listed: Listed) -> list[str]:
     for row in listed.rows:
         kind = listed.points[row.question].kind
         turns.setdefault(kind, {}).setdefault(row.question, []).append((row.engine, row.seed, row.seconds))
-    faults = ["a point is asked of nobody"] if len({row.question for row in listed.rows}) < len(listed.points) else []
+    faults = ["a point has no engine"] if len({row.question for row in listed.rows}) < len(listed.points) else []
     for several in turns.values():
         first = next(iter(several.values()))
         if any(turns_of_point != first for turns_of_point in several.values()) or len(set(first)) < len(first):
-            faults.append("points of one kind are asked of different engines, or of one twice")
+            faults.append("points of one kind have different engines, or the same engine twice")
     return faults

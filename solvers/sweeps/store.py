@@ -55,7 +55,7 @@ def make_store(folder: Path, title: str) -> None:
     """Make the folder, or take it where it keeps the study of this title; a RefusedError or an OSError else."""
     if (folder / STUDY).exists():
         if (other := _title_of(folder, title)) != title:
-            raise RefusedError(f"--store {folder}: this keeps the study {other!r}, and here is {title!r} (name another folder)")
+            raise RefusedError(f"--store {folder}: this folder stores the study {other!r}, not {title!r} (name another folder)")
     elif folder.is_dir() and any(path.name not in _OURS and path.name[0] != "." for path in folder.iterdir()):
         raise RefusedError(f"--store {folder}: this folder holds other files (name an empty one, or one that is not there yet)")
     elif folder.exists() and not folder.is_dir():
@@ -120,7 +120,7 @@ def _lines(value: object) -> str:
 def listing(folder: Path) -> Listed:
     """What was asked last; an InstanceError in words where the folder keeps no sweep."""
     if not (folder / STUDY).is_file():
-        raise RefusedError(f"{folder}: this folder keeps no sweep (`crossopt sweep FILE --store {folder}` makes one)")
+        raise RefusedError(f"{folder}: this folder stores no sweep (`crossopt sweep FILE --store {folder}` makes one)")
     path = folder / STUDY
     try:
         return read_as(path, _listed)
@@ -185,7 +185,7 @@ def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
         except ValueError as error:
             faults.append(f"{path.parent.name}/{path.name}: {error}")
     if not sound:
-        return Kept(None, None, tuple(f"{fault} (it is asked again)" for fault in faults))
+        return Kept(None, None, tuple(f"{fault} (it will be solved again)" for fault in faults))
     path, data = min(sound, key=lambda pair: (_rank(pair[1]), pair[0].name))
     return Kept(data, path, tuple(f"{fault} (another file answers in its place: this one may be deleted)" for fault in faults))
 
@@ -207,7 +207,7 @@ def _sound(path: Path, row: Row, point: Point) -> dict[str, Any]:
         raise ValueError("it is no result") from error
     answers = data.get("engine") in {row.engine, family.aliases.get(row.engine)} or row.engine == next(iter(family.engines))
     if data.get("kind") != point.kind or digest != point.digest or not answers or data.get("seed") != row.seed:
-        raise ValueError("it answers another question than its name says")
+        raise ValueError("its question differs from its file name")
     return dict(data)
 
 

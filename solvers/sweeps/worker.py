@@ -89,7 +89,7 @@ def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
 
 def lost_text(error: OSError, folder: Path) -> str:
     """Why an answer could not be written, and what to do."""
-    remedy = "what was answered before is kept; make room there, and give the same command again"
+    remedy = "finished runs are kept; make room there, and give the same command again"
     return f"{error.filename or folder}: {(error.strerror or type(error).__name__).lower()} ({remedy})"
 
 
@@ -104,5 +104,5 @@ def failed_text(error: Exception) -> tuple[str, int]:
     if isinstance(error, VerificationError):
         return f"verification failed: {said}", UNVERIFIED
     if isinstance(error, MemoryError | SyntaxError):  # Python cannot read a file of ours where it has no room to
-        return "there is not enough memory for this (raise --memory, or ask with fewer --workers)", INTERNAL
+        return "not enough memory (raise --memory, or use fewer --workers)", INTERNAL
     return f"internal error: {type(error).__name__}: {said}", INTERNAL

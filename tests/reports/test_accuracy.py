@@ -116,7 +116,7 @@ def test_tables_have_errors_ranges_order_and_runs(result: Accuracy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"), [(["--as", "html", "--json"], "--json: this says nothing of --as html"), (["--out", "x"], "--out:")]
+    ("given", "words"), [(["--as", "html", "--json"], "--json: this does not apply to --as html"), (["--out", "x"], "--out:")]
 )
 def test_forms_that_make_no_sense_are_refused(given: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "runs.csv").write_text(f"{COLUMNS}\n", encoding="utf-8")

@@ -90,11 +90,11 @@ def test_what_is_wrong_is_said_in_words() -> None:
         crossopt.evaluate("tiny")
     with pytest.raises(RefusedError, match="the engine 'nobody' answers no question of kind codesign"):
         crossopt.solve("tiny", engine="nobody")
-    with pytest.raises(RefusedError, match="numbers of devices are asked for, and here one is needed"):
+    with pytest.raises(RefusedError, match="numbers of devices are given, but one is needed"):
         crossopt.explain("tiny", {"cluster.devices": [4, 8]})
     with pytest.raises(RefusedError, match="studies ask many questions, and here one is needed"):
         crossopt.solve("kind: study\ntitle: two\n")
-    with pytest.raises(RefusedError, match="this is asked of joint designs"):
+    with pytest.raises(RefusedError, match="this needs a joint design"):
         crossopt.evaluate("gpt2-two-versions")
 
 

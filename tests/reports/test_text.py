@@ -155,7 +155,7 @@ def test_limits_that_no_design_meets_come_first_and_with_the_least_violation(tin
     assert "die area: no design keeps it; the least that any design needs is 4 times what there is" in reasons
     assert "memory: kept by 7 designs" in reasons
     both = sheet_on(replace(tiny, reasons=reasons_of(conflicts[:1]), **nothing))  # type: ignore[arg-type]
-    assert "each limit is kept by some design, but no design keeps them all" in words_of(section_in(both, "Why"))
+    assert "each limit is satisfied by some design, but no design satisfies all of them" in words_of(section_in(both, "Why"))
 
 
 @pytest.mark.parametrize("objective", ["energy_per_token", "cost_per_token"])

@@ -132,7 +132,7 @@ COMMANDS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("solve q.yaml --set tensr=4", 3, ("did you mean 'tensor'?", "[from --set tensr=4]")),
     ("solve q.yaml --pareto step_time", 2, ("--pareto step_time: two different figures are needed", "step_time,power")),
     ("solve q.yaml --pareto step_time,power --points 0", 2, ("--points: 0 is too few", "write 1 or more")),
-    ("solve q.yaml --cpus 2", 2, ("--cpus: this says nothing of a question about joint designs", "leave it out")),
+    ("solve q.yaml --cpus 2", 2, ("--cpus: this does not apply to a question about joint designs", "leave it out")),
     ("explain q.yaml --force tensor=16", 3, ("none of 16 divides the 8 devices", "[from --force tensor=16]")),
     ("explain q.yaml --force tensor", 3, ("--force tensor", "a setting is written KEY=VALUE")),
     ("explain gpt3-13b-on-8", 2, ("`explain` does not answer questions about operators of a graph on devices", "`solve` does")),

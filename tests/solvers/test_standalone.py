@@ -142,7 +142,7 @@ def test_a_result_whose_proof_was_edited_is_not_exported(tmp_path: Path, capsys:
     saved["bound"] += 1
     answer.write_text(json.dumps(saved), encoding="utf-8")
     assert main(["export", str(answer), "--as", "certificate"]) not in (0, 1)
-    assert "(`crossopt check` tells more)" in capsys.readouterr().err
+    assert "(see `crossopt check`)" in capsys.readouterr().err
 
 
 @every("seed", SEEDS[:24])

@@ -293,7 +293,7 @@ def test_check_accepts_a_certificate_and_says_what_it_does_not_cover(tmp_path: P
     assert main(["check", str(path)]) == 0
     said = capsys.readouterr().out
     assert VALID[ROUNDED] in said
-    assert "not covered: that this is the model of a question" in said
+    assert "not verified: that this is the model of a question" in said
     assert said.endswith("proof.vipr: accepted\n")
 
 

@@ -86,7 +86,7 @@ STACK: Final = Stack(
         ),
         Row(
             "tensor ranks beside ZeRO-2 and ZeRO-3 (Megatron-FSDP) exchange unhidden: these refuse CUDA_DEVICE_MAX_CONNECTIONS=1, which "
-            "hidden ones want before Blackwell (devices are not told apart here)",
+            "hidden ones want before Blackwell (devices are not distinguished here)",
             Fact("tensor_exchange", ("exposed",)),
             _ARGUMENTS,
             (Fact("zero", above=1),),

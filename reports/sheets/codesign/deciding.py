@@ -14,7 +14,7 @@ from crossopt.solvers.codesign.explain.deciding import Decided, Deciding, End, a
 
 _QUESTION: Final = "Which constants decide this answer: where does the proven optimum go if one of them is at an end of its range?"
 _CAPTION: Final = (
-    "One constant at a time; the optimum is found and proved anew at each end, so that the design may change. A square marks an end at "
+    "One constant at a time; the optimum is found and proved again at each end, so that the design may change. A square marks an end at "
     "which another design is best, a circle one at which the present design stays the best."
 )
 _GRID: Final = (
@@ -22,7 +22,7 @@ _GRID: Final = (
     "its choices, or parts that it leaves closed, hold it back; such a part has more or less than usual on the chip that follows."
 )
 _ABOUT: Final = (
-    "Every design here was priced anew for this page, at its end of the range; bounds are told as the file tells them. "
+    "Every design here was priced again for this page, at its end of the range; bounds are shown as in the file. "
     "`crossopt solve QUESTION --set factors.NAME=FACTOR --out END.json` answers any end again, and `crossopt check END.json` proves it."
 )
 _HALF = 8
@@ -38,7 +38,7 @@ def deciding_sheet(found: Deciding) -> Sheet:
     central, every = found.central, [end for constant in found.constants for end in (constant.low, constant.high)]
     proved = all(end is not None and end.proved for end in every)
     value = f"{_value(found, central)} with all constants as they are stated"
-    none = f"no design {'keeps every limit' if central.proved else 'found in time'}, and so nothing decides it"
+    none = f"no design {'keeps every limit' if central.proved else 'found in time'}, so that no constant decides it"
     known = central.value is not None
     return Sheet(
         name=found.name,

@@ -16,7 +16,7 @@ from crossopt.solvers.codesign.objective import UNITS
 
 _BOUND = "no less than"
 _ANEW = (
-    "Every design was priced anew for this page. `crossopt check` carries its proof out anew, with it that no design lies beyond the ends. "
+    "Every design was priced again for this page. `crossopt check` repeats its proof, and that no design lies beyond the ends. "
     "A thinned front leaves out others between the points (`--points`). What the figures assume stands on the page of a single design."
 )
 

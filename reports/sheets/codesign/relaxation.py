@@ -27,8 +27,8 @@ _BRANCHED: Final = (
     "has no solution no design is below that one, and there may be others that are not better, or none."
 )
 _ABOUT: Final = (
-    "Everything here is told as the file tells it: bounds of nodes are linear programs that HiGHS solved in floating point. Their order in "
-    "the tree and what follows from it were looked at again; `crossopt explain FILE --relaxation` solves them again, and `solve` and "
+    "Everything here is shown as in the file: bounds of nodes are linear programs that HiGHS solved in floating point. Their order in "
+    "the tree and what follows from it were checked again; `crossopt explain FILE --relaxation` solves them again, and `solve` and "
     "`crossopt check` prove the optimum without any solver's word."
 )
 

@@ -452,7 +452,7 @@ def _cells(counted: MultiScaleQuestion, place: Place) -> tuple[tuple[str, Cell],
 def why_not_looked_at(counted: MultiScaleQuestion, result: DesignResult) -> str:
     """Why there is no answer about the parts that come later."""
     enough = counted.objective == FEWEST and result.answer is not None
-    return "not looked at, as fewer are enough" if enough else f"not looked at ({result.stopped})"
+    return "not evaluated, as fewer are enough" if enough else f"not evaluated ({result.stopped})"
 
 
 def no_design_text(one: DesignResult, part: Instance) -> str:
@@ -470,7 +470,7 @@ def beside_batches(counted: MultiScaleQuestion) -> tuple[str, ...]:
         return ()
     by = {"time_per_sample": "the time of a sample", FEWEST: "the limits of the whole run"}
     figure = by.get(counted.objective, counted.objective.replace("_", " "))
-    return (f"batches are compared by {figure}, as a smaller one has the shorter step; how well each of them learns is not looked at",)
+    return (f"batches are compared by {figure}, as a smaller one has the shorter step; how well each of them learns is not modelled",)
 
 
 # --- the proof -----------------------------------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ def _verdict(counted: MultiScaleQuestion, result: DesignResult) -> str:
     """The proof in a sentence; each answer has its own."""
     if result.answer is None:
         what = "batch" if counted.batches else counted.compared_name if counted.networks else "number of devices"
-        return f"No {what} that was asked about has a design." if result.settled else f"No design was found ({result.stopped})."
+        return f"No {what} of the question has a design." if result.settled else f"No design was found ({result.stopped})."
     if counted.objective == FEWEST:
         words = f"{_why_not_fewer(counted, result)}, by {result.proved_by}."
         return f"{words[0].upper()}{words[1:]}"

@@ -640,7 +640,7 @@ def black_box(sampler: str, question: Question, random: np.random.Generator) -> 
 def _study(sampler: str, random: np.random.Generator) -> Any:  # noqa: ANN401 - optuna's own
     """A study of optuna; a RefusedError where that package is absent."""
     if not has_optuna():
-        raise RefusedError(f"this engine asks optuna, which is not installed: {INSTALLED_BY}")
+        raise RefusedError(f"this engine needs optuna, which is not installed: {INSTALLED_BY}")
     import optuna  # noqa: PLC0415 - an extra, which nothing else needs
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -94,7 +94,7 @@ def _refuse_faster_members(instance: Instance, space: Grid, sampled: AnyPlans, r
     if faster.any():
         plan, what = plan_at(sampled, int(np.argmax(faster))), instance.objective.replace("_", " ")
         settings = ", ".join(f"{name} {getattr(plan, name)}" for name in names)
-        raise RefusedError(f"bounds prove nothing here: {settings} has less {what} than the least of each; use --engine exhaustive")
+        raise RefusedError(f"no bound can be proved: {settings} has less {what} than the least of each; use --engine exhaustive")
 
 
 def _drawn(instance: Instance) -> AnyPlans:
@@ -135,7 +135,7 @@ def _text(instance: Instance, choices: tuple[str, ...]) -> str:
     free = instance.hardware
     technology = free.technology.name if isinstance(free, FreeHardware) else free.name
     what, where = instance.objective.replace("_", " "), ", ".join(choices)
-    return f"bounds prove nothing here: the model's {what} rises with {where} on the technology {technology}; use --engine exhaustive"
+    return f"no bound can be proved: the model's {what} rises with {where} on the technology {technology}; use --engine exhaustive"
 
 
 # Co-design proved by branch and bound: all plans against the best chip there could be, a design to start from, and the search.

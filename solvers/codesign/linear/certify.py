@@ -225,7 +225,7 @@ def _tighter(work: _Work, values: Sequence[int]) -> Model | None:
     places = np.array([point[part.name] for part in rest.chip.parts], np.int64)
     value, _ = price_here(rest, plan, places)
     if value < rest.bound:
-        raise BrokenWordError(f"a bound of {rest.bound:.6g} s was told, and there is a design of {value:.6g} s")
+        raise BrokenWordError(f"a bound of {rest.bound:.6g} s was reported, but there is a design of {value:.6g} s")
     work.left()
     if rest.bound < inf and np.isfinite(value) and (TANGENT, plan, *places.tolist()) not in work.rows:
         more = _tangents_at(rest, plan, places)

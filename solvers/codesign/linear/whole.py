@@ -299,7 +299,7 @@ def whole_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[s
     try:
         return _faults(instance, bound, proof)
     except (ValueError, OverflowError) as error:
-        return (f"the tree in whole numbers is none of the question: {error}",)
+        return (f"the tree in whole numbers does not belong to the question: {error}",)
 
 
 def integer_proof(question: Instance | Portfolio | MultiScaleQuestion, saved: DesignResult) -> IntegerProof | None:
@@ -334,7 +334,7 @@ def _faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, .
 
 
 def _left(instance: Instance, bound: float, proof: WholeProof) -> Rest | str | None:
-    """What the screens of a proof leave; None where that is no plan, or why they are none of the question."""
+    """What the screens of a proof leave; None where that is no plan, or why they do not belong to the question."""
     if len(proof.rows) > MOST_ROWS or len(set(proof.rows)) < len(proof.rows) or len(proof.screens) > MOST_SCREENS:
         return f"a proof has {MOST_ROWS:,} rows and {MOST_SCREENS} screens at most, none of them twice"
     rest = rest_of(instance, bound)

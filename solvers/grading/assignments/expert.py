@@ -159,7 +159,7 @@ def question_of(text: str) -> Instance:
 
 
 def seconds_of(instance: Instance, text: str, design: dict[str, str]) -> float | str:
-    """The step time of a design that is given by a setting for each choice; a sentence where it is none of the question."""
+    """The step time of a design that is given by a setting for each choice; a sentence where it does not belong to the question."""
     choices = _choices(text)
     if set(design) != choices:
         return f"a design has a setting for each of {', '.join(sorted(choices))}"
@@ -334,7 +334,7 @@ def _value(result: DesignResult, instance: Instance) -> float:
     try:
         verdict = verify(instance, candidate_in(instance, result.answer.design))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the design is none of the question: {error}") from error
+        raise ValueError(f"the design does not belong to the question: {error}") from error
     if verdict.violations:
         raise ValueError(f"the design breaks a limit, in SI units: {'; '.join(verdict.violations)}")
     return verdict.value

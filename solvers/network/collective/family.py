@@ -55,9 +55,9 @@ class Schedule:
 
 
 def judge(question: CollectiveQuestion, answer: Chunks) -> Verdict[Schedule]:
-    """ns until the last chunk is done; a ValueError in words where the answer is none of the question."""
+    """ns until the last chunk is done; a ValueError if the answer does not belong to the question."""
     if answer.chunks not in question.options:
-        raise ValueError(f"{answer.chunks} chunks are none of the options")
+        raise ValueError(f"{answer.chunks} chunks are not among the options")
     sizes, count = chunk_sizes(question.size, answer.chunks), len(question.network.dimensions)
     if len(answer.orders) != len(sizes) or any(sorted(order) != list(range(count)) for order in answer.orders):
         raise ValueError(f"each of {len(sizes)} chunks passes each of {count} dimensions")
@@ -97,7 +97,7 @@ def _run(jobs: list[list[Operation]], answer: Chunks) -> list[Ran]:
                 served[dimension] += 1
                 going = True
     if any(number < len(sequence) for number, sequence in zip(served, answer.sequences, strict=True)):
-        raise ValueError("the chunks wait for each other for ever")
+        raise ValueError("the chunks wait for each other in a cycle (deadlock)")
     return sorted(runs, key=lambda run: (run.start, run.dimension))
 
 
@@ -123,7 +123,7 @@ def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watc
         impossible = question.deadline is not None and shown > question.deadline
         fault = f"bound: it shows no more than {shown:,} ns, the result says that nothing is possible"
         return Proved((_text(options),), () if impossible else (fault,), by=BY)
-    fault = f"bound: it shows no more than {shown!r} ns, the result says that none is below {saved.bound!r}"
+    fault = f"bound: it shows no more than {shown!r} ns, the result claims {saved.bound!r}"
     return Proved((_text(options),), () if saved.bound <= shown and saved.bound < inf else (fault,), by=BY)
 
 

@@ -105,7 +105,7 @@ def auto(question: SynthesisQuestion, limits: Limits, watch: Watch) -> SearchOut
         inf if impossible else run.bound,
         proof,
         stopped=stopped,
-        reasons=(f"deadline: nothing is done in less than {run.bound} steps",) if impossible else (),
+        reasons=(f"deadline: at least {run.bound} steps are needed",) if impossible else (),
         baselines=(Baseline(f"TACOS, best of {_TRIES}", None, tries), Baseline("ring", None, ring(question))),
         solver=run.solver,
     )

@@ -41,7 +41,7 @@ class Used:
 
 
 def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
-    """Steps until everybody has everything; a ValueError in words where the answer is none of the question."""
+    """Steps until everybody has everything; a ValueError if the answer does not belong to the question."""
     has = dict.fromkeys(enumerate(question.origins), 0)
     free, busy = [0] * len(question.links), [0] * len(question.links)
     for chunk, number, step in answer.sends:
@@ -52,7 +52,7 @@ def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
     for chunk, number, step in answer.sends:
         link = question.links[number]
         if has.get((chunk, link.sender), step + 1) > step:
-            raise ValueError(f"NPU {link.sender} sends chunk {chunk} at step {step} and has not got it")
+            raise ValueError(f"NPU {link.sender} sends chunk {chunk} at step {step} before receiving it")
         if (chunk, link.receiver) in has:
             raise ValueError(f"NPU {link.receiver} receives chunk {chunk} twice")
         if free[number] > step:
@@ -86,7 +86,7 @@ def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> 
     if saved.bound is None:
         fault = f"bound: cuts show no more than {shown} steps, the result says that nothing is possible"
         return Proved((method,), () if deadline is not None and shown > deadline else (fault,))
-    fault = f"bound: cuts show no more than {shown} steps, the result says that none is below {saved.bound!r}"
+    fault = f"bound: cuts show no more than {shown} steps, the result claims {saved.bound!r}"
     return Proved((method,), () if saved.bound <= shown and saved.bound < inf else (fault,))
 
 

@@ -70,14 +70,14 @@ class ChainLoads:
 
 
 def judge(question: ChainQuestion, plan: ChainPlan) -> Verdict[ChainLoads]:
-    """Seconds of a batch, loads and broken rules of a plan; a ValueError in words where it is none of the question."""
+    """Seconds of a batch, loads and broken rules of a plan; a ValueError if it does not belong to the question."""
     width = next((width for width in question.widths if width.devices == plan.width), None)
     if width is None:
         raise ValueError(f"the layers have no width {plan.width}")
     if min(plan.stages, default=0) < 1 or sum(plan.stages) != len(question.layers) or min(plan.data, plan.microbatch) < 1:
         raise ValueError(f"the stages of a plan have {len(question.layers)} layers together, and each has one at least")
     if max(plan.data, plan.microbatch) > MOST_MICROBATCHES:
-        raise ValueError(f"more than {MOST_MICROBATCHES:,} replicas or microbatches are none that can be")
+        raise ValueError(f"replicas and microbatches are limited to {MOST_MICROBATCHES:,}")
     firsts = [sum(plan.stages[:number]) for number in range(len(plan.stages))]
     loads = tuple(_load(question, width, plan, number, first) for number, first in enumerate(firsts))
     weights = [fsum(width.parameters[first : first + size]) for first, size in zip(firsts, plan.stages, strict=True)]
@@ -115,8 +115,8 @@ def _rules(question: ChainQuestion, plan: ChainPlan) -> list[str]:
     rules = (
         (used <= file.devices, f"{used:,} devices are used, there are {file.devices:,}"),
         (plan.data <= file.microbatches, f"{plan.data:,} replicas share {file.microbatches:,} microbatches"),
-        (plan.recompute in file.recompute, f"recompute {plan.recompute} is none of the options"),
-        (plan.microbatch in file.microbatch, f"{plan.microbatch} microbatches as one is none of the options"),
+        (plan.recompute in file.recompute, f"recompute {plan.recompute} is not among the options"),
+        (plan.microbatch in file.microbatch, f"{plan.microbatch} microbatches as one is not among the options"),
         (
             not file.divisible or (file.devices % plan.data == 0 and file.microbatches % plan.data == 0),
             f"{plan.data:,} replicas do not divide {file.devices:,} devices and {file.microbatches:,} microbatches",
@@ -199,7 +199,7 @@ def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watc
     """Every plan looked at, or none left out by the second program; else whose word it is."""
     if not countable(question):
         checked = by_looking_at_all(saved, lambda: least_of_all(question))
-        fault = "proof: counting again takes more steps than a check does"
+        fault = "proof: repeating it takes more steps than `check` allows"
         return Proved((), (fault,)) if checked.unverified and isinstance(saved.proof, RecomputableBound) else checked
     least, bound = least_of_all(question), float("inf") if saved.bound is None else saved.bound
     if least is not None:
@@ -207,7 +207,7 @@ def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watc
     sure = least_time(question)
     said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
     fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
-    return Proved((f"a second dynamic program looked at all stages of {len(question.layers):,} layers",), () if bound <= sure else (fault,))
+    return Proved((f"a second dynamic program covered all stages of {len(question.layers):,} layers",), () if bound <= sure else (fault,))
 
 
 def countable(question: ChainQuestion) -> bool:

@@ -365,12 +365,12 @@ def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoad
         return by_looking_at_all(saved, lambda: least)
     found = least_slowest(question)
     if found is None:
-        fault = "proof: counting again takes more steps than a check does"
+        fault = "proof: repeating it takes more steps than `check` allows"
         return Proved((), (fault,)) if isinstance(saved.proof, RecomputableBound) else by_looking_at_all(saved, lambda: None)
     sure, bound = max(found - _ROUNDINGS * all_seconds(question), 0.0), float("inf") if saved.bound is None else saved.bound
     said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
     fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
-    return Proved((f"a second dynamic program looked at all stages of {len(question.profile):,} nodes",), () if bound <= sure else (fault,))
+    return Proved((f"a second dynamic program covered all stages of {len(question.profile):,} nodes",), () if bound <= sure else (fault,))
 
 
 def all_seconds(question: PipelineQuestion) -> float:

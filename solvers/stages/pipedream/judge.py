@@ -75,7 +75,7 @@ class _Range:
 
 
 def judge(question: PipelineQuestion, plan: PipedreamPlan) -> Verdict[PipedreamLoads]:
-    """Loads, value and broken rules of a plan; a ValueError in words where it is none of the question."""
+    """Loads, value and broken rules of a plan; a ValueError if it does not belong to the question."""
     stages = plan.stages
     rows = _rows(question, stages)
     levels = [_ranges(stages, level, len(question.levels)) for level in range(len(question.levels))]
@@ -91,10 +91,10 @@ def _rows(question: PipelineQuestion, stages: Sequence[Stage]) -> list[list[int]
     if not stages or any(not stage.nodes for stage in stages):
         raise ValueError("a plan has stages, and each has nodes")
     if any(len(stage.replicas) != depth or len(stage.group) != depth - 1 or not _replicas_possible(stage) for stage in stages):
-        raise ValueError(f"a stage says how often it is replicated at each of {depth} levels, and in which group it is")
+        raise ValueError(f"a stage needs its replicas at each of {depth} levels, and its group")
     given = [name for stage in stages for name in stage.nodes]
     if wrong := [name for name in given if name not in number]:
-        raise ValueError(f"node {wrong[0]} is none of the profile that costs anything")
+        raise ValueError(f"node {wrong[0]} is not a node of the profile with a cost")
     if len(given) != len(number) or len(set(given)) != len(given):
         missing = next((name for name in number if name not in given), None)
         raise ValueError(f"node {missing} is in no stage" if missing else "a node is in two stages")
@@ -117,7 +117,7 @@ def _ranges(stages: Sequence[Stage], level: int, depth: int) -> list[_Range]:
         for number, leaves in enumerate(parts):
             replicas = stages[leaves[0]].replicas[level]
             if any(stages[leaf].replicas[level] != replicas for leaf in leaves):
-                raise ValueError("stages of one group say different replicas of it")
+                raise ValueError("stages of one group have different replicas")
             if level and keys[leaves[0]][1] != number:
                 raise ValueError("groups are counted from 0 in their order")
             found.append(_Range(leaves[0], leaves[-1] + 1, replicas, before, len(parts) - 1 - number))

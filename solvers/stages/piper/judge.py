@@ -51,7 +51,7 @@ def stages_in(question: PiperQuestion, plan: PiperPlan) -> tuple[Stage, ...]:
     rows = {str(name): row for row, name in enumerate(question.graph.ids)}
     unknown = [name for stage in plan.stages for name in stage.nodes if name not in rows]
     if unknown:
-        raise ValueError(f"node {unknown[0]} is none of the graph")
+        raise ValueError(f"node {unknown[0]} is not in the graph")
     return tuple(Stage(tuple(rows[name] for name in stage.nodes), stage.data, stage.tensor, stage.configurations) for stage in plan.stages)
 
 

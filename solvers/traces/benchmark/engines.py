@@ -394,7 +394,7 @@ def _refuted(question: BenchmarkQuestion, model: Model, deadline: float) -> Sear
     clash = clash_of(model, max(deadline - monotonic(), _SHORTEST) * _LOOKING)
     if clash is None:
         return None
-    in_the_way = f"in the way: no runs of any kernels keep {', '.join(clash.limits)}, whatever else is asked"
+    in_the_way = f"in the way: no runs of any kernels keep {', '.join(clash.limits)}, regardless of the other limits"
     proof = UnverifiedBound("highs") if clash.tree is None else _proof(clash.tree)
     return SearchOutcome(None, inf, proof, "highs", reasons=(*reasons(question, _looking(deadline)), in_the_way))
 

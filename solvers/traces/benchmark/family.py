@@ -54,7 +54,7 @@ class Stands:
 
 
 def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:
-    """How many kernels, or runs of them; a ValueError where the answer is none of the question."""
+    """How many kernels, or runs of them; a ValueError if the answer does not belong to the question."""
     kernels, file = question.kernels, question.file
     if len(answer.runs) != len(kernels):
         raise ValueError(f"{len(answer.runs)} numbers of runs are given for {len(kernels)} kernels")
@@ -112,15 +112,15 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
             done = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
         elif isinstance(proof, RecomputableBound):
             shown, count = least_of_all(question)[::2]
-            by, done = f"{count:,} choices looked at", f"{count:,} choices were looked at again"
+            by, done = f"{count:,} choices looked at", f"{count:,} choices were enumerated again"
         elif isinstance(proof, UnverifiedBound):
             return Proved((f"that there is none is reported by {proof.by}, not proved again",), _contradicted(saved), unverified=True)
         else:
-            return Proved((), ("proof: bounds on benchmarks are shown by a tree or by looking at all",))
+            return Proved((), ("proof: bounds on benchmarks are proved by a tree or by enumeration",))
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
     said = inf if saved.bound is None else saved.bound
-    fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
+    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
     return Proved((done,), () if said <= shown else (fault,), by=by)
 
 
@@ -131,7 +131,7 @@ def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:
 
 def _of_tree(question: BenchmarkQuestion, proof: Integers) -> float:
     if len(proof.steps) > _MOST_STEPS or proof.scale.bit_length() > _LARGEST + 1:
-        raise ValueError("the tree is larger than any that a check looks at")
+        raise ValueError("the tree is larger than the limit of `check`")
     bound = bound_of_tree(integer_form(selection(question, inner=False).model), unpacked(proof.scale, proof.steps))
     return inf if bound is None else bound
 

@@ -56,9 +56,9 @@ class Changed:
 
 
 def judge(question: WhatIfQuestion, answer: Changes) -> Verdict[Changed]:
-    """ns that the trace takes afterwards, or what the changes cost; a ValueError where the answer is none of the question."""
+    """ns that the trace takes afterwards, or what the changes cost; a ValueError if the answer does not belong to the question."""
     if list(answer.changes) != [name for name in question.names if name in set(answer.changes)]:
-        raise ValueError("changes are those of the question, each once and in its order")
+        raise ValueError("changes must belong to the question, each at most once and in its order")
     made = [change for change, name in enumerate(question.names) if name in answer.changes]
     graph = question.trace.graph
     after = changed(graph, [question.effects[change] for change in made])
@@ -121,20 +121,20 @@ def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -
         elif isinstance(proof, RecomputableBound):
             choices = all_choices(model.rules)
             shown, by = model.value(min(model.bounds(choices), default=inf)), f"{len(choices):,} choices looked at"
-            done = f"{len(choices):,} choices were looked at again"
+            done = f"{len(choices):,} choices were enumerated again"
         else:
-            return Proved((), ("proof: bounds on changes are shown by a tree or by looking at all",))
+            return Proved((), ("proof: bounds on changes are proved by a tree or by enumeration",))
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
     said = inf if saved.bound is None else saved.bound
-    fault = f"bound: its proof shows {shown!r}, the result says that none is below {said!r}"
+    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
     order = (f"of times that were not measured: {question.trace.order}",) if question.trace.order else ()
     return Proved((done, *order), () if said <= shown else (fault,), by=by)
 
 
 def _of_tree(model: Model, steps: Sequence[int]) -> float:
     if len(steps) > _MOST:
-        raise ValueError(f"more than {_MOST:,} choices are none that a check looks at")
+        raise ValueError(f"more than {_MOST:,} choices exceed the limit of `check`")
     return shown_by(model, steps)
 
 

@@ -91,12 +91,12 @@ def test_of_two_numbers_the_one_that_is_possible_is_answered() -> None:
     assert (asked.places, asked.by_devices) == ((Place(8, 64), Place(8, 128)), True)
     assert [place for place, _ in asked.impossible] == [Place(12, 64), Place(12, 128)]
     [fault] = refused_by_reading("cluster.devices=[8, 12]")
-    assert fault.startswith("cluster.devices: 2 numbers of devices are asked for, and here one is needed (say --set cluster.devices=8;")
+    assert fault.startswith("cluster.devices: 2 numbers of devices are given, but one is needed (say --set cluster.devices=8;")
 
 
 def test_where_one_number_is_needed_the_sentence_says_how_to_ask_for_one() -> None:
     [fault] = refused_by_reading(OPEN, "objective=devices")
-    assert fault.startswith("cluster.devices: 3 numbers of devices are asked for, and here one is needed (say ")
+    assert fault.startswith("cluster.devices: 3 numbers of devices are given, but one is needed (say ")
     assert "--set cluster.devices=32 --set objective=step_time;" in fault
 
 

@@ -214,7 +214,7 @@ def test_layers_below_zero_are_fewer_than_the_even_share() -> None:
     ends = {(plan.pipeline, plan.last_stage_layers) for plan in plans_of(ask(text)) if isinstance(plan, Plan)}
     assert ends == {(1, 0), (2, 0), (2, 3), (2, 1), (4, 0), (4, 1), (8, 0)}
     assert allows(ask(text), Plan(pipeline=2, data=4, last_stage_layers=3)) is None
-    assert allows(ask(text), Plan(pipeline=2, data=4, last_stage_layers=2)) == "last_stage_layers 2 is none of the options"
+    assert allows(ask(text), Plan(pipeline=2, data=4, last_stage_layers=2)) == "last_stage_layers 2 is not among the options"
     letter = plans_of(ask(text, "only=last_stage_layers", "last_stage_layers=-1"))
     assert {(plan.pipeline, plan.last_stage_layers) for plan in letter if isinstance(plan, Plan)} == {(2, 3), (4, 1)}
     written = answered(ask(SMALL, "pipeline=[1, 2, 4, 8]", "last_stage_layers=[0, 1, 3]"), "exhaustive").value

@@ -103,7 +103,7 @@ def test_the_size_of_the_blocks_changes_neither_the_plans_nor_their_order(text: 
 
 
 def test_a_plan_that_the_question_does_not_name_is_not_allowed() -> None:
-    assert allows(read_instance(INSTANCES / "tiny.yaml"), Plan(tensor=8)) == "tensor 8 is none of the options"
+    assert allows(read_instance(INSTANCES / "tiny.yaml"), Plan(tensor=8)) == "tensor 8 is not among the options"
 
 
 @given(st.integers(0, 11))
@@ -131,7 +131,7 @@ def test_fixed_hardware_is_one_point_without_choices() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"hbm_stacks": 3}, "hbm_stacks 3 is none of the options"),
+        ({"hbm_stacks": 3}, "hbm_stacks 3 is not among the options"),
         ({"l2_area": 1.0}, "the hardware choices are compute_area, compute_power, hbm_stacks, l2_area, those of the question are"),
     ],
 )

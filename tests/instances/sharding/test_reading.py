@@ -270,7 +270,7 @@ def test_a_smaller_memory_costs_time(generated_folder: Path) -> None:
         (("hardware: a100-80g", "hardware: a101"), "hardware: "),
         (("devices_per_node: 4", "devices_per_node: 3"), "8 devices are no whole number of nodes of 3"),
         (("global_batch: 16", ""), "workload.global_batch: this key is missing"),
-        (("devices_per_node: 4", "edges: [{between: [a, b], costs: [[1]]}]"), "8:1: edges: edges belongs to nodes and says nothing beside"),
+        (("devices_per_node: 4", "edges: [{between: [a, b], costs: [[1]]}]"), "8:1: edges: edges belongs to nodes and does not apply with"),
         (("devices_per_node: 4", "nodes: {one: {costs: [1]}}"), "nodes and workload are given at once"),
         (("vocabulary: 51200", "vocabulary: 51200, experts: 4"), "workload: problems are generated from dense transformers only"),
     ],

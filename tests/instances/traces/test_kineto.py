@@ -183,7 +183,7 @@ def test_a_stream_waits_for_an_event_of_another(tmp_path: Path) -> None:
     assert edges(read_any(put(tmp_path, *late)), "wait") == set()  # nor does it begin where something ends
     untold = read_any(put(tmp_path, *rows[:6], rows[7]))
     assert edges(untold, "wait") == {("first", "other")}
-    assert untold.remarks == ("1 wait across streams told from times, as the trace does not say for which event",)
+    assert untold.remarks == ("1 wait across streams inferred from times, as the trace names no event",)
 
 
 def test_what_contradicts_the_order_is_told(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_of_several_ranks_collectives_take_what_the_fastest_takes(tmp_path: Path
     found = joined(paths, traces, None)
     assert ("ncclKernel_AllReduce(x)", "collective", 8, 12) in told(found)
     assert ("waiting for rank 3", "gap", 2, 8) in told(found)
-    assert found.remarks[-1].endswith("the others wait for rank 3 most, so ask it (--rank 3)")
+    assert found.remarks[-1].endswith("the others wait mostly for rank 3 (use --rank 3)")
     assert replay(found.trace.graph).span == found.trace.span
     assert joined(paths, traces, 3).trace.source == "3.json, rank 3, of 2 ranks, which wait for it most"
 

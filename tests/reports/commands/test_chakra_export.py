@@ -119,7 +119,7 @@ def test_every_edit_is_told(folder: Path, tmp_path: Path) -> None:
         ({compute: with_value(nodes[compute], "num_ops", 1)}, " by about.json"),
         ({compute: replace(nodes[compute], id=99)}, "it waits for a node that does not stand before it"),
         ({compute + 1: replace(nodes[compute + 1], id=nodes[compute].id)}, "the id is given twice"),
-        ({compute: renamed(nodes[compute], "is_cpu_op", "is_cpu_oq")}, "is_cpu_op is not said to be false"),
+        ({compute: renamed(nodes[compute], "is_cpu_op", "is_cpu_oq")}, "is_cpu_op is not false"),
         ({compute: replace(nodes[compute], name="forward")}, "NPU 0: the bytes of its trace are not those that were written"),
         ({len(nodes) - 1: replace(nodes[-1], data_deps=(1,))}, "NPU 0: the bytes of its trace are not those that were written"),
     ]

@@ -167,8 +167,8 @@ def test_no_time_exits_with_ten(capsys: Captured) -> None:
     assert main(["solve", TINY, "--time-limit", "0s"]) == 10
     out, err = capsys.readouterr()
     assert out.startswith("tiny   no design found (time limit after ")
-    more = "give it more time (--time-limit), ask auto, or leave fewer choices open"
-    assert err == f"no answer, nor a proof that there is none (exit code 10): {more}\n"
+    more = "increase --time-limit, use --engine auto, or leave fewer choices open"
+    assert err == f"no answer and no proof of infeasibility (exit code 10): {more}\n"
 
 
 @pytest.mark.parametrize(("engine", "code"), [("exhaustive", 0), ("expert", 11), ("plan-only", 11), ("hardware-only", 11)])
@@ -219,7 +219,7 @@ def test_too_little_memory_is_told_in_a_sentence(error: Exception, capsys: Captu
     monkeypatch.setitem(ENGINES, "auto", starved)
     monkeypatch.delenv("CROSSOPT_DEBUG", raising=False)
     assert main(["solve", TINY]) == 1
-    assert capsys.readouterr().err == "there is not enough memory for this (free some, raise `ulimit -v`, or ask a smaller question)\n"
+    assert capsys.readouterr().err == "not enough memory (free some, raise `ulimit -v`, or reduce the question)\n"
 
 
 def test_validate_counts_and_solves_nothing(capsys: Captured) -> None:
@@ -386,4 +386,4 @@ def test_the_log_tells_how_value_and_bound_close_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [(), ("--pareto", "step_time,power")])
 def test_options_of_other_questions_are_refused_by_a_joint_design(more: tuple[str, ...], capsys: Captured) -> None:
     assert ended("solve", "tiny", "--cpus", "3", *more) == 2
-    assert capsys.readouterr().err == "crossopt: --cpus: this says nothing of a question about joint designs (leave it out)\n"
+    assert capsys.readouterr().err == "crossopt: --cpus: this does not apply to a question about joint designs (leave it out)\n"

@@ -51,7 +51,7 @@ def test_a_comparison_of_joint_designs_shows_and_writes_the_runs_that_are_done(t
     program = JOINT.replace("END", end)
     code, out, said = ended(program, str(INSTANCES / "tiny.yaml"), "--engines=expert,auto,genetic", "--out", str(target), number=number)
     assert code == 12
-    assert "ended early (exit code 12): what is not in the table had not answered by then" in said
+    assert "ended early (exit code 12): the table lacks the runs that were not finished" in said
     assert "expert" in out
     assert "exhaustive" in out
     assert "interrupted before all were done" in " ".join(out.split())

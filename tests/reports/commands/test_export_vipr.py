@@ -84,7 +84,7 @@ def test_a_bound_that_the_tree_does_not_show_is_not_in_the_certificate(
 
 def test_other_proofs_and_questions_say_why_there_is_no_certificate(saved: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(saved["chain"]), "--as", "vipr"]) == 2
-    said = "the bound is proved by dynamic programming over all cuts, not by a tree about an integer model, so that there is no certificate"
+    said = "the bound is proved by dynamic programming over all cuts, not by a tree about an integer model, so there is no certificate"
     assert said in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["export", str(saved["chain"].with_suffix(".yaml")), "--as", "vipr"])

@@ -91,7 +91,7 @@ def test_a_sweep_that_finds_no_room_names_the_file_and_says_what_is_kept(most: i
     ended = run(command, folder, most)
     assert (ended.returncode, ended.stdout) == (3, "")
     assert without_progress(ended.stderr).startswith("runs/")
-    assert "file too large (what was answered before is kept; make room there, and give the same command again)" in ended.stderr
+    assert "file too large (finished runs are kept; make room there, and give the same command again)" in ended.stderr
     assert not any((folder / "runs").rglob(".crossopt-*"))
     assert run(command, folder).returncode == 0
     assert run(["sweep", "check", "runs"], folder).returncode == 0

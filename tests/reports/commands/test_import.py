@@ -26,7 +26,7 @@ def test_what_was_read_is_told_and_the_graph_is_written(tmp_path: Path, capsys: 
         "  critical path  3 operations: kernels 10.000 us · calls 2.000 us · launch latency 1.000 us",
     ):
         assert line in printed
-    told = "gaps, 7.7% of the critical path, are kept as long as traced, so that this holds by construction where nothing overlaps"
+    told = "gaps, 7.7% of the critical path, keep their traced length, so that this holds by construction without overlap"
     assert f"(0.00% off); {told} busy" in " ".join(printed.split())
     assert read_trace(out).span == 13_000
     assert main(["import", str(out)]) == 0
@@ -37,7 +37,7 @@ def test_a_graph_that_is_off_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     rows = [call("cudaLaunchKernel", 0, 1, 1), call("cudaLaunchKernel", 1, 1, 2), kernel("a", 1, 10, 1), kernel("b", 6, 10, 2)]
     assert main(["import", str(put(tmp_path, *rows))]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "16.000 us traced, 21.000 us replayed (31.25% off): the graph does not explain the trace, see what is told below" in printed
+    assert "16.000 us traced, 21.000 us replayed (31.25% off): the graph does not explain the trace, see the remarks below" in printed
     assert "put behind it" in printed
 
 

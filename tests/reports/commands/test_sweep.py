@@ -111,23 +111,23 @@ def test_what_is_there_is_not_asked_again_and_a_new_value_asks_only_what_is_new(
     assert "nothing was left to ask" in capsys.readouterr().out
     before = results(store)
     assert swept(study(tmp_path, MANY, 2), store, "--dry-run") == 0
-    assert "2 have come to something before, 2 would be asked now" in capsys.readouterr().out
+    assert "2 are finished, 2 would be run now" in capsys.readouterr().out
     assert swept(study(tmp_path, MANY, 2), store) == 0
     assert "4 answered" in (told := capsys.readouterr().out)
-    assert "2 of them asked now" in told
+    assert "2 of them run now" in told
     assert set(before) < set(results(store))
 
 
 def test_other_code_takes_no_answer_of_this_one(tmp_path: Path, two: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr(listed, "code_digest", lambda: "another")
     assert main(["sweep", str(study(tmp_path, STUDY_OF_TWO)), "--store", str(two), "--dry-run"]) == 0
-    assert "0 have come to something before" in capsys.readouterr().out
+    assert "0 are finished" in capsys.readouterr().out
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
     "edited or cut off": lambda path: path.write_text(path.read_text(encoding="utf-8").replace('"proved": false', '"proved": true')),
     "or cut off": lambda path: path.write_bytes(path.read_bytes()[:-100]),
-    "another question than its name says": lambda path: keep(path.parents[2], path.name.partition(".")[0], OTHER[0]),
+    "its question differs from its file name": lambda path: keep(path.parents[2], path.name.partition(".")[0], OTHER[0]),
     "it is no result": lambda path: keep(path.parents[2], path.name.partition(".")[0], "[]\n"),
 }
 OTHER = [""]
@@ -149,13 +149,13 @@ def test_results_that_are_not_what_was_written_are_named_and_not_used(words: str
     first, second = results(store)
     whole, OTHER[0] = table(store, capsys), second.read_text(encoding="utf-8")
     EDITS[words](first)
-    if words.startswith(("another", "it is")):
+    if words.startswith(("its question", "it is")):
         first.unlink()
     assert main(["sweep", "status", str(store)]) == 12
     told = capsys.readouterr()
     assert words in " ".join(told.out.split())
-    assert f"`crossopt sweep FILE --store {store}` asks what is left" in " ".join(told.out.split())
-    assert "runs are not asked yet (exit code 12)" in told.err
+    assert f"`crossopt sweep FILE --store {store}` runs what is left" in " ".join(told.out.split())
+    assert "some runs are not finished (exit code 12)" in told.err
     assert main(["sweep", "check", str(store)]) == 30
     assert "REFUSED" in capsys.readouterr().out
     assert [row["status"] for row in rows(table(store, capsys))].count("NOT ASKED") == 1
@@ -239,7 +239,7 @@ def test_a_page_stands_alone_and_reads_without_its_script(few: Path, tmp_path: P
     assert main(["sweep", "table", str(few), "--as", "html", "--out", str(page)]) == 0
     text = page.read_text(encoding="utf-8")
     assert "proved, as the files say" not in text  # of a rule that proves nothing
-    assert "No proof was carried out for this page" in text
+    assert "No proof was repeated for this page" in text
     shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     for row in rows(table(few, capsys)):
         assert f"{float(row['value']):.5g}</td>" in shown
@@ -305,22 +305,22 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(two: Path, tmp_path: Pat
     file.write_text("here\n", encoding="utf-8")
     store = ("--store", str(tmp_path / "runs"))
     for words, given in (
-        ("--store: say where the answers are to be kept", (path,)),
+        ("--store: name a folder for the results", (path,)),
         ("this is one question (`crossopt solve tiny` answers it)", ("tiny", *store)),
-        ("a sweep asks one study", (path, path, *store)),
+        ("a sweep runs one study", (path, path, *store)),
         ("sweep status: say of what", ("status",)),
         ("--shard: '4/4' is no shard", (path, *store, "--shard", "4/4")),
-        ("'all' is nothing to ask again", (path, *store, "--retry", "all")),
+        ("'all' is not a value of --retry", (path, *store, "--retry", "all")),
         ("'0' is no count", (path, *store, "--workers", "0")),
         ("--memory: 'much' is no size", (path, *store, "--memory", "much")),
         ("--time-limit: 'soon' is no time", (path, *store, "--time-limit", "soon")),
-        ("--as: this says nothing to `sweep FILE`", (path, *store, "--as", "csv")),
-        ("--workers: this says nothing to `sweep table`", ("table", str(two), "--workers", "2")),
+        ("--as: this does not apply to `sweep FILE`", (path, *store, "--as", "csv")),
+        ("--workers: this does not apply to `sweep table`", ("table", str(two), "--workers", "2")),
         ("there is no column 'vlaue'", ("table", str(two), "--columns", "vlaue")),
-        ("this keeps the study 'Two kinds, and one question twice'", (path, "--store", str(two))),
+        ("this folder stores the study 'Two kinds, and one question twice'", (path, "--store", str(two))),
         ("this folder holds other files", (path, "--store", str(tmp_path))),
         ("this is a file (name a folder)", (path, "--store", str(file))),
-        ("this folder keeps no sweep", ("status", str(tmp_path))),
+        ("this folder stores no sweep", ("status", str(tmp_path))),
         ("say for which batch system", ("script", path, *store)),
     ):
         try:
@@ -388,7 +388,7 @@ def test_only_runs_that_failed_or_ran_out_of_time_are_asked_again_where_that_is_
     store, path = tmp_path / "runs", study(tmp_path, text, 1)
     assert swept(path, store) == 0  # searchers go on until their time is over
     assert [row["stopped"] for row in rows(table(store, capsys))] == ["time limit"]
-    for retry, asked in (("failed", "nothing was left to ask"), ("failed,limit", "1 of them asked now")):
+    for retry, asked in (("failed", "nothing was left to ask"), ("failed,limit", "1 of them run now")):
         assert swept(path, store, "--retry", retry) == 0
         assert asked in capsys.readouterr().out
 

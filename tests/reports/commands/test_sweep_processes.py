@@ -87,9 +87,9 @@ def test_an_interrupted_sweep_says_how_far_it_is_and_claims_nothing_else(tmp_pat
     out, err = process.communicate(timeout=60)
     assert process.returncode == 12
     assert "what is being answered is finished" in err
-    assert re.search(r"\d+ answered, \d+ not asked yet, of which nothing is said", " ".join(out.split()))
+    assert re.search(r"\d+ answered, \d+ not run yet", " ".join(out.split()))
     assert main(["sweep", "status", str(store)]) == 12
-    assert "not asked yet" in capsys.readouterr().out
+    assert "not run yet" in capsys.readouterr().out
     assert not [*(store / "running").iterdir()]
 
 

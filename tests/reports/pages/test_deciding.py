@@ -39,7 +39,7 @@ def test_the_page_draws_every_constant_and_stands_on_its_own(saved: Path, tmp_pa
 def test_a_check_asks_every_end_again(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(saved)]) == 0
     said = capsys.readouterr().out
-    assert "ends were asked again, and their proofs repeated" in said
+    assert "ends were solved again, with their proofs" in said
     assert "accepted" in said
 
 
@@ -73,7 +73,7 @@ def test_an_edited_file_is_refused(saved: Path, tmp_path: Path, path: tuple[str 
 def test_other_constants_are_refused_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["explain", "tiny", "--constants", "--force", "tensor=2"])
-    assert "--force: this says nothing of constants" in capsys.readouterr().err
+    assert "--force: this does not apply to constants" in capsys.readouterr().err
 
 
 def test_a_bar_leads_from_the_centre_to_both_tips() -> None:

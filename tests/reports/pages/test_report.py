@@ -250,7 +250,7 @@ def forged(folder: Path) -> Path:
 def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path: Path) -> None:
     page = page_of(forged(tmp_path))
     box = page[(start := page.index('<div class="proof')) : page.index("In more digits", start)]
-    assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, as the file says</span>')
+    assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, not re-verified</span>')
     assert "The proof was not repeated here: this is what the file states; <code>crossopt check FILE</code> repeats it." in box
     assert page.index(box) < page.index("<h2>")
 
@@ -268,7 +268,7 @@ def test_tables_say_first_that_no_proof_was_carried_out(form: str, first: str, t
     assert main(["report", str(forged(tmp_path)), "--as", form, "--out", "-"]) == 0
     told = capsys.readouterr().out
     assert told.splitlines()[0] == first
-    assert told.count("as the file says") == 1
+    assert told.count("not re-verified") == 1
 
 
 def test_a_page_with_its_proof_carried_out_anew_says_so_and_refuses_what_a_check_refuses(

@@ -178,7 +178,7 @@ def test_an_interrupted_check_accepts_nothing() -> None:
         raise KeyboardInterrupt
 
     report = checked(solved(TINY), impatient)
-    assert report.refused == ("the proof was not carried to its end: interrupted",)
+    assert report.refused == ("the proof was not completed: interrupted",)
 
 
 def test_an_answer_that_was_cut_short_is_accepted_for_what_it_claims() -> None:
@@ -297,7 +297,7 @@ def test_a_made_up_tree_that_is_too_deep_is_refused_and_no_fault_of_the_program(
 def test_numbers_too_large_for_a_plan_are_none_of_its_options(number: int) -> None:
     for name in ("tensor", "microbatch", "shard"):
         design = solved(TINY).answer.design
-        with pytest.raises(ValueError, match=f"{name} {number} is none of the options"):
+        with pytest.raises(ValueError, match=f"{name} {number} is not among the options"):
             candidate_in(TINY, replace(design, plan=replace(design.plan, **{name: number})))
 
 
@@ -372,11 +372,11 @@ Change = Callable[[Any], Proof | None]
 @every(
     ("engine", "change", "said"),
     [
-        *((engine, lambda _: enumerated(MANY, ()), f"proof: the engine {engine} proves nothing so") for engine in ("boxes", "expert")),
-        *((engine, lambda _: by_boxes(CUT), f"proof: the engine {engine} proves nothing so") for engine in ("exhaustive", "milp")),
-        *((engine, lambda _: relaxed(SOLVED), f"proof: the engine {engine} proves nothing so") for engine in ("boxes",)),
-        *((engine, lambda _: UnverifiedBound("hand"), f"proof: the engine {engine} proves nothing so") for engine in ("boxes", "milp")),
-        *((engine, lambda _: None, "a proof is told with what it proves, and only then") for engine in ("exhaustive", "milp")),
+        *((engine, lambda _: enumerated(MANY, ()), f"proof: the engine {engine} has no such proof") for engine in ("boxes", "expert")),
+        *((engine, lambda _: by_boxes(CUT), f"proof: the engine {engine} has no such proof") for engine in ("exhaustive", "milp")),
+        *((engine, lambda _: relaxed(SOLVED), f"proof: the engine {engine} has no such proof") for engine in ("boxes",)),
+        *((engine, lambda _: UnverifiedBound("hand"), f"proof: the engine {engine} has no such proof") for engine in ("boxes", "milp")),
+        *((engine, lambda _: None, "a proof needs a bound or infeasibility, and the reverse") for engine in ("exhaustive", "milp")),
         *((engine, lambda proof: replace(proof, by="hand"), "proof: it is ") for engine in ("boxes", "exhaustive", "milp")),
         ("milp", lambda _: relaxed(replace(SOLVED, solver="cpsat 9.14")), "engine: milp does not solve by cpsat 9.14"),
         ("milp", lambda _: relaxed(replace(SOLVED, form="sealed by the court")), "relaxation: there is no form 'sealed by the court'"),
@@ -460,7 +460,7 @@ def test_a_forged_answer_for_one_number_of_devices_is_refused(tmp_path: Path, ca
     for command in (["check", str(target)], ["report", str(target), "--out", str(tmp_path / "page.html")]):
         assert main(command) == 30
         written = capsys.readouterr()
-        assert "a proof is told with what it proves, and only then" in written.out + written.err
+        assert "a proof needs a bound or infeasibility, and the reverse" in written.out + written.err
 
 
 # What a sceptic tried on saved joint designs: ways that claim bounds, whole numbers with points, fronts without ends or questions.
@@ -638,7 +638,7 @@ def test_a_claim_that_more_designs_were_enumerated_than_anybody_can_is_refused(m
         found, engine="exhaustive", proof=proof, bound=found.value, gap=0.0, gap_asked=0.0, status="OPTIMAL", proved=True, trace=()
     )
     report = checked(claimed)
-    assert "nothing that is only told is called proved" in report.refused[-1]
+    assert "a bound without a repeatable proof must not be called proved" in report.refused[-1]
     assert report.unverified
     assert "designs were enumerated is told, not done anew (at most 10,000,000,000 are)" in report.checked[-1]
     other = replace(claimed, proof=enumerated(Space(10**15, 10, 1, 1, 1, 0, points, plans), ()))
@@ -656,9 +656,9 @@ def test_who_enumerates_more_than_a_check_does_tells_so_and_proves_nothing(monke
         report = checked(again(told))
         assert (report.refused, report.unverified) == ((), told.answer is not None)  # boxes show at once that there is none
         assert "enumeration of every design" in " ".join(answer(told).split())
-    assert "nothing that is only told is called proved" in checked(few).refused[-1]
+    assert "a bound without a repeatable proof must not be called proved" in checked(few).refused[-1]
     monkeypatch.undo()
-    assert "proof: the engine exhaustive proves nothing so" in checked(told).refused
+    assert "proof: the engine exhaustive has no such proof" in checked(told).refused
 
 
 def test_the_same_of_several_workloads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,6 +165,6 @@ def test_other_commands_say_how_one_of_them_is_asked_about(tmp_path: Path, capsy
     path.write_text(QUESTION)
     assert main(["explain", str(path)]) == 3
     said = capsys.readouterr().err
-    assert "hardware: 3 kinds of devices are asked for, and here one is needed (say --set hardware=mi300x" in said
+    assert "hardware: 3 kinds of devices are given, but one is needed (say --set hardware=mi300x" in said
     assert main(["explain", str(path), "--set", "hardware=mi300x"]) == 0
     assert isinstance(read(path, ("hardware=mi300x",)), Instance)

@@ -344,7 +344,7 @@ def test_an_enumeration_that_rounds_otherwise_than_the_judge_keeps_its_answer(mo
     assert result.value is not None
     assert result.bound == less_rounding(result.value) < result.value
     assert (result.proved, result.status) == (False, "FEASIBLE")
-    assert [note for note in result.notes if "lowered by what rounding may be" in note]
+    assert [note for note in result.notes if "lowered by the possible rounding error" in note]
     assert refused == ()
 
 

@@ -422,7 +422,7 @@ def test_the_gap_of_the_quickstart_is_closed_by_branching(tmp_path: Path, capsys
     [
         (["tiny", "--svg", "tree.svg"], 2, "--svg: this writes what --relaxation or --constants finds"),
         (["tiny", "--out", "tree.json"], 2, "--out: this writes what --relaxation or --constants finds"),
-        (["tiny", "--relaxation", "--force", "tensor=2"], 2, "--force: this says nothing of a relaxation"),
+        (["tiny", "--relaxation", "--force", "tensor=2"], 2, "--force: this does not apply to a relaxation"),
         (["deepflow-lstm-64", "--relaxation"], 2, "use boxes"),
         (["tiny", "--relaxation", "--svg", "none/tree.svg"], 2, "make it first"),
         (["quickstart", "--relaxation", "--time-limit", "0s"], 10, "time limit before there was an integer model"),
@@ -714,7 +714,7 @@ def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below(instance: Ins
 def test_a_bound_above_the_best_design_finds_no_proof_but_that_design(instance: Instance) -> None:
     value = solved(instance).value
     assert value is not None
-    with pytest.raises(SolverError, match=r"a bound of .* was told, and there is a design of"):
+    with pytest.raises(SolverError, match=r"a bound of .* was reported, but there is a design of"):
         certified(instance, value * 1.01)
 
 
@@ -948,7 +948,7 @@ def test_refusals_are_a_sentence_and_write_nothing(
     told = [
         line
         for line in capsys.readouterr().err.splitlines()
-        if not line.startswith("no answer, nor a proof that there is none (exit code 10): ")
+        if not line.startswith("no answer and no proof of infeasibility (exit code 10): ")
     ]
     assert sentence in told[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["question.yaml"]

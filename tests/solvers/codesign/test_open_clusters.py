@@ -151,7 +151,7 @@ def test_an_interrupt_leaves_the_numbers_that_were_not_looked_at_without_a_bound
     result = answered(counted(FIXED), "exhaustive", watch=interrupting)
     assert (len(result.parts), result.stopped, result.status, result.bound) == (2, "interrupted", "FEASIBLE", None)
     assert checked(result).refused == ()
-    assert "not looked at (interrupted)" in told(result)
+    assert "not evaluated (interrupted)" in told(result)
 
 
 def told(result: DesignResult) -> str:

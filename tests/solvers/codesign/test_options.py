@@ -235,7 +235,7 @@ def test_a_cross_check_does_not_believe_the_groups_that_solver_and_boxes_share(e
     monkeypatch.setattr(boxes, "head_values_of", without_full)
     contradicted = answered(question, engine)  # the search for a proof looks at all plans, and finds one below the bound
     assert (contradicted.proved, contradicted.settled, contradicted.bound) == (False, False, None)
-    assert any(re.search(r"a bound of .* was told, and there is a design of", note) for note in contradicted.notes)
+    assert any(re.search(r"a bound of .* was reported, but there is a design of", note) for note in contradicted.notes)
     claim, best = answered(question, engine, Limits(form="log")), answered(question, "exhaustive")
     assert claim.settled
     assert claim.value is not None

@@ -483,7 +483,7 @@ def test_runs_that_the_device_explains_tell_no_constant() -> None:
     assert max(fit.own.values()) < 1e-9
     assert len(fit.steps) == 2
     assert section_text("fsdp", fit, "runs.csv") == (
-        "# no constant of fsdp is told by runs.csv: runs left out are predicted as well by the device's own constants\n"
+        "# runs.csv determines no constant of fsdp: the device's own constants predict held-out runs equally well\n"
     )
 
 
@@ -553,7 +553,7 @@ def test_the_command_takes_sets_of_runs_alone(tmp_path: Path, capsys: pytest.Cap
     kernels.write_text("gpu,m,n,k,microseconds\nh100-sxm,128,128,128,5\n", encoding="utf-8")
     with pytest.raises(SystemExit):
         main(["calibrate", str(kernels), "--gpu", "h100-sxm", "--of", "products", "--stack", "fsdp"])
-    assert "kernels are fitted one file at a time, whatever the stack" in capsys.readouterr().err
+    assert "kernels are fitted one file at a time, for all stacks" in capsys.readouterr().err
 
 
 @pytest.mark.data

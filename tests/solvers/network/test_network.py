@@ -485,7 +485,7 @@ def test_figures_of_the_simulator_below_the_bound_say_which_schedules_they_are_o
     all-gather nothing is merged, but two chunks at once take half as long as one after the other."""
     rings: tuple[Link, ...] = (("ring", 2, 3, 0, "ring"),)
     question = collective_asked(tmp_path, rings, [1], bytes="1 GiB", endpoint={"memory": "1000 PB/s"})
-    table, words = printed(question, "What ASTRA-sim says")
+    table, words = printed(question, "Comparison with ASTRA-sim")
     assert shown(question).bound == 333_333_336
     assert [column.texts for column in table.columns if column.head.startswith("localBW")] == [("333,333,335",)]
     merged = "one merged all-reduce in the last dimension instead of a reduce-scatter and an all-gather"
@@ -493,8 +493,8 @@ def test_figures_of_the_simulator_below_the_bound_say_which_schedules_they_are_o
     assert words[1:] == [f"{below}, as they are of schedules with {merged}."]
     assert "No schedule of equal chunks in phases of reduce-scatter and all-gather, one chunk at a time on" in shown(question).verdict
     gather = collective_asked(tmp_path, rings, [2], collective="all_gather", bytes="2 GiB", active_chunks=2)
-    assert "with 2 chunks at once on a dimension, each as if alone" in printed(gather, "What ASTRA-sim says")[1][1]
-    assert printed(replace(gather, file=replace(gather.file, active_chunks=1)), "What ASTRA-sim says")[1][1:] == []
+    assert "with 2 chunks at once on a dimension, each as if alone" in printed(gather, "Comparison with ASTRA-sim")[1][1]
+    assert printed(replace(gather, file=replace(gather.file, active_chunks=1)), "Comparison with ASTRA-sim")[1][1:] == []
 
 
 ASTRA_NETWORK = "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]  # GB/s\nlatency: [ 500.0 ]  # ns\n"
@@ -691,7 +691,7 @@ def sends_question(seed: int) -> SynthesisQuestion:
     ("sends", "told"),
     [
         (((0, 0, 0), (0, 9, 0)), "a send names a chunk and a link of the question, and a step from 0"),
-        (((1, 0, 0),), "NPU 0 sends chunk 1 at step 0 and has not got it"),
+        (((1, 0, 0),), "NPU 0 sends chunk 1 at step 0 before receiving it"),
         (((0, 0, 0), (0, 0, 1)), "NPU 1 receives chunk 0 twice"),
         (((0, 0, 1), (1, 1, 0)), "sends stand by their steps, and those of a step by their links"),
         (((0, 0, 0),), "every NPU needs every chunk"),
@@ -708,7 +708,7 @@ def test_the_judge_refuses_what_cannot_be_done(sends: tuple[tuple[int, int, int]
     [
         ("collective: broadcast", "links: a layout or links are needed, and not both"),
         ("layout: {shape: torus, size: [3]}", "layout.size: a torus has 2 sides (give as many numbers)"),
-        ("layout: {shape: mesh, size: [3, 4]}", "layout.size: these are 12 NPUs, 2 to 9 are needed, as all ways to send are looked at"),
+        ("layout: {shape: mesh, size: [3, 4]}", "layout.size: these are 12 NPUs, 2 to 9 are needed, because all schedules are enumerated"),
         ("links: [{from: 0, to: 0}]", "links.0.to: NPU 0 needs no link to itself (take it out)"),
         ("links: [{from: 0, to: 1}, {from: 0, to: 1, steps: 2}]", "there is a link from 0 to 1 already (take one of them out)"),
         ("links: [{from: 0, to: 1}]", "links: no links lead from NPU 1 to NPU 0 (add some)"),

@@ -94,7 +94,7 @@ def test_other_pieces_or_notes_than_the_questions_are_refused(result: Placed) ->
         (["--memory", "9B", "--cpus", "0"], 20, "24 bytes in all do not fit 2 accelerators of 9; at least 12 bytes each"),
         (["--memory", "nonsense"], 2, "--memory: 'nonsense' does not begin with a number, a size in bytes is needed"),
         (["--engine", "milp2"], 2, "the engine 'milp2' answers no question of kind placement"),
-        (["--without", "data"], 2, "--without: this says nothing of a question about operators of a graph on devices"),
+        (["--without", "data"], 2, "--without: this does not apply to a question about operators of a graph on devices"),
         (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are graph, "),
         (["--devices", "5000"], 2, "--devices: 5000 accelerators and 1 CPU are given, 1 to 1024 devices in all are needed"),
         (

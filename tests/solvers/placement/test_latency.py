@@ -197,11 +197,11 @@ def test_published_graphs_are_answered_far_below_the_greedy_rule(name: str, shar
         (["--devices", "0"], 0, "on all cores together"),
         (["--memory", "1B"], 0, "CPU cores run 3 operators"),
         (["--pieces", "0"], 2, "0 is too few"),
-        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--contiguous: this says nothing about latency"),
+        (["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"], 2, "--contiguous: this does not apply to latency"),
         (
             ["--cpus", "2", "--contiguous", "no", "--transfers", "overlapped"],
             2,
-            "--cpus: this says nothing about latency: cores are not counted",
+            "--cpus: this does not apply to latency: cores are not counted",
         ),
         (["--engine", "stages"], 2, "the engine stages does not answer --problem latency; take latency"),
         (["--devices", "5000"], 2, "--devices: 5000 accelerators and 1 CPU are given, 1 to 1024 devices in all are needed"),
@@ -223,7 +223,7 @@ def test_the_command_answers_and_refuses_in_words(
 def test_pieces_are_no_option_of_throughput(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["solve", str(written(tmp_path, document())), "--pieces", "2"])
-    assert "--pieces: this says nothing about throughput" in capsys.readouterr().err
+    assert "--pieces: this does not apply to throughput" in capsys.readouterr().err
 
 
 def test_nodes_that_no_accelerator_runs_or_holds_stay_on_cpus(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_yaml_question_names_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
         (("alive: [0, 2]", "alive: [2, 0]"), "5:49: nodes.first.alive: [2, 0] is no interval"),
         (("usages: [5, 2]", "usages: [5]"), "6:35: nodes.second.usages: 1 usages are given for 2 strategies"),
         (("[[0], [1]]", "[[0], [-1]]"), "10:37: edges[1].costs: -1 is below 0"),
-        (("limit: 8 B", "mesh: [2, 4]"), "11:1: mesh: mesh belongs to workload and says nothing beside nodes (take one of them away)"),
+        (("limit: 8 B", "mesh: [2, 4]"), "11:1: mesh: mesh belongs to workload and does not apply with nodes (take one of them away)"),
         (("limit: 8 B", "limit: 8"), "11:8: limit: '8' has no unit, a size in bytes is needed (for example '80 GiB')"),
     ],
 )
@@ -181,7 +181,7 @@ def test_keys_that_say_nothing_beside_a_file_are_refused(tmp_path: Path, capsys:
     path.write_text("kind: sharding\nfile: problem.json\nmesh: [2, 4]\nedges: [{between: [a, b], costs: [[1]]}]\nhardware: a100-80g\n")
     assert main(["solve", str(path)]) == 3
     said = capsys.readouterr().err
-    assert "named.yaml:3:1: mesh: mesh belongs to workload and says nothing beside file (take one of them away)" in said
+    assert "named.yaml:3:1: mesh: mesh belongs to workload and does not apply with file (take one of them away)" in said
     assert "named.yaml:4:1: edges: edges belongs to nodes" in said
     assert "named.yaml:5:1: hardware: " in said
 
@@ -525,7 +525,7 @@ def test_a_lowered_bound_is_below_in_whole_numbers() -> None:
         ("value", 1, "value: the choice takes"),
         ("answer", {"strategies": [0] * 5}, "REFUSED"),
         ("answer", {"strategies": [0] * 4}, "4 strategies are given for 5 nodes"),
-        ("answer", {"strategies": [10**30] * 5}, "none of the question"),
+        ("answer", {"strategies": [10**30] * 5}, "does not belong to the question"),
         ("details", {"peak": 10**6, "peak_time": 1, "choices": []}, "details.peak: it is"),
         ("bound", 0, "gap: "),
         ("status", "FEASIBLE", "status"),
@@ -579,7 +579,7 @@ def forged(path: Path, change: dict[str, object]) -> None:
         ("greedy", {"by": "HiGHS"}, "the engine greedy asks no solver"),
         ("milp", {"proof": {"by": BY_TREE, "form": "recomputable"}}, "strategies come with the counts of their reductions"),
         ("milp", {"proof": {"by": "highs 1.12.0", "form": "unverified"}}, "a word comes with what reductions leave to prove"),
-        ("milp", {"unverified": True}, "a word is told, and whole numbers that are kept are not"),
+        ("milp", {"unverified": True}, "the solver-reported bound differs from the proof by integers in the result"),
         ("milp", {"value": 3.5}, "value and bound are whole numbers"),
         ("milp", {"engine": "auto"}, "`auto` stands for no engine"),
         ("exhaustive", {"by": "HiGHS"}, "the engine exhaustive asks no solver"),

@@ -84,7 +84,7 @@ def test_no_memory_is_enough_is_proved_too(path: Path, capsys: pytest.CaptureFix
         (["--bandwidth", "fast"], 2, "--bandwidth: 'fast' does not begin with a number, a bandwidth is needed (for example '900 GB/s')"),
         (["--compression", "-1"], 2, "--compression: a compression of '-1.0' is none"),
         (["--memory", "much"], 2, "--memory: 'much' does not begin with a number, a size in bytes is needed"),
-        (["--cpus", "2"], 2, "--cpus: this says nothing of a question about stages of a profile (leave it out)"),
+        (["--cpus", "2"], 2, "--cpus: this does not apply to a question about stages of a profile (leave it out)"),
         (["--engine", "milp"], 2, "the engine 'milp' answers no question of kind pipedream"),
         (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are file, "),
         (["--set", "devices=2x2", "--set", "bandwidth=[6 GB/s, 1 GB/s]"], 0, "slowest stage"),
@@ -248,7 +248,7 @@ def test_more_devices_and_faster_links_are_never_worse() -> None:
         ((), "a plan has stages"),
         ((Stage(("node2", "node3"), (), (1,)),), "node node4 is in no stage"),
         ((Stage(("node2", "node3", "node4", "node4"), (), (1,)),), "a node is in two stages"),
-        ((Stage(("node1", "node2", "node3", "node4"), (), (1,)),), "node node1 is none of the profile that costs anything"),
+        ((Stage(("node1", "node2", "node3", "node4"), (), (1,)),), "node node1 is not a node of the profile with a cost"),
         ((Stage(("node2", "node3", "node4"), (), (1, 1)),), "at each of 1 levels"),
         ((Stage(("node2", "node3", "node4"), (), (0,)),), "at each of 1 levels"),
     ],
@@ -584,7 +584,7 @@ def test_what_would_take_too_many_steps_is_told_and_not_called_counted(monkeypat
     assert isinstance(told.proof, UnverifiedBound)
     report = checked(told)
     assert (report.refused, report.unverified) == ((), True)
-    assert "proof: counting again takes more steps than a check does" in refused(counted)
+    assert "proof: repeating it takes more steps than `check` allows" in refused(counted)
     monkeypatch.setattr(family, "MOST_STEPS", 1 << 60)
     monkeypatch.setattr(family, "MOST_CUTS", 3)
     assert isinstance(answered(question).proof, UnverifiedBound)

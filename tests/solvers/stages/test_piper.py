@@ -143,7 +143,7 @@ def test_a_bound_that_is_too_high_is_not_proved_anew(result: Answer, tmp_path: P
         (["--without", "everything"], 2, "--without: 'everything' is unknown (one of data, tensor, recompute)"),
         (["--engine", "milp"], 2, "the engine 'milp' answers no question of kind piper"),
         (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are file, "),
-        (["--cpus", "1"], 2, "--cpus: this says nothing of a question about stages with replicas and splits"),
+        (["--cpus", "1"], 2, "--cpus: this does not apply to a question about stages with replicas and splits"),
         (["--devices", "50000"], 2, "--devices: '50000' is too large (at most 16384)"),
         (["--microbatches", "0", "--devices", "0"], 2, "--devices: '0' is too small (at least 1); --microbatches: '0' is too small"),
         (["--time-limit", "0s"], 10, "no plan found (time limit after"),
@@ -275,7 +275,7 @@ def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatc
     assert checked(result).accepted
     assert checked(result).unverified
     forged = replace(result, proof=RecomputableBound(result.proved_by), proved=True, status="OPTIMAL")
-    assert "nothing that is only told is called proved" in checked(forged).refused[0]
+    assert "a bound without a repeatable proof must not be called proved" in checked(forged).refused[0]
 
 
 @pytest.mark.slow

@@ -95,8 +95,8 @@ SPOILED: dict[str, Callable[[dict[str, Any]], object]] = {
     "exhaustive proves a bound of 1000000000.0, and": lambda data: data["runs"][0].update(bound=1e9),
     "as near to its bound as was asked": lambda data: data["runs"][0].update(bound=0.1, status="FEASIBLE"),
     "belong together": lambda data: data["runs"][1].update(verified=False),
-    "the design is none of the question": lambda data: data["runs"][1]["design"]["plan"].update(tensor=3),
-    "in other words than it has": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
+    "the design does not belong to the question": lambda data: data["runs"][1]["design"]["plan"].update(tensor=3),
+    "the saved form of the design differs": lambda data: data["runs"][1]["design"].update(words="data 8 · faster than light"),
     "are not those that the plan": lambda data: data["runs"].pop(1),
     "the plan asks for": lambda data: data["runs"].insert(1, data["runs"][0]),
     "there is no engine 'expret'": lambda data: data["plan"]["engines"].append("expret"),
@@ -162,7 +162,7 @@ def test_a_worse_optimum_and_another_rule_are_refuted_by_asking_again(swept: Pat
     path.write_text(json.dumps(data), encoding="utf-8")
     assert main(["check", str(path)]) == 30
     out = capsys.readouterr().out
-    assert f"expert: value: asked again it comes to {data_of(swept)['runs'][9]['value']!r}" in out
+    assert f"expert: value: solved again, it is {data_of(swept)['runs'][9]['value']!r}" in out
     assert "3 answers were asked of rules again, and came out the same" in out
 
 
@@ -170,7 +170,7 @@ EARLY: dict[str, dict[str, Any]] = {
     "expert: stopped: it ran out of time after ": {"stopped": "time limit", "seconds": 0.01},
     "expert: stopped: it was interrupted, and the comparison was not": {"stopped": "interrupted"},
     "who does not answer has no value": {"note": "it does not answer"},
-    "expert: note: asked again it answers, the run says that it does not": {
+    "expert: note: solved again, the engine gives an answer; the run says that it refuses": {
         "note": "it does not answer",
         "value": None,
         "design": None,
@@ -227,7 +227,7 @@ def test_the_page_is_the_one_that_report_draws_and_stands_on_its_own(swept: Path
     page, run = page_of(swept), (swept.parent / "page.html").read_text(encoding="utf-8")
     box = re.compile(r'<div class="proof.*?</div>', re.DOTALL)
     assert box.sub("", page) == box.sub("", run)
-    assert (">proved<" in run, ">proved, as the file says<" in page) == (True, True)
+    assert (">proved<" in run, ">proved, not re-verified<" in page) == (True, True)
     assert len(looked_at(page).pictures) == 5
     assert embedded(page) == data_of(swept)
     assert faults_in_a_browser(page, tmp_path, 900) == []
@@ -239,8 +239,8 @@ def test_a_comparison_that_does_not_fit_is_refused_in_one_sentence(tmp_path: Pat
     for arguments, words in (
         (("tiny", graph), "asks about operators of a graph on devices; several questions in one comparison are joint designs"),
         ((study, "tiny"), "a study names all of its questions itself (compare it alone)"),
-        ((graph, "--chart", str(tmp_path / "x.html")), "--chart: this is for joint designs, and says nothing of operators of a graph"),
-        (("tiny", "--devices", "8"), "--devices: this says nothing of a joint design"),
+        ((graph, "--chart", str(tmp_path / "x.html")), "--chart: this is for joint designs, and does not apply to operators of a graph"),
+        (("tiny", "--devices", "8"), "--devices: this does not apply to a joint design"),
         (("tiny", "--out", str(tmp_path)), "this is a directory"),
         ((study, "--out", study), "this is the question itself"),
         (("tiny", "--engines", "deepflaw"), "did you mean 'deepflow'?"),

@@ -55,7 +55,7 @@ def test_a_comparison_that_was_ended_goes_on_where_it_was(tmp_path: Path, monkey
     assert "not whole: 1 of 4 questions were asked of every engine" in " ".join(told.split())
     assert "no design at" not in told
     assert main(["sweep", "status", str(store)]) == 12
-    assert "3 answered, 5 not asked yet, of which nothing is said" in " ".join(capsys.readouterr().out.split())
+    assert "3 answered, 5 not run yet" in " ".join(capsys.readouterr().out.split())
     wanted[0] = -1
     assert main([*given, "--out", str(tmp_path / "runs.json")]) == 0
     assert len(asked) == len(set(asked)) == 8

@@ -51,7 +51,7 @@ def test_an_answer_of_another_engine_seed_or_question_is_none_of_this_run(folder
     ):
         found = result_of(kept_at(folder, KEY), row, point)
         assert found.data is None
-        assert "it answers another question than its name says" in found.faults[0]
+        assert "its question differs from its file name" in found.faults[0]
     assert result_of(kept_at(folder, KEY), Row(0, "expert", 0, None, KEY), POINT).data is not None
 
 
@@ -100,7 +100,7 @@ def test_a_list_that_was_edited_is_told_in_a_sentence(words: str, folder: Path) 
 
 def test_the_list_comes_back_as_it_was_written_and_another_study_is_refused(folder: Path) -> None:
     assert listing(folder) == LISTED
-    with pytest.raises(RefusedError, match="this keeps the study 'title', and here is 'other'"):
+    with pytest.raises(RefusedError, match="this folder stores the study 'title', not 'other'"):
         open_store(folder, Listed("other", (), (), ()))
 
 

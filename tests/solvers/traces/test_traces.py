@@ -137,10 +137,10 @@ def test_a_word_that_there_is_none_is_no_proof_wherever_it_is_told(
     path.write_text(json.dumps({**said, "trace": "trace.json"}), encoding="utf-8")
     assert main(["solve", str(path), "--verbose"]) == 10
     out, err = capsys.readouterr()
-    assert "no benchmark keeps the limits, as highs says after" in out
+    assert "no benchmark keeps the limits, reported by highs after" in out
     assert "no proof: that no benchmark keeps the limits is said, by highs." in out
     assert "certificate" not in out
-    assert "no answer, nor a proof that there is none (exit code 10)" in err
+    assert "no answer and no proof of infeasibility (exit code 10)" in err
 
 
 def test_limits_that_are_in_the_way_are_told_with_the_nearest_figures() -> None:
@@ -151,7 +151,7 @@ def test_limits_that_are_in_the_way_are_told_with_the_nearest_figures() -> None:
     assert held.reasons == (
         "deviation: no runs of any kernels come within 10.0000% of every total with a mix within 30.0000%; some come within 12.83%",
         "mix: with all other limits none is within 30.0000%; some are within 33.39%",
-        "in the way: no runs of any kernels keep deviation of time, mix, whatever else is asked",
+        "in the way: no runs of any kernels keep deviation of time, mix, regardless of the other limits",
     )
     few = answered(KERNELS, share=0.3, deviation=0.05, coverage=0.6, totals=["time"], kernels=1, objective="runs")
     assert few.reasons == (
