@@ -62,6 +62,8 @@ _UNCOUNTED = frozenset(("kind", "name", "description", "from", "to", "step", "co
 """Keys that say nothing of the answer, and the ends of ranges."""
 _ELSEWHERE = {"codesign": frozenset(("technology", "hardware", "choices", "stack", "objective", "workloads"))}
 """Keys below which options are counted otherwise; of other kinds those of a whole workload or chip."""
+_ANY = ".*"
+"""Ends the path of keys below which every name is an author's."""
 
 
 @cache
@@ -69,7 +71,21 @@ def schema_options(kind: str) -> frozenset[str]:
     """Every key of a kind's files, and every word that one takes, as the kind's schema has them."""
     schema = json_schema(FORMS[kind])
     return frozenset(
-        _in_schema(schema, schema.get("$defs", {}), "", _ELSEWHERE.get(kind, frozenset(("workload", "hardware"))), frozenset())
+        option
+        for option in _in_schema(
+            schema, schema.get("$defs", {}), "", _ELSEWHERE.get(kind, frozenset(("workload", "hardware"))), frozenset()
+        )
+        if not option.endswith(_ANY)
+    )
+
+
+@cache
+def _open(kind: str) -> frozenset[str]:
+    schema = json_schema(FORMS[kind])
+    return frozenset(
+        option.removesuffix(_ANY)
+        for option in _in_schema(schema, schema.get("$defs", {}), "", frozenset(), frozenset())
+        if option.endswith(_ANY)
     )
 
 
@@ -83,6 +99,8 @@ def _in_schema(node: Mapping[str, Any], named: Mapping[str, Any], path: str, end
             deeper = f"{path}.{key}".lstrip(".")
             yield deeper
             yield from () if key in ends else _in_schema(inner, named, deeper, ends, above)
+    if isinstance(node.get("additionalProperties"), dict):
+        yield f"{path}{_ANY}"
     for inner in (*node.get("anyOf", ()), *(node[key] for key in ("items", "additionalProperties") if isinstance(node.get(key), dict))):
         yield from _in_schema(inner, named, path, ends, above)
 
@@ -95,8 +113,6 @@ _ASKED = tuple(kind for kind in KINDS if kind != "study" and kind in FORMS)
 """Problem types with a schema; a test that ran before may have added another to KINDS."""
 ALL = tuple(dict.fromkeys((*_DESIGNS, *(_label(kind, option) for kind in _ASKED for option in sorted(schema_options(kind))))))
 COLUMNS = ("drawn", "answered", "compared")
-_OPEN = frozenset(("graph.nodes", "nodes", "layers.widths"))
-"""Keys below which every name is an author's."""
 
 
 def options_of(question: Any, kind: str = "codesign") -> frozenset[str]:  # noqa: ANN401 - of any kind
@@ -119,20 +135,20 @@ def _in_document(question: Any, kind: str) -> Iterator[str]:  # noqa: ANN401 - o
     root = read_text(text or Path(source).read_text(encoding="utf-8"), source) if in_words else node_of({"file": source})
     for setting in question.document.get("settings", ()):
         root = lay_over(root, setting, source, getattr(import_module(KINDS[kind].question), "KEYS", TOP_ONLY))
-    for option in _in_node(root, ""):
+    for option in _in_node(root, "", _open(kind)):
         yield option.replace("workloads.", "workload.", 1) if kind == "codesign" else option
 
 
-def _in_node(node: Node, path: str) -> Iterator[str]:
+def _in_node(node: Node, path: str, free: frozenset[str]) -> Iterator[str]:
     if isinstance(node.value, Scalar):
         yield f"{path}: {node.value.text}"
     elif isinstance(node.value, tuple):
         for inner in node.value:
-            yield from _in_node(inner, path)
+            yield from _in_node(inner, path, free)
     else:
         for key, entry in node.value.items():
             deeper = f"{path}.{key}".lstrip(".")
-            yield from (deeper, *_in_node(entry.node, deeper), *(_in_node(entry.node, path) if path in _OPEN else ()))
+            yield from (deeper, *_in_node(entry.node, deeper, free), *(_in_node(entry.node, path, free) if path in free else ()))
 
 
 def _options(question: Instance | Portfolio | MultiScaleQuestion) -> Iterator[str]:

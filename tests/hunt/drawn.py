@@ -14,13 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
+from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weights, repeated_blocks
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import asked_in
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read, read_again
 from crossopt.instances.sharding.problem import Problem
-from crossopt.solvers.layers.judge import best_of_all
+from crossopt.solvers.layers.judge import best_of_all, totals_of_rows
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings
@@ -235,6 +237,70 @@ def placement_in_words(seed: int) -> Any:  # noqa: ANN401
     return read_again({"text": yaml.safe_dump(asks, sort_keys=False), "source": "question.yaml", "settings": []}, "placement")
 
 
+def placement_of_a_file(seed: int) -> Any:  # noqa: ANN401
+    """A graph in JSON, of one device or two, with times per sample in milliseconds or edges in seconds."""
+    random, folder = Random(f"file {seed}"), Path(_folder().name)
+    count = random.randint(2, 6)
+    rows = [
+        {
+            "id": number,
+            "supportedOnFpga": int(random.random() < 0.9),
+            "cpuLatency": random.randint(1, 40) / 4,
+            "fpgaLatency": random.randint(1, 20) / 8,
+            "isBackwardNode": 0,
+            "size": random.randint(0, 8),
+        }
+        for number in range(count)
+    ]
+    costs = [random.randint(0, 8) / 4 for _ in rows]
+    edges = [
+        {"sourceId": one, "destId": other, "cost": costs[one]} for other in range(count) for one in range(other) if random.random() < 0.5
+    ]
+    data = {"maxFPGAs": random.randint(1, 2), "maxCPUs": random.randint(0, 1), "maxSizePerFPGA": random.choice((9, 16, 99))}
+    (folder / "graph.json").write_text(json.dumps({**data, "nodes": rows, "edges": edges}), encoding="utf-8")
+    asks: dict[str, Any] = {"kind": "placement", "graph": {"file": "graph.json"}, "edge_unit": random.choice(("ms", "s"))}
+    asks |= {"contiguous": random.choice(("no", "convex", "stages")), "transfers": random.choice(("calls", "overlapped"))}
+    return _read_beside(asks)
+
+
+def placement_of_a_model(seed: int) -> Any:  # noqa: ANN401
+    """A small transformer whose operators or layers the cost model prices."""
+    random = Random(f"model {seed}")
+    shape = {
+        "layers": random.randint(1, 2),
+        "hidden": 256,
+        "heads": 4,
+        "ffn": 512,
+        "vocabulary": random.choice((1000, 50_000)),
+        "sequence": 128,
+    }
+    graph: dict[str, Any] = {
+        "workload": {"transformer": shape, "global_batch": 8, "precision": random.choice(("bf16", "fp32"))},
+        "hardware": random.choice(("a100-80g", "h100-sxm", "b200")),
+        "granularity": random.choice(("layer", "layer", "operator")),
+        "training": random.random() < 0.4,
+        "microbatch": random.choice((1, 2, 8)),
+    }
+    graph |= {"bandwidth": f"{random.choice((1, 8, 64))} GB/s"} if random.random() < 0.5 else {}
+    graph |= {"cpu_slowdown": random.choice((1, 3.5, 40))} if random.random() < 0.5 else {}
+    asks: dict[str, Any] = {"kind": "placement", "graph": graph, "devices": random.randint(1, 2), "cpus": random.randint(0, 1)}
+    asks |= {"memory": f"{random.choice((1, 4, 40, 400))} MB"} if random.random() < 0.5 else {}
+    question = _read_beside(asks)
+    if len(question.devices) ** len({*question.graph.colour.tolist()}) > _MOST_PLACEMENTS:
+        raise TooLargeError
+    return question
+
+
+_MOST_PLACEMENTS = 20_000
+
+
+def _read_beside(asks: dict[str, Any]) -> Any:  # noqa: ANN401 - of any kind
+    """The question in the folder where its graph lies."""
+    path = Path(_folder().name) / "question.yaml"
+    path.write_text(yaml.safe_dump(asks, sort_keys=False), encoding="utf-8")
+    return read(path, ())
+
+
 def least_profile(question: Any) -> float:  # noqa: ANN401
     """For our optimizer or for the public one."""
     if question.compatible and frozenset(range(len(question.profile))) not in seen(question):
@@ -283,11 +349,78 @@ def layers_in_words(seed: int) -> Any:  # noqa: ANN401
     return read_again({"text": yaml.safe_dump(asks, sort_keys=False), "source": "question.yaml", "settings": []}, "layers")
 
 
-def layers_or_again(seed: int) -> Any:  # noqa: ANN401
-    """Such a question; one that states a budget or an objective of which no layer has a figure is drawn again."""
+_OPERANDS = ("fp32", "tf32", "bf16", "fp16", "fp8", "int16", "int8", "int4", "fp4")
+_UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
+
+
+def _small_network(random: Random) -> OperatorGraph:
+    """A few convolutions, activations and sums over one shape, and perhaps a product behind them."""
+    wide, channels = random.choice((1, 8, 64)), random.choice((16, 64, 256))
+    shape: Shape = (wide, channels, 7, 7)
+    tensors, weights, nodes, before = {"x": shape}, dict[str, Weights](), list[Node](), ["x"]
+    for place in range(random.randint(1, 3)):
+        name, operator = f"n{place}", random.choice(("convolution", "convolution", "activation", "addition"))
+        inputs = tuple(dict.fromkeys((before[-1], random.choice(before)))) if operator == "addition" else (before[-1],)
+        tensors[name] = shape
+        if operator == "convolution":
+            weights[f"{name}.w"] = Weights((channels, channels, 3, 3))
+            nodes.append(Node(name, operator, inputs, (name,), (f"{name}.w",), (wide * 49, channels * 9, channels, 1), (3, 3)))
+        else:
+            nodes.append(Node(name, operator, inputs, (name,)))
+        before.append(name)
+    tensors |= {"flat": (wide, channels * 49), "out": (wide, 10)}
+    weights["head.w"] = Weights((channels * 49, 10))
+    nodes.append(Node("flat", "view", (before[-1],), ("flat",)))
+    nodes.append(Node("head", "product", ("flat",), ("out",), ("head.w",), (wide, channels * 49, 10, 1)))
+    return OperatorGraph("drawn", ("x",), ("out",), tensors, weights, tuple(nodes), repeated_blocks(nodes, tensors, weights))
+
+
+def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
+    """Number formats of a small network on a device, with budgets near what the base format needs."""
+    random, folder = Random(f"formats {seed}"), Path(_folder().name)
+    graph = _small_network(random)
+    (folder / "graph.json").write_text(graph_text(graph), encoding="utf-8")
+    base, *formats = random.sample(_OPERANDS, random.randint(2, 4))
+    asks: dict[str, Any] = {
+        "kind": "layers",
+        "objective": random.choice([*_FIGURES]),
+        "graph": "graph.json",
+        "formats": formats,
+        "base": base,
+    }
+    asks["hardware"] = random.choice(("a100-80g", "h100-sxm", "b200", "mi300x"))
+    asks["peaks"] = {name: f"{random.choice((125, 250, 500, 1000))} TFLOP/s" for name in (base, *formats)}
+    asks |= {"training": True} if random.random() < 0.4 else {}
+    asks |= {"tie": random.choice(("blocks", "operators", "none"))} if random.random() < 0.5 else {}
+    named = [node.name for node in graph.nodes if node.product is not None]
+    if asks["objective"] == "quality" or random.random() < 0.5:
+        losses = {name: {one: random.choice((0, 0.25, 0.5, 1)) for one in (base, *formats)} for name in named}
+        if random.random() < 0.5:
+            asks["quality"] = losses
+        else:
+            rows = [f"{name},{one},{lost}" for name, row in losses.items() for one, lost in row.items()]
+            (folder / "losses.csv").write_text("\n".join(("layer,format,quality", *rows, "")), encoding="utf-8")
+            asks["quality_file"] = "losses.csv"
+    if random.random() < 0.3:
+        asks["fixed"] = {random.choice(named): random.choice(formats)}
+    problem = _read_beside(asks).problem
+    first = totals_of_rows(problem, tuple(0 for _ in problem.layers))
+    near = {
+        name: problem.amount(place, first[place]) * random.choice((0.5, 0.8, 1.0, 1.1, 1.5)) for place, name in enumerate(problem.figures)
+    }
+    asks["budgets"] = {
+        name: f"{value!r} {_UNITS[name]}" if _UNITS[name] else random.choice((value, 0.5, 1.0)) if name == "quality" else value
+        for name, value in near.items()
+        if random.random() < 0.3
+    }
+    return _read_beside(asks)
+
+
+def _again(ask: Callable[[int], Any], seed: int) -> Any:  # noqa: ANN401
+    """A question; one that its reader refuses, such as a budget of which no layer has a figure, is drawn again."""
     for attempt in range(50):
         try:
-            return layers_in_words(seed + attempt * APART)
+            return ask(seed + attempt * APART)
         except InstanceError:
             continue
     raise AssertionError(f"seed {seed}: no question was drawn in 50 attempts")
@@ -302,9 +435,12 @@ DRAWS = {
     "rare options": Draw("codesign", plain_design, least_design, ("exhaustive", "boxes"), often=4, few=12, extras=24),
     "placement": Draw("placement", lambda seed: asked_at_random(1_000 + seed), brute_force),
     "placement in words": Draw("placement", placement_in_words, brute_force, often=2),
+    "placement of a file": Draw("placement", placement_of_a_file, brute_force, often=4),
+    "placement of a model": Draw("placement", placement_of_a_model, brute_force, often=2),
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
-    "layers": Draw("layers", layers_or_again, lambda question: best_of_all(question)[0], often=8),
+    "layers": Draw("layers", lambda seed: _again(layers_in_words, seed), lambda question: best_of_all(question)[0], often=8),
+    "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=4),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
