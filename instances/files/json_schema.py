@@ -72,9 +72,11 @@ def _schema_of_quantity(name: str) -> dict[str, Any]:
 
 def _schema_of_tuple(kind: Kind, marks: Marks, classes: dict[type[Any], dict[str, Any]]) -> dict[str, Any]:
     """A list; also a single element if that is a scalar, and a range if the tuple is a choice of numbers."""
-    element = get_args(kind)[0]
+    element, *others = get_args(kind)
     item = _schema(element, marks, classes)
     several: dict[str, Any] = {"type": "array", "items": item} | ({"minItems": 1} if mark_of(marks, Choice) else {})
+    if Ellipsis not in others:
+        return several | {"minItems": 1 + len(others), "maxItems": 1 + len(others)}
     ranges = [_schema_of_slots(range_slots(*unwrap(element, marks)), classes)] if takes_range(kind, marks) else []
     return {"anyOf": [*([] if "$ref" in item else [item]), several, *ranges]}
 

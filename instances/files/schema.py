@@ -528,8 +528,10 @@ def _read_slots(slots: Sequence[Slot], node: Node, faults: _Faults) -> dict[str,
 
 
 def _read_items(kind: Kind, marks: Marks, nodes: Sequence[Node], faults: _Faults) -> tuple[Any, ...]:
-    before = len(faults.faults)
-    values = [_read(get_args(kind)[0], marks, node, faults) for node in nodes]
+    before, kinds = len(faults.faults), get_args(kind)
+    if Ellipsis not in kinds and len(nodes) != len(kinds):
+        raise ValueError(f"a list of {len(kinds)} values is needed, this has {len(nodes)}")
+    values = [_read(kinds[0], marks, node, faults) for node in nodes]
     if len(faults.faults) > before or not mark_of(marks, Choice):
         return tuple(values)
     if not values:

@@ -49,7 +49,7 @@ class LayerSection:
 class LinkSection:
     """Figures of two neighbours that depend on the strategies of both."""
 
-    between: Annotated[tuple[str, ...], Doc("the names of the two layers")]
+    between: Annotated[tuple[str, str], Doc("the names of the two layers")]
     differ: Annotated[FiguresSection | None, Doc("wherever their strategies have different names: a conversion")] = None
     pairs: Annotated[dict[str, dict[str, FiguresSection]] | None, Doc("by the strategy of the first, then of the second")] = None
 
@@ -247,9 +247,6 @@ def _link_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     layers = file.layers or {}
     for place, link in enumerate(file.links):
         unknown = [name for name in link.between if name not in layers]
-        if len(link.between) != 2:
-            yield f"links[{place}].between", f"a link has two ends, and this has {len(link.between)} (name two of the layers)"
-            continue
         if unknown:
             yield f"links[{place}].between", f"there is no layer {unknown[0]!r} (name two of the layers)"
             continue

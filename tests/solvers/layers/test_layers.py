@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise, product
 from math import inf
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from crossopt.formulation.layers.frontier import best_prices, dual_of, is_within
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.layers.problem import Written, problem_of
 from crossopt.instances.layers.question import LayersQuestion
-from crossopt.instances.question import read_again
+from crossopt.instances.question import read, read_again
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers.family import FAMILY
@@ -75,10 +76,14 @@ def test_drawn_questions_have_the_best_of_all_choices(start: int) -> None:
 
 
 @pytest.mark.parametrize("between", ["[]", "[first]", "[first, second, third]", "first"])
-def test_a_link_has_two_ends(between: str) -> None:
+def test_a_link_has_two_ends(between: str, tmp_path: Path) -> None:
     text = SAMPLES["layers"].texts[0].replace("between: [first, second]", f"between: {between}")
-    with pytest.raises(InstanceError, match=r"links\[0\].between: a link has two ends, and this has [013] \(name two of the layers\)"):
+    with pytest.raises(InstanceError, match=r"links\[0\].between: a list of 2 values is needed, this has [013]"):
         read_again({"text": text, "source": "question.yaml", "settings": []}, "layers")
+    edges = f"kind: sharding\nnodes: {{first: {{costs: [1]}}, second: {{costs: [1]}}}}\nedges: [{{between: {between}, costs: [[1]]}}]\n"
+    (tmp_path / "edges.yaml").write_text(edges, encoding="utf-8")
+    with pytest.raises(InstanceError, match=r"edges\[0\].between: a list of 2 values is needed, this has [013]"):
+        read(tmp_path / "edges.yaml")
 
 
 def test_a_gap_is_proved_by_a_bound_within_it() -> None:
