@@ -36,11 +36,14 @@ def holds(text: str) -> bool:
     bound = checked.low if minimise else checked.high
     if bound is None and not checked.infeasible:
         return True
-    optimum = best_by_solver(minimise, variables, integers, costs, rows)
+    try:
+        optimum = best_by_solver(minimise, variables, integers, costs, rows)
+    except OverflowError:  # a coefficient beyond floating point, of which the solver says nothing
+        return True
     if checked.infeasible or bound is None:
         return optimum is None
-    off = 0.0 if optimum is None else (float(bound) - optimum) * (1 if minimise else -1)
-    return off <= 1e-6 * max(1.0, abs(float(bound)))
+    off = Fraction(0) if optimum is None else (bound - Fraction(optimum)) * (1 if minimise else -1)
+    return off <= max(Fraction(1), abs(bound)) / 10**6
 
 
 def best_by_solver(minimise: bool, variables: int, integers: frozenset[int], costs: Terms, rows: tuple[Row, ...]) -> float | None:
