@@ -143,7 +143,7 @@ def test_a_search_is_drawn_to_its_proof_and_stands_beside_a_rule(view: View) -> 
     view.run("document.getElementById('compare').click()")
     until(view, "!!document.querySelector('#frames iframe')?.contentDocument?.body?.innerText.includes('Beside each other')")
     assert view.run("document.querySelector('#frames iframe').contentDocument.querySelectorAll('article').length") == 2
-    assert view.run("document.querySelector('#frames iframe').clientHeight") > 2000
+    until(view, "document.querySelector('#frames iframe').clientHeight > 2000")
 
 
 def test_saved_results_and_questions_are_opened_by_dropping_them(view: View) -> None:
