@@ -12,8 +12,7 @@ in the taken format. A narrow tensor that somebody needs in the base format is w
     bops      multiply-adds times the bits of both operands
     quality   what the user says of layer and format; where quality counts, formats of which nothing is said are not offered
 
-Whoever adds strategies beyond formats (splits of batch, channels or space over devices, groups of devices) gives each operator further rows
-here, and each edge the cost of its relayout: the problem, its engines and its proofs take any table.
+`splits` offers each format with several ways to split the operator over devices.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -103,9 +102,9 @@ class Asked:
 
 def format_problem(asked: Asked, objective: str, budgets: Figures) -> Written:
     """Layers and links of all operators that move anything."""
-    pricing = _Pricing(asked)
-    nodes = [node for node in asked.graph.nodes if not _is_view(node)]
-    offered = _offered(asked, pricing)
+    pricing = Pricing(asked)
+    nodes = [node for node in asked.graph.nodes if not is_view(node)]
+    offered = offered_formats(asked, pricing)
     layers = {node.name: {one: pricing.figures(node, one) for one in offered[node.name]} for node in nodes}
     links = list[tuple[str, str, Pairs]]()
     for node in nodes:
@@ -113,7 +112,7 @@ def format_problem(asked: Asked, objective: str, budgets: Figures) -> Written:
             maker = pricing.maker.get(tensor)
             if maker is None:
                 entering = {one: pricing.conversion(tensor, asked.device.base, pricing.taken(node, one)) for one in offered[node.name]}
-                layers[node.name] = {one: _sum(own, entering[one]) for one, own in layers[node.name].items()}
+                layers[node.name] = {one: added(own, entering[one]) for one, own in layers[node.name].items()}
                 continue
             pairs = {
                 (one, other): pricing.conversion(tensor, pricing.written(maker, one), pricing.taken(node, other))
@@ -125,29 +124,29 @@ def format_problem(asked: Asked, objective: str, budgets: Figures) -> Written:
     return Written(layers, links, objective, budgets, tuple(_ties(asked, offered)))
 
 
-def _is_view(node: Node) -> bool:
+def is_view(node: Node) -> bool:
     return OPERATORS.get(node.operator, OPERATORS["other"]).priced == "view"
 
 
-def _has_operands(node: Node) -> bool:
+def has_operands(node: Node) -> bool:
     return node.operator in _WITH_OPERANDS and node.product is not None
 
 
-def _offered(asked: Asked, pricing: "_Pricing") -> dict[str, tuple[str, ...]]:
+def offered_formats(asked: Asked, pricing: "Pricing") -> dict[str, tuple[str, ...]]:
     """Formats of every operator, the base first."""
     base, formats = asked.device.base, tuple(asked.device.formats)
     found = dict[str, tuple[str, ...]]()
     for node in asked.graph.nodes:
-        if not _has_operands(node):
+        if not has_operands(node):
             continue
         known = (
             formats if asked.quality is None else tuple(one for one in formats if one == base or one in asked.quality.get(node.name, {}))
         )
         found[node.name] = (asked.fixed[node.name],) if node.name in asked.fixed else known
     for node in asked.graph.nodes:
-        if node.name in found or _is_view(node):
+        if node.name in found or is_view(node):
             continue
-        after = [taker for tensor in node.outputs for taker in pricing.takers.get(tensor, ()) if _has_operands(taker)]
+        after = [taker for tensor in node.outputs for taker in pricing.takers.get(tensor, ()) if has_operands(taker)]
         wanted = {one for taker in after for one in found[taker.name] if BITS[one] < BITS[base]}
         fuses = node.operator in _FUSING and len(node.outputs) == 1
         found[node.name] = (base, *(one for one in formats if one in wanted)) if fuses else (base,)
@@ -169,11 +168,11 @@ def _ties(asked: Asked, offered: Mapping[str, Sequence[str]]) -> Iterator[tuple[
     return ties_by(groups)
 
 
-def _sum(one: Figures, other: Figures) -> Figures:
+def added(one: Figures, other: Figures) -> Figures:
     return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in dict.fromkeys((*one, *other))}
 
 
-class _Pricing:
+class Pricing:
     """Figures of operators and conversions, each priced once."""
 
     def __init__(self, asked: Asked) -> None:
@@ -182,29 +181,29 @@ class _Pricing:
         self.rows = {node.name: row for row, node in enumerate(graph.nodes)}
         self.origin = dict[str, str]()
         for node in graph.nodes:
-            if _is_view(node) and node.inputs:
+            if is_view(node) and node.inputs:
                 self.origin |= dict.fromkeys(node.outputs, self.origin.get(node.inputs[0], node.inputs[0]))
-        self.maker = {tensor: node for node in graph.nodes if not _is_view(node) for tensor in node.outputs}
+        self.maker = {tensor: node for node in graph.nodes if not is_view(node) for tensor in node.outputs}
         self.takers = dict[str, list[Node]]()
         for node in graph.nodes:
-            for tensor in () if _is_view(node) else node.inputs:
+            for tensor in () if is_view(node) else node.inputs:
                 self.takers.setdefault(self.origin.get(tensor, tensor), []).append(node)
         columns = columns_of(graph)
         self.times, self.energies = dict[str, Array](), dict[str, Array]()
         for one, hardware in asked.device.formats.items():
             costs = graph_costs(columns, BITS[one] / 8.0, hardware)
-            self.times[one], self.energies[one] = (_total(costs, asked.training, figure) for figure in ("time", "energy"))
+            self.times[one], self.energies[one] = (total_cost(costs, asked.training, figure) for figure in ("time", "energy"))
         self.kept = set(kept_tensors(graph)) if asked.training else set[str]()
         self.casts = dict[tuple[str, float], tuple[float, float]]()
 
     def figures(self, node: Node, one: str) -> Figures:
         """Of an operator whose operands, or whose output, are in a format."""
         row, base = self.rows[node.name], self.base
-        operands = _has_operands(node)
+        operands = has_operands(node)
         priced = one if operands else base
         time, energy = float(self.times[priced][row]), float(self.energies[priced][row])
         if not operands and one != base:  # what it writes is narrower, of all that it reads and writes
-            time, energy = self._narrower(node, one, time, energy)
+            time, energy = self.narrower(node, one, time, energy)
         size = weight_values(self.asked.graph, node) * BITS[priced] / 8.0
         kept = sum(prod(self.asked.graph.tensors[name]) for name in node.outputs if name in self.kept)
         found = {
@@ -218,11 +217,11 @@ class _Pricing:
             found["quality"] = self.asked.quality.get(node.name, {}).get(one, 0.0) if operands else 0.0
         return found
 
-    def _narrower(self, node: Node, one: str, time: float, energy: float) -> tuple[float, float]:
-        """An operator that moves its bytes, with the output in a narrower format: by the share of bytes that it saves."""
+    def narrower(self, node: Node, one: str, time: float, energy: float, share: float = 1.0) -> tuple[float, float]:
+        """An operator that moves a share of its bytes, with the output in a narrower format: by the share of bytes that it saves."""
         tensors, base = self.asked.graph.tensors, self.base
-        values = sum(prod(tensors[name]) for name in (*node.inputs, *node.outputs))
-        saved = sum(prod(tensors[name]) for name in node.outputs) * (1.0 - BITS[one] / BITS[base])
+        values = share * sum(prod(tensors[name]) for name in (*node.inputs, *node.outputs))
+        saved = share * sum(prod(tensors[name]) for name in node.outputs) * (1.0 - BITS[one] / BITS[base])
         all_bytes = stream_cost(values * BITS[base] / 8.0, 0.0, self.asked.device.formats[base])
         fewer = stream_cost((values - saved) * BITS[base] / 8.0, 0.0, self.asked.device.formats[base])
         less = [
@@ -233,14 +232,14 @@ class _Pricing:
 
     def written(self, node: Node, one: str) -> str:
         """The format in which the output of an operator lies in memory."""
-        return self.base if _has_operands(node) else one
+        return self.base if has_operands(node) else one
 
     def taken(self, node: Node, one: str) -> str:
         """The format in which an operator needs its input."""
-        return one if _has_operands(node) else self.base
+        return one if has_operands(node) else self.base
 
-    def conversion(self, tensor: str, lies: str, needed: str) -> Figures:
-        """Seconds and joules between the format in which a tensor lies and the one in which it is needed."""
+    def conversion(self, tensor: str, lies: str, needed: str, share: float = 1.0) -> Figures:
+        """Seconds and joules between the format in which a share of a tensor lies and the one in which it is needed."""
         if lies == needed or (lies == self.base and BITS[needed] >= BITS[lies]):
             return {"time": 0.0, "energy": 0.0}
         bits = 0.0
@@ -248,6 +247,7 @@ class _Pricing:
             bits += BITS[self.base]
         if needed != self.base:
             bits += BITS[self.base] + BITS[needed]
+        bits *= share
         if (tensor, bits) not in self.casts:
             size = prod(self.asked.graph.tensors[tensor]) * bits / 8.0 * (2.0 if self.asked.training else 1.0)
             cost = stream_cost(size, 0.0, self.asked.device.formats[self.base])
@@ -255,7 +255,7 @@ class _Pricing:
         return dict(zip(("time", "energy"), self.casts[tensor, bits], strict=True))
 
 
-def _total(costs: GraphCosts, training: bool, figure: str) -> Array:
+def total_cost(costs: GraphCosts, training: bool, figure: str) -> Array:
     """Forward, and backward in training."""
     forward, backward = (np.ravel(np.asarray(getattr(side, figure), np.float64)) for side in (costs.forward, costs.backward))
     return forward + backward if training else forward

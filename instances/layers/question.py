@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from csv import DictReader
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from itertools import pairwise
 from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Prose, Throughput
-from crossopt.instances.catalogue.registry import UnknownNameError
+from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Positive, Prose, Throughput
+from crossopt.crossflow.operator_splits import SplitKind
+from crossopt.instances.catalogue.registry import UnknownNameError, device
+from crossopt.instances.catalogue.registry import names as registered
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
@@ -19,11 +21,13 @@ from crossopt.instances.files.written import Written
 from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
+from crossopt.instances.layers.splits import MOST_DEVICES, Parallel, divisors, faults_of, split_problem
 from crossopt.instances.operators.graph_file import graph_in
 
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
 UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
 MOST_LAYERS, MOST_STRATEGIES = 20_000, 64
+ALL_SPLITS: tuple[SplitKind, ...] = ("batch", "features", "inputs", "space")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,14 @@ class LinkSection:
 
 
 @dataclass(frozen=True, slots=True)
+class DevicesSection:
+    """Devices over which operators are split, all of the hardware that the question names."""
+
+    devices: Annotated[Positive, Doc("how many")]
+    devices_per_node: Annotated[Positive | None, Doc("joined by the network inside a node; default: as the device is sold")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class LayersFile:
     """Which strategy does each layer take, within budgets?"""
 
@@ -75,7 +87,10 @@ class LayersFile:
     quality: Annotated[dict[str, dict[str, NotNegative]] | None, Doc("what is lost of it, by operator and format")] = None
     quality_file: Annotated[str | None, Doc("the same as CSV with the columns layer, format and quality")] = None
     fixed: Annotated[dict[str, Format] | None, Doc("operators that take this format")] = None
-    tie: Annotated[Tying, Doc("same format for operators at one place of repeated blocks, or of one type")] = "none"
+    tie: Annotated[Tying, Doc("same strategy for operators at one place of repeated blocks, or of one type")] = "none"
+    cluster: Annotated[DevicesSection | None, Doc("devices over which operators of a graph are split")] = None
+    splits: Annotated[tuple[SplitKind, ...], Doc("ways to split an operator, beside the whole operator on every device")] = ALL_SPLITS
+    groups: Annotated[tuple[Positive, ...], Doc("devices of a group, which share features or height; default: all divisors")] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +101,13 @@ class LayersQuestion:
     problem: Problem
     budgets: dict[str, float]
     document: dict[str, Any]
+    rules: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Strategies of all layers by rules to compare with, where operators are split over devices."""
+    types: tuple[str, ...] = ()
+    """The type of each operator that one strategy for each type ties; empty for others, and no types without splits."""
+    tie: Tying = "none"
+    """How operators of a graph are tied."""
+    devices: int = 1
 
     @property
     def unit(self) -> str:
@@ -107,12 +129,29 @@ def read(written: Written) -> LayersQuestion:
     file = read_as(LayersFile, written.root, faults)
     if file is None:
         raise written.refused(faults)
-    checks = (_layer_faults, _link_faults, _tie_faults) if file.graph is None else (_graph_faults,)
+    checks = (_layer_faults, _link_faults, _tie_faults, _split_faults) if file.graph is None else (_graph_faults, _split_faults)
     if found := [fault for faults_of in checks for fault in faults_of(file)]:
         raise written.refused(written.fault(path, message) for path, message in found)
     budgets = figures_of(file.budgets)
-    stated = _stated(file, budgets) if file.graph is None else _priced(file, file.graph, budgets, written)
-    return LayersQuestion(file.name or Path(written.source).stem, problem_of(stated), budgets, written.document)
+    name = file.name or Path(written.source).stem
+    if file.graph is None:
+        return LayersQuestion(name, problem_of(_stated(file, budgets)), budgets, written.document)
+    asked = _asked(file, file.graph, written)
+    if file.cluster is None:
+        problem = problem_of(format_problem(asked, file.objective, budgets))
+        return LayersQuestion(name, problem, budgets, written.document, tie=file.tie)
+    parallel = _parallel(file, file.cluster)
+    if found := list(faults_of(asked, parallel, file.groups)):
+        raise written.refused(written.fault(path, message) for path, message in found)
+    split = split_problem(asked, parallel, file.objective, budgets)
+    return LayersQuestion(name, problem_of(split.written), budgets, written.document, split.rules, split.types, file.tie, parallel.devices)
+
+
+def _parallel(file: LayersFile, section: DevicesSection) -> Parallel:
+    """The devices and splits; groups may be all divisors."""
+    per_node = section.devices_per_node or device(file.hardware or "").devices_per_node
+    groups = tuple(dict.fromkeys(file.groups)) or divisors(section.devices)
+    return Parallel(section.devices, per_node, file.splits, groups)
 
 
 def _stated(file: LayersFile, budgets: dict[str, float]) -> WrittenProblem:
@@ -124,8 +163,8 @@ def _stated(file: LayersFile, budgets: dict[str, float]) -> WrittenProblem:
     return WrittenProblem(layers, links, file.objective, budgets, file.tied)
 
 
-def _priced(file: LayersFile, name: str, budgets: dict[str, float], written: Written) -> WrittenProblem:
-    """Figures of a graph on a device."""
+def _asked(file: LayersFile, name: str, written: Written) -> Asked:
+    """A graph on a device."""
     with written.reading("graph"):
         graph = graph_in(written.files.text(name, text_of), name)
     try:
@@ -142,8 +181,7 @@ def _priced(file: LayersFile, name: str, budgets: dict[str, float], written: Wri
             )
             for key, name in strange[:20]
         )
-    asked = Asked(graph, hardware, file.training, quality, file.fixed or {}, file.tie)
-    return format_problem(asked, file.objective, budgets)
+    return Asked(graph, hardware, file.training, quality, file.fixed or {}, file.tie)
 
 
 def _like(name: str, names: Mapping[str, str]) -> str:
@@ -205,6 +243,30 @@ def _quality_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
         for one in row:
             if one not in BITS:
                 yield f"quality.{name}.{one}", f"{quoted(one)} is no format (one of {', '.join(BITS)})"
+
+
+def _split_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
+    if file.cluster is None or file.graph is None:
+        for key, given in (("cluster", file.cluster), ("groups", file.groups), ("splits", file.splits != ALL_SPLITS)):
+            if given and (key != "cluster" or file.graph is None):
+                needed = "a graph" if file.graph is None else "cluster: {devices: 8}"
+                yield key, f"operators are split over devices where {needed} is given (add it, or leave out {key})"
+        return
+    devices, per_node = file.cluster.devices, file.cluster.devices_per_node
+    if not 2 <= devices <= MOST_DEVICES:
+        yield (
+            "cluster.devices",
+            f"operators are split over 2 to {MOST_DEVICES:,} devices, not {devices:,} (change it, or leave out cluster)",
+        )
+        return
+    if per_node is None and file.hardware in registered("hardware"):
+        per_node = device(file.hardware).devices_per_node
+    if per_node and devices > per_node and devices % per_node:
+        remedy = f"take a multiple of {per_node}, or give devices_per_node"
+        yield "cluster.devices", f"{devices:,} devices are no whole number of nodes of {per_node} ({remedy})"
+    for place, group in enumerate(file.groups):
+        if devices % group:
+            yield f"groups[{place}]", f"{devices:,} devices do not divide into groups of {group} (take a divisor of {devices:,})"
 
 
 def figures_of(section: FiguresSection) -> dict[str, float]:

@@ -33,11 +33,14 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         answer_rows=(("strategies", _counted(answer.strategies, free)), _named(question, answer.strategies, free))
         if answer is not None
         else (),
-        figures=_figures(question, said) if said is not None else (),
+        figures=(*_between(question, answer.strategies, said), *_figures(question, said))
+        if answer is not None and said is not None
+        else (),
         given=(
             ("layers", f"{len(problem):,}"),
             ("with a choice", f"{len(free):,}"),
             ("links", f"{len(problem.links):,}"),
+            *((("devices", f"{question.devices:,}"),) if question.devices > 1 else ()),
             *((f"budget of {name}", amount(name, most)) for name, most in question.budgets.items()),
         ),
         sections=(*answered, baselines_in("choice", result, result.baselines)),
@@ -59,6 +62,16 @@ def _figures(question: LayersQuestion, said: LayerTotals) -> tuple[tuple[str, st
     """Totals beside the objective, with shares of their budgets."""
     rest = [name for name in question.problem.figures[1:] if said.totals[name] or name in question.budgets]
     return tuple((name, _share_text(question, said, name)) for name in rest)
+
+
+def _between(question: LayersQuestion, strategies: Sequence[str], said: LayerTotals) -> tuple[tuple[str, str], ...]:
+    """What relayouts between layers add to the objective, where layers are split over devices."""
+    problem, figure = question.problem, question.problem.figures[0]
+    if question.devices == 1 or not said.totals[figure]:
+        return ()
+    rows = chosen(problem, strategies)
+    links = problem.amount(0, sum(int(link.uses[rows[link.first], rows[link.second], 0]) for link in problem.links))
+    return (("relayouts", f"{amount(figure, links)} of {figure} ({links / said.totals[figure]:.1%})"),)
 
 
 def _share_text(question: LayersQuestion, said: LayerTotals, name: str) -> str:
@@ -118,7 +131,7 @@ def _layers(question: LayersQuestion, strategies: Sequence[str], free: Sequence[
         columns.append(
             Column(figure, tuple(amount(figure, value) for value in values), values, f"{figure} in {UNITS[figure]}".removesuffix(" in "))
         )
-    words = "Figures of each layer alone; conversions between layers come on top."
+    words = f"Figures of each layer alone; {'conversions' if question.devices == 1 else 'relayouts'} between layers come on top."
     return Section("Layer by layer", (words, Table(tuple(columns), most=_ROWS)) if free else ())
 
 

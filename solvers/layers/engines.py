@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
+from math import exp, inf
+from random import Random
 from time import monotonic
 
 import numpy as np
@@ -21,7 +22,7 @@ from crossopt.formulation.layers.frontier import (
     without_objective,
 )
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.layers.problem import Problem
+from crossopt.instances.layers.problem import Problem, ties_by
 from crossopt.instances.layers.question import UNITS, LayersQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.layers.judge import (
@@ -37,6 +38,8 @@ from crossopt.solvers.proofs import Priced, RecomputableBound
 
 _BEAMS = (64, 1_024, 8_192)
 """States of a front in passes that look for good choices."""
+_PROPOSALS, _TEMPERATURE = 20_000, 1e-3
+"""Of the Markov chain; the temperature is a share of the cost at its start."""
 
 
 class _TimeUpError(Exception):
@@ -108,6 +111,8 @@ def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOu
     if reasons:
         return SearchOutcome(None, inf, Priced(BY_FRONTIER, run.prices), "frontier", reasons=reasons)
     bound = None if run.bound is None else problem.amount(0, min(run.bound, run.bound if run.cost is None else run.cost))
+    if bound is not None and run.cost is not None and question.tie != "none":
+        notes += _worth_of_untying(question, (problem.amount(0, run.cost), bound), limits.seconds - (monotonic() - run.began))
     return SearchOutcome(
         answer=run.answer(),
         bound=bound if run.choice is not None else None,
@@ -206,6 +211,8 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
 def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[LayerChoices], ...]:
     """One strategy wherever it is offered, the same with the first and the last layer as they are, the ratio rule, and one-hot rows that
     foresee no conversions."""
+    if question.types:
+        return _split_baselines(question, seconds)
     problem = question.problem
     first = tuple(own[0] for own in problem.strategies)
     free = [layer for layer, own in enumerate(problem.strategies) if len(own) > 1]
@@ -225,16 +232,95 @@ def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[
     return tuple(found)
 
 
+def _split_baselines(question: LayersQuestion, seconds: float) -> tuple[Baseline[LayerChoices], ...]:
+    """Rules of the question, the best strategy for each type of operator, FlexFlow's Markov chain, and rules of other questions."""
+    rules: list[tuple[str, Callable[[LayersQuestion], LayerChoices | None]]] = [
+        ("one strategy for each type of operator", _tied_by_type(seconds)),
+        ("FlexFlow's Markov chain", markov_chain),
+        ("ratio greedy", ratio_greedy),
+        ("one-hot rows without relayouts", _without_links(seconds)),
+    ]
+    found = [(name, LayerChoices(strategies)) for name, strategies in question.rules.items()]
+    found += [(name, answer) for name, rule in rules if (answer := rule(question)) is not None]
+    return tuple(Baseline(name, None, answer) for name, answer in found)
+
+
+def _solved(question: LayersQuestion, seconds: float) -> _Run:
+    """A further question in the time that is left."""
+    run = _Run(question, Limits(max(seconds, 0.0)), unwatched)
+    with suppress(_TimeUpError, ManyStatesError, WideError):
+        _searched(run)
+    return run
+
+
+def _tied_by_type(seconds: float) -> Callable[[LayersQuestion], LayerChoices | None]:
+    """One strategy for all operators of a type, as MAD-Max chooses (Hsia et al. 2024), and the best for what has no weights."""
+
+    def rule(question: LayersQuestion) -> LayerChoices | None:
+        problem = question.problem
+        if problem.ties:
+            return None
+        ties = tuple(ties_by({name: one or None for name, one in zip(problem.layers, question.types, strict=True)}))
+        rows = {name: row for row, name in enumerate(problem.layers)}
+        tied = replace(problem, ties=tuple(tuple(rows[name] for name in names) for names in ties))
+        return _solved(replace(question, problem=tied), seconds).answer()
+
+    return rule
+
+
+def _worth_of_untying(question: LayersQuestion, tied: tuple[float, float], seconds: float) -> tuple[str, ...]:
+    """The optimum without ties beside the one with them, each with its bound."""
+    run = _solved(replace(question, problem=replace(question.problem, ties=())), seconds)
+    if run.cost is None or run.bound is None:
+        return ("without ties nothing was proved in the time that was left",)
+    value, bound = (question.problem.amount(0, units) for units in (run.cost, min(run.cost, run.bound)))
+    least, most = (max(1.0 - after / before, 0.0) if before else 0.0 for after, before in ((value, tied[1]), (bound, tied[0])))
+    gain = f"{least:.2%}" if f"{least:.2%}" == f"{most:.2%}" else f"{least:.2%} to {most:.2%}"
+    figure, unit = question.problem.figures[0], question.unit
+    shown = [f"{amount:.6g} {unit}".rstrip() for amount in (value, bound)]
+    return (f"without ties {figure} is {shown[0]}, and at least {shown[1]}: it falls by {gain}",)
+
+
+def markov_chain(question: LayersQuestion) -> LayerChoices | None:
+    """FlexFlow's search (Jia et al. 2019, arXiv 1807.05358): a random operator, a random strategy, taken if it is better, and with
+    exp(-difference / temperature) if it is worse, from data parallelism on. What is beyond budgets costs as much as the start."""
+    core, random = core_of(question.problem), Random(0)
+    start = question.rules.get("data parallel", tuple(own[0] for own in question.problem.strategies))
+    names = [start[members[0]] for members in core.members]
+    now = [own.index(name) if name in own else 0 for own, name in zip(core.strategies, names, strict=True)]
+    near: list[list[tuple[int, list[list[list[int]]]]]] = [[] for _ in range(len(core))]
+    for (one, other), table in core.pairs.items():
+        near[one].append((other, table.tolist()))
+        near[other].append((one, table.transpose(1, 0, 2).tolist()))
+    uses, totals = [table.tolist() for table in core.uses], list(totals_of(core, now))
+    scale = float(max(totals[0], 1))
+
+    def cost(sums: list[int]) -> float:
+        beyond = (max(use - limit, 0) / max(limit, 1) for use, limit in zip(sums[1:], core.limits, strict=True))
+        return sums[0] / scale + sum(beyond)
+
+    best, height = (list(now) if is_within(core, totals) else None, totals[0]), cost(totals)
+    for _ in range(_PROPOSALS):
+        layer = random.randrange(len(core))
+        old, new = now[layer], random.randrange(len(core.strategies[layer]))
+        rows = [(uses[layer][old], uses[layer][new]), *((table[old][now[one]], table[new][now[one]]) for one, table in near[layer])]
+        sums = [total + sum(after[figure] - before[figure] for before, after in rows) for figure, total in enumerate(totals)]
+        high = cost(sums)
+        if high > height and random.random() >= exp((height - high) / _TEMPERATURE):
+            continue
+        now[layer], totals, height = new, sums, high
+        if is_within(core, totals) and (best[0] is None or totals[0] < best[1]):
+            best = list(now), totals[0]
+    return None if best[0] is None else expanded(core, question.problem, tuple(best[0]))
+
+
 def _without_links(seconds: float) -> Callable[[LayersQuestion], LayerChoices | None]:
     """What NVIDIA's AutoQuantize asks a solver: one strategy for each layer, rows of budgets, and nothing between layers."""
 
     def rule(question: LayersQuestion) -> LayerChoices | None:
         if not question.problem.links:
             return None
-        run = _Run(replace(question, problem=replace(question.problem, links=())), Limits(seconds), unwatched)
-        with suppress(_TimeUpError, ManyStatesError):
-            _searched(run)
-        return run.answer()
+        return _solved(replace(question, problem=replace(question.problem, links=())), seconds).answer()
 
     return rule
 

@@ -1,5 +1,6 @@
 """Formats of layers written for quantisers: a recipe of Model-Optimizer, a configuration of torchao, and what they cannot say."""
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -113,3 +114,20 @@ def test_networks_of_onnx_and_convolutions_are_refused_where_names_or_layers_dif
     assert "its layers have the names of ONNX, and --as modelopt needs those of modules" in refusal(saved, "modelopt", capsys)
     saved = result(network("aten.conv2d", tmp_path, "convolution"), tmp_path)
     assert "first is no linear layer, which is all that torchao quantises so (take --as modelopt)" in refusal(saved, "torchao", capsys)
+
+
+def test_splits_are_written_with_their_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a product whose weights are far larger than what it takes and makes; a quantiser gets the format alone."""
+    tensors = {"x": (8, 64), "flat": (8, 8192), "y": (8, 8192)}
+    weights = {"up.w": Weights((64, 8192)), "down.w": Weights((8192, 8192))}
+    nodes = (
+        Node("up", "product", ("x",), ("flat",), ("up.w",), (8, 64, 8192, 1), (), "aten.linear"),
+        Node("down", "product", ("flat",), ("y",), ("down.w",), (8, 8192, 8192, 1), (), "aten.linear"),
+    )
+    (tmp_path / "graph.json").write_text(graph_text(OperatorGraph("net", ("x",), ("y",), tensors, weights, nodes)), encoding="utf-8")
+    question = "kind: layers\nobjective: size\ngraph: graph.json\nhardware: h100-sxm\nformats: [fp8]\ncluster: {devices: 2}\n"
+    saved = result(f"{question}splits: [batch, features]\n", tmp_path)
+    assert json.loads(exported(saved, "strategies", capsys)) == {
+        name: {"format": "fp8", "split": "features", "group": 2} for name in ("up", "down")
+    }
+    assert "up.weight_quantizer" in exported(saved, "modelopt", capsys)

@@ -1,0 +1,292 @@
+"""A graph of operators on the devices of a cluster as a problem of one split, and one number format, for each operator.
+
+    time      of one device: the roofline of its share, then what the split sends: gradients of the weights (training), partial sums of
+              input features, rows of neighbours; and between two operators the relayout of the tensor, and in training of its gradient
+    energy    of all devices
+    size      bytes of the weights on one device
+    memory    the same, in training with its share of what is kept, and with the gathered copies that operators keep
+    bops      of the network, each multiply-add once
+
+Gradients are exchanged in buckets of 25 MB, as PyTorch's DDP does: a layer with less pays its share of a bucket. Each operator fetches its
+inputs by itself, and nothing is hidden behind work.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log, prod, sqrt
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.operator_costs import OPERATORS, Columns, columns_of, graph_costs
+from crossopt.crossflow.operator_graph import Node, group_of, weight_values
+from crossopt.crossflow.operator_splits import Split, SplitGraph, SplitKind, shared_columns
+from crossopt.crossflow.relayouts import NOTHING, Layout, Network, Spent, backward, forward, together
+from crossopt.instances.layers.network import BITS, Asked, Pricing, added, has_operands, is_view, offered_formats, total_cost
+from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
+
+BUCKET = 25.0 * 2**20
+"""Bytes of gradients that are exchanged together (`bucket_cap_mb` of torch.nn.parallel.DistributedDataParallel)."""
+MOST_DEVICES = 65_536
+_WIDE = 16.0
+"""Bits of a format that need not be named where there is no other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """The devices, and the ways to split operators over them."""
+
+    devices: int
+    per_node: int
+    kinds: tuple[SplitKind, ...]
+    groups: tuple[int, ...]
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Devices that each level of the network joins."""
+        return (self.devices,) if self.devices <= self.per_node else (self.per_node, self.devices)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProblem:
+    """The problem with rules to compare with, and what may be tied."""
+
+    written: Written
+    rules: dict[str, tuple[str, ...]]
+    """Strategies of all layers by the name of the rule."""
+    types: tuple[str, ...]
+    """Of each layer the type of operator that rules with one strategy for each type tie; empty for those without weights."""
+
+
+def divisors(number: int) -> tuple[int, ...]:
+    return tuple(one for one in range(2, number + 1) if number % one == 0)
+
+
+def label(number_format: str, split: Split, several: bool) -> str:
+    """The name of a strategy: the split, behind the format where several are offered."""
+    return f"{number_format} {split}" if several else str(split)
+
+
+def parts_of(strategy: str) -> dict[str, str | int]:
+    """Format, split and group of a strategy, by its name."""
+    first, _, rest = strategy.partition(" ")
+    number_format, split = (first, rest) if first in BITS else ("", strategy)
+    kind, _, group = split.partition(" ")
+    found: dict[str, str | int] = {"format": number_format} if number_format else {}
+    found |= {"split": kind} if kind else {}
+    return found | ({"group": int(group)} if group.isdecimal() else {})
+
+
+def faults_of(asked: Asked, parallel: Parallel, stated_groups: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """What cannot be split, by the key that asks for it."""
+    graph = SplitGraph(asked.graph, parallel.devices)
+    if "batch" in parallel.kinds and graph.batch % parallel.devices:
+        remedy = "take a batch that is a multiple of them, or give `splits` without batch"
+        yield "cluster.devices", f"a batch of {graph.batch:,} has no equal parts for {parallel.devices:,} devices ({remedy})"
+        return
+    for place, group in enumerate(stated_groups):
+        every = (split.group == group for node in asked.graph.nodes for split in graph.splits(node, parallel.kinds, (group,)))
+        if group != parallel.devices and not any(every):
+            wanted = " or ".join(kind for kind in parallel.kinds if kind != "batch")
+            yield f"groups[{place}]", f"no operator has {wanted or 'anything else than batch'} in {group} equal parts (give another number)"
+
+
+def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Figures) -> SplitProblem:
+    """Layers and links of all operators that move anything, with their splits."""
+    pricing = _SplitPricing(asked, parallel)
+    nodes = [node for node in asked.graph.nodes if not is_view(node)]
+    layers = {node.name: {pricing.label(*one): pricing.figures(node, *one) for one in pricing.offered[node.name]} for node in nodes}
+    links = list[tuple[str, str, Pairs]]()
+    for node in nodes:
+        for tensor in dict.fromkeys(node.inputs):
+            maker = pricing.plain.maker.get(pricing.plain.origin.get(tensor, tensor))
+            if maker is None:
+                for one in pricing.offered[node.name]:
+                    name = pricing.label(*one)
+                    layers[node.name][name] = added(layers[node.name][name], pricing.entering(node, tensor, *one))
+                continue
+            pairs = {
+                (pricing.label(*one), pricing.label(*other)): pricing.between(tensor, (maker, *one), (node, *other))
+                for one in pricing.offered[maker.name]
+                for other in pricing.offered[node.name]
+            }
+            if any(any(figures.values()) for figures in pairs.values()):
+                links.append((maker.name, node.name, pairs))
+    ties = tuple(_ties(asked, pricing, nodes))
+    written = Written(layers, links, objective, budgets, ties)
+    return SplitProblem(written, dict(_rules(pricing, nodes)) if not ties else {}, tuple(_type_of(node) for node in nodes))
+
+
+def _type_of(node: Node) -> str:
+    return node.operator if node.weights and (node.product is not None or node.operator == "embedding") else ""
+
+
+def _ties(asked: Asked, pricing: "_SplitPricing", nodes: Sequence[Node]) -> Iterator[tuple[str, ...]]:
+    """Operators with weights that are alike; all others follow as it is best."""
+    places, rows = group_of(asked.graph), pricing.plain.rows
+    groups = dict[str, object]()
+    for node in nodes:
+        if asked.tie == "none" or not _type_of(node):
+            continue
+        if asked.tie == "operators":
+            groups[node.name] = node.operator
+        elif rows[node.name] in places:
+            block, _, place = places[rows[node.name]]
+            groups[node.name] = block, place
+    return ties_by(groups)
+
+
+Way = tuple[str, Split]
+"""A number format and a split."""
+
+
+class _SplitPricing:
+    """Figures of operators and relayouts by format and split, each priced once."""
+
+    def __init__(self, asked: Asked, parallel: Parallel) -> None:
+        self.asked, self.devices, self.base = asked, parallel.devices, asked.device.base
+        self.plain, self.graph = Pricing(asked), SplitGraph(asked.graph, parallel.devices)
+        self.several = len(asked.device.formats) > 1 or BITS[self.base] < _WIDE
+        links = asked.device.formats[self.base].links[: len(parallel.levels)]
+        self.network = Network(parallel.devices, parallel.levels, links)
+        self.splits = {node.name: self.graph.splits(node, parallel.kinds, parallel.groups) for node in asked.graph.nodes}
+        formats = offered_formats(asked, self.plain)
+        self.offered = {name: [(one, split) for one in own for split in self.splits[name]] for name, own in formats.items()}
+        self.known = dict[object, Figures]()
+        self.columns = columns_of(asked.graph)
+        self.costs = {split: self._priced(self.columns, split) for split in {one for own in self.splits.values() for one in own}}
+
+    def _priced(self, columns: Columns, split: Split) -> dict[str, tuple[Array, Array]]:
+        """Seconds and joules of one device for its share of each operator, by format."""
+        chosen = [split if split in self.splits[node.name] else None for node in self.asked.graph.nodes]
+        shared = shared_columns(columns, self.graph, chosen)
+        found = dict[str, tuple[Array, Array]]()
+        for one, hardware in self.asked.device.formats.items():
+            costs = graph_costs(shared, BITS[one] / 8.0, hardware)
+            found[one] = total_cost(costs, self.asked.training, "time"), total_cost(costs, self.asked.training, "energy")
+        return found
+
+    def label(self, number_format: str, split: Split) -> str:
+        return label(number_format, split, self.several)
+
+    def figures(self, node: Node, one: str, split: Split) -> Figures:
+        """Of an operator, with what its split sends."""
+        whole, output = dict(self.plain.figures(node, one)), self.graph.output(node, split)
+        row, operands = self.plain.rows[node.name], has_operands(node)
+        times, energies = self.costs[split][one if operands else self.base]
+        time, energy = float(times[row]), float(energies[row])
+        if not operands and one != self.base:
+            time, energy = self.plain.narrower(node, one, time, energy, output.share(self.devices))
+        sent = together(self._gradients(node, split), self._partial_sums(node, split), self._borders(node, split))
+        size = whole["size"] * self.graph.weight_share(split)
+        kept = (whole["memory"] - whole["size"]) * output.share(self.devices)
+        return whole | {
+            "time": time + sent[0],
+            "energy": energy * self.devices + sent[1],
+            "size": size,
+            "memory": size + kept,
+        }
+
+    def _gradients(self, node: Node, split: Split) -> Spent:
+        """The all-reduce of the gradient of one share of the weights."""
+        weights = self.asked.graph.weights
+        if not self.asked.training or not any(weights[name].trained for name in node.weights):
+            return NOTHING
+        trained = sum(prod(weights[name].shape) for name in node.weights if weights[name].trained)
+        size = trained * self.graph.weight_share(split) * BITS[self.base] / 8.0
+        bucket, ranks = max(size, BUCKET), self.graph.weight_replicas(split)
+        share = size / bucket
+        time, energy = self.network.reduce(bucket, *ranks)
+        return time * share, energy * share
+
+    def _partial_sums(self, node: Node, split: Split) -> Spent:
+        """Where input features are split: a reduce-scatter of the output, and in training an all-gather of its gradient."""
+        if split.kind != "inputs":
+            return NOTHING
+        size = self._bytes(node.outputs[0], self.base)
+        left, scattered = Layout(split.group), self.graph.scattered(node, split.group)
+        summed = backward(size, scattered, left, self.network, partial=True)
+        return together(summed, forward(size, scattered, left, self.network)) if self.asked.training else summed
+
+    def _borders(self, node: Node, split: Split) -> Spent:
+        """Where the height is split: rows under windows of two devices, and in training their gradients."""
+        rows = self.graph.overlap(node) if split.kind == "space" else 0
+        if not rows:
+            return NOTHING
+        height = self.asked.graph.tensors[node.inputs[0]][2]
+        size = self._bytes(node.inputs[0], self.base) * rows / height * split.group / self.devices
+        sent = self.network.border(size, split.group)
+        return together(sent, sent) if self.asked.training else sent
+
+    def _bytes(self, tensor: str, number_format: str) -> float:
+        return prod(self.asked.graph.tensors[tensor]) * BITS[number_format] / 8.0
+
+    def entering(self, node: Node, tensor: str, one: str, split: Split) -> Figures:
+        """The conversion of an input of the network, which each device reads as it needs it."""
+        needed, _ = self.graph.needed(node, tensor, split)
+        return self.plain.conversion(tensor, self.base, self.plain.taken(node, one), needed.share(self.devices))
+
+    def between(self, tensor: str, before: tuple[Node, str, Split], after: tuple[Node, str, Split]) -> Figures:
+        """Of the two ends of an edge: relayout of the tensor and of its gradient, conversion, and the copy that is kept."""
+        (maker, one, split), (taker, other, own) = before, after
+        old, (needed, partial) = self.graph.output(maker, split), self.graph.needed(taker, tensor, own)
+        lies, taken = self.plain.written(maker, one), self.plain.taken(taker, other)
+        key = tensor, old, needed, partial, lies, taken
+        if key not in self.known:
+            self.known[key] = self._between(tensor, (old, needed, partial), (lies, taken))
+        more = max(needed.share(self.devices) - old.share(self.devices), 0.0)
+        kept = more and self.asked.training and OPERATORS[taker.operator].keeps in ("inputs", "everything")
+        return {**self.known[key], "memory": more * self._bytes(tensor, taken) if kept else 0.0}
+
+    def _between(self, tensor: str, layouts: tuple[Layout, Layout, bool], formats: tuple[str, str]) -> Figures:
+        (old, needed, partial), (lies, taken) = layouts, formats
+        narrow = lies if BITS[lies] < BITS[taken] else taken  # what is narrower is sent
+        spent = forward(self._bytes(tensor, narrow), old, needed, self.network)
+        if self.asked.training:
+            spent = together(spent, backward(self._bytes(tensor, self.base), old, needed, self.network, partial))
+        share = old.share(self.devices) if narrow == taken else needed.share(self.devices)
+        converted = self.plain.conversion(tensor, lies, taken, share)
+        return {"time": spent[0] + converted["time"], "energy": spent[1] + converted["energy"] * self.devices}
+
+
+# Rules to compare with.
+
+
+def _rules(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Data parallel, features over all devices, and MLSL's groups, in the base format."""
+    everywhere = Split("features", pricing.devices)
+    batch = [_first(pricing, node, (Split("batch", 1),)) for node in nodes]
+    yield "data parallel", tuple(batch)
+    yield "features over all devices", tuple(_first(pricing, node, (everywhere,)) for node in nodes)
+    yield "MLSL's closed form", tuple(_mlsl(pricing, nodes))
+
+
+def _first(pricing: _SplitPricing, node: Node, wanted: Sequence[Split]) -> str:
+    """The first of these splits that is offered, else the whole operator on every device."""
+    own = pricing.splits[node.name]
+    split = next((one for one in wanted if one in own), own[0])
+    return pricing.label(pricing.offered[node.name][0][0], split)
+
+
+def best_group(weights: float, activations: float, devices: int) -> float:
+    """The group g that sends least: 2 weights / g of gradients and 2 activations g / N in the group, so that g* = sqrt(N W / A).
+
+    Das et al. 2016 (arXiv 1602.06709) for the number N / g of groups: sqrt(N minibatch / output features) of a fully connected layer.
+    """
+    return min(max(sqrt(devices * weights / activations), 1.0), float(devices)) if activations else float(devices)
+
+
+def _mlsl(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[str]:
+    """The closed form for operators with weights; others keep the features that their input has, or are split by the batch."""
+    chosen, graph = dict[str, Split](), pricing.asked.graph
+    for node in nodes:
+        own, wanted = pricing.splits[node.name], list[Split]()
+        groups = [one for one in own if one.kind in ("features", "batch")]
+        if _type_of(node) and groups:
+            weights, activations = weight_values(graph, node), sum(prod(graph.tensors[name]) for name in node.inputs[:1])
+            aim = best_group(weights, activations, pricing.devices)
+            wanted.append(min(groups, key=lambda one: (abs(log(one.group) - log(aim)), one.group)))
+        elif not _type_of(node):
+            makers = [pricing.plain.maker.get(pricing.plain.origin.get(name, name)) for name in node.inputs[:1]]
+            wanted += [chosen[maker.name] for maker in makers if maker is not None and maker.name in chosen]
+        split = next((one for one in (*wanted, Split("batch", 1)) if one in own), own[0])
+        chosen[node.name] = split
+        yield pricing.label(pricing.offered[node.name][0][0], split)
