@@ -103,11 +103,7 @@ def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Fig
                     name = pricing.label(*one)
                     layers[node.name][name] = added(layers[node.name][name], pricing.entering(node, tensor, *one))
                 continue
-            pairs = {
-                (pricing.label(*one), pricing.label(*other)): pricing.between(tensor, (maker, *one), (node, *other))
-                for one in pricing.offered[maker.name]
-                for other in pricing.offered[node.name]
-            }
+            pairs = pricing.pairs(tensor, maker, node)
             if any(any(figures.values()) for figures in pairs.values()):
                 links.append((maker.name, node.name, pairs))
     ties = tuple(_ties(asked, pricing, nodes))
@@ -224,27 +220,35 @@ class _SplitPricing:
         needed, _ = self.graph.needed(node, tensor, split)
         return self.plain.conversion(tensor, self.base, self.plain.taken(node, one), needed.share(self.devices))
 
-    def between(self, tensor: str, before: tuple[Node, str, Split], after: tuple[Node, str, Split]) -> Figures:
-        """Of the two ends of an edge: relayout of the tensor and of its gradient, conversion, and the copy that is kept."""
-        (maker, one, split), (taker, other, own) = before, after
-        old, (needed, partial) = self.graph.output(maker, split), self.graph.needed(taker, tensor, own)
-        lies, taken = self.plain.written(maker, one), self.plain.taken(taker, other)
-        key = tensor, old, needed, partial, lies, taken
-        if key not in self.known:
-            self.known[key] = self._between(tensor, (old, needed, partial), (lies, taken))
-        more = max(needed.share(self.devices) - old.share(self.devices), 0.0)
-        kept = more and self.asked.training and OPERATORS[taker.operator].keeps in ("inputs", "everything")
-        return {**self.known[key], "memory": more * self._bytes(tensor, taken) if kept else 0.0}
+    def pairs(self, tensor: str, maker: Node, taker: Node) -> Pairs:
+        """Of an edge by the strategies of both ends: relayouts of the tensor and its gradient, conversions, and the copy that is kept."""
+        olds = [
+            (self.label(one, split), (self.graph.output(maker, split), self.plain.written(maker, one)))
+            for one, split in self.offered[maker.name]
+        ]
+        news = [
+            (self.label(one, split), (*self.graph.needed(taker, tensor, split), self.plain.taken(taker, one)))
+            for one, split in self.offered[taker.name]
+        ]
+        keeps = self.asked.training and OPERATORS.get(taker.operator, OPERATORS["other"]).keeps in ("inputs", "everything")
+        return {(first, second): self._between(tensor, keeps, old, new) for first, old in olds for second, new in news}
 
-    def _between(self, tensor: str, layouts: tuple[Layout, Layout, bool], formats: tuple[str, str]) -> Figures:
-        (old, needed, partial), (lies, taken) = layouts, formats
-        narrow = lies if BITS[lies] < BITS[taken] else taken  # what is narrower is sent
-        spent = forward(self._bytes(tensor, narrow), old, needed, self.network)
-        if self.asked.training:
-            spent = together(spent, backward(self._bytes(tensor, self.base), old, needed, self.network, partial))
-        share = old.share(self.devices) if narrow == taken else needed.share(self.devices)
-        converted = self.plain.conversion(tensor, lies, taken, share)
-        return {"time": spent[0] + converted["time"], "energy": spent[1] + converted["energy"] * self.devices}
+    def _between(self, tensor: str, keeps: bool, before: tuple[Layout, str], after: tuple[Layout, bool, str]) -> Figures:
+        (old, lies), (needed, partial, taken) = before, after
+        key = prod(self.asked.graph.tensors[tensor]), keeps, before, after
+        if key not in self.known:
+            narrow = lies if BITS[lies] < BITS[taken] else taken  # what is narrower is sent
+            spent = forward(self._bytes(tensor, narrow), old, needed, self.network)
+            if self.asked.training:
+                spent = together(spent, backward(self._bytes(tensor, self.base), old, needed, self.network, partial))
+            had, wanted = old.share(self.devices), needed.share(self.devices)
+            converted = self.plain.conversion(tensor, lies, taken, had if narrow == taken else wanted)
+            self.known[key] = {
+                "time": spent[0] + converted["time"],
+                "energy": spent[1] + converted["energy"] * self.devices,
+                "memory": max(wanted - had, 0.0) * self._bytes(tensor, taken) if keeps else 0.0,
+            }
+        return self.known[key]
 
 
 # Rules to compare with.
