@@ -11,6 +11,7 @@ total is exact as an integer and as a float. Decimals that fit are exact. Others
 budget limits upwards, the limit itself downwards, all else to the nearest.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
@@ -92,26 +93,32 @@ def problem_of(written: Written) -> Problem:
     names = tuple(written.layers)
     rows = {name: row for row, name in enumerate(names)}
     tables = [_table(list(strategies.values()), figures) for strategies in written.layers.values()]
-    pairs = [
-        (rows[one], rows[other], _pair_table(found, list(written.layers[one]), list(written.layers[other]), figures))
-        for one, other, found in written.links
-    ]
+    kinds = dict[object, tuple[int, Table]]()
+    """Tables of links, of which many are alike: each is converted once."""
+    link_kinds = list[int]()
+    for one, other, found in written.links:
+        first, second = tuple(written.layers[one]), tuple(written.layers[other])
+        key = id(found), first, second
+        if key not in kinds:
+            kinds[key] = len(kinds), _pair_table(found, first, second, figures)
+        link_kinds.append(kinds[key][0])
+    pair_tables, counts = [table for _, table in kinds.values()], Counter(link_kinds)
     places, columns = list[int](), list[tuple[list[Whole], list[Whole]]]()
     for number, name in enumerate(figures):
-        own, between = [table[..., number] for table in tables], [table[..., number] for _, _, table in pairs]
-        place = _places([*own, *between], written.budgets.get(name))
+        own, between = [table[..., number] for table in tables], [table[..., number] for table in pair_tables]
+        repeated = [(table, counts[kind]) for kind, table in enumerate(between)]
+        place = _places([*((table, 1) for table in own), *repeated], written.budgets.get(name))
         rounding = ROUND_CEILING if name in written.budgets and name != written.objective else ROUND_HALF_EVEN
         places.append(place)
         columns.append(([_units(table, place, rounding) for table in own], [_units(table, place, rounding) for table in between]))
+    stacked = [np.stack([between[kind] for _, between in columns], axis=-1) for kind in range(len(pair_tables))]
     return Problem(
         layers=names,
         strategies=tuple(tuple(strategies) for strategies in written.layers.values()),
         figures=figures,
         places=tuple(places),
         uses=tuple(np.stack([own[row] for own, _ in columns], axis=-1) for row in range(len(names))),
-        links=tuple(
-            Link(one, other, np.stack([between[place] for _, between in columns], axis=-1)) for place, (one, other, _) in enumerate(pairs)
-        ),
+        links=tuple(Link(rows[one], rows[other], stacked[kind]) for kind, (one, other, _) in zip(link_kinds, written.links, strict=True)),
         limits=tuple(_limit(written.budgets.get(name), place) for name, place in zip(figures, places, strict=True)),
         ties=tuple(tuple(rows[name] for name in tied) for tied in written.ties),
     )
@@ -150,12 +157,13 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
 
 
-def _places(tables: Sequence[Table], limit: float | None) -> int:
-    """Decimal places that all figures need, or as many as leave totals below the greatest."""
-    entries = [entry for table in tables for entry in table.ravel()]
+def _places(tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
+    """Decimal places that all figures need, or as many as leave totals below the greatest; of tables and how often each occurs."""
+    entries = {entry for table, _ in tables for entry in table.ravel()}
     needed = max((-int(entry.normalize(_DIGITS).as_tuple().exponent) for entry in entries if entry), default=0)
-    most = max(sum((max(table.ravel()) for table in tables if table.size), Decimal(0)), _decimal(limit or 0.0))
-    fits = (room for room in range(_FINEST, -_FINEST * 10, -1) if most * Decimal(10) ** room + len(entries) < GREATEST_TOTAL)
+    most = max(sum((max(table.ravel()) * count for table, count in tables if table.size), Decimal(0)), _decimal(limit or 0.0))
+    size = sum(table.size * count for table, count in tables)
+    fits = (room for room in range(_FINEST, -_FINEST * 10, -1) if most * Decimal(10) ** room + size < GREATEST_TOTAL)
     return min(max(needed, 0), next(fits))
 
 

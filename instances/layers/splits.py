@@ -146,7 +146,7 @@ class _SplitPricing:
         self.splits = {node.name: self.graph.splits(node, parallel.kinds, parallel.groups) for node in asked.graph.nodes}
         formats = offered_formats(asked, self.plain)
         self.offered = {name: [(one, split) for one in own for split in self.splits[name]] for name, own in formats.items()}
-        self.known = dict[object, Figures]()
+        self.known, self.edges = dict[object, Figures](), dict[object, Pairs]()
         self.columns = columns_of(asked.graph)
         self.costs = {split: self._priced(self.columns, split) for split in {one for own in self.splits.values() for one in own}}
 
@@ -231,7 +231,10 @@ class _SplitPricing:
             for one, split in self.offered[taker.name]
         ]
         keeps = self.asked.training and OPERATORS.get(taker.operator, OPERATORS["other"]).keeps in ("inputs", "everything")
-        return {(first, second): self._between(tensor, keeps, old, new) for first, old in olds for second, new in news}
+        key = prod(self.asked.graph.tensors[tensor]), keeps, tuple(olds), tuple(news)
+        if key not in self.edges:
+            self.edges[key] = {(first, second): self._between(tensor, keeps, old, new) for first, old in olds for second, new in news}
+        return self.edges[key]
 
     def _between(self, tensor: str, keeps: bool, before: tuple[Layout, str], after: tuple[Layout, bool, str]) -> Figures:
         (old, lies), (needed, partial, taken) = before, after
