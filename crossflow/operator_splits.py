@@ -7,11 +7,12 @@
     space g       groups of g devices, each with a share of the height; neighbours send each other the rows under both windows
 
 An operator with weights that is split by features needs its input whole in each group, and its gradient is a partial sum there.
-Functions of single values or channels, and grouped convolutions, keep the features that they get. Inputs without the batch lie whole on
-each device.
+Functions of single values or channels, grouped convolutions, and heads of attention keep the features that they get. Inputs without the
+batch lie whole on each device.
 
 What the batch, features and height of a tensor are follows from the graph: the batch is the first axis of the first input; the features
-of a convolution are channels, of a product with weights and of an embedding the last axis; views keep their order.
+of a convolution are channels, of a product with weights and of an embedding the last axis, of attention heads. Views keep them: where
+queries, keys and values are cut out of one tensor, each device has the weights of the same heads of all three.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,10 @@ _BY_VALUE: Final = frozenset(("activation", "gate", "addition", "multiplication"
 _JOINS: Final = frozenset(("concat", "cat", "concatenate"))
 """Names of concatenations in exchange formats, which leave the height as it is."""
 _MATRICES: Final = frozenset(("product", "convolution", "transposed convolution"))
-_NEW_FEATURES: Final = frozenset(("move", "softmax", "attention", "product", "recurrent"))
+_TURNS: Final = frozenset(("transpose", "permute", "reshape", "contiguous", "clone", "view", "flatten"))
+"""Names of moves that write the same values in another order, so that features stay together."""
+_RUNS: Final = frozenset(("cumsum", "cumprod"))
+"""Names of running sums, which no axis but that of the batch is known to leave alone."""
 _BY_ROWS: Final = frozenset(("convolution", "transposed convolution", "recurrent"))
 """Operators whose products have the batch among their rows."""
 
@@ -74,22 +78,26 @@ class SplitGraph:
     def _made(self, node: Node, shape: Shape) -> Axes:
         """The axes of an output."""
         inputs = self.carried(node)
-        batch = any(axes.batch for axes in inputs) and bool(shape) and shape[0] % self.batch == 0
+        rows = shape[:1] if node.operator == "reduction" else shape
+        batch = any(axes.batch for axes in inputs) and (node.operator == "view" or any(extent % self.batch == 0 for extent in rows))
         height = shape[2] if len(shape) >= 4 and any(axes.height for axes in inputs) else 0
         if node.operator == "view" and self.graph.tensors.get(node.inputs[0] if node.inputs else "") != shape:
             height = 0
+        return Axes(batch, self._features(node, shape), height)
+
+    def _features(self, node: Node, shape: Shape) -> int:
+        """Features of an output: channels, the last axis, heads of attention, or those of the inputs that have some."""
+        known = {axes.features for axes in self.carried(node)} - {0}
         if node.operator in ("convolution", "transposed convolution"):
-            return Axes(batch, shape[1], height)
-        if node.operator == "embedding" or (node.operator == "product" and node.weights and len(inputs) == 1):
-            return Axes(batch, shape[-1] if shape else 0)
-        same = len({axes.features for axes in inputs}) == 1 and node.operator not in (
-            "move",
-            "softmax",
-            "attention",
-            "product",
-            "recurrent",
-        )
-        return Axes(batch, inputs[0].features if same else 0, height)
+            return shape[1]
+        if node.operator == "embedding" or self._is_matrix(node):
+            return shape[-1] if shape else 0
+        if node.operator in ("product", "attention", "softmax"):
+            return shape[1] if len(shape) == 4 and known else 0
+        lost = node.operator in ("recurrent", "other") or (node.operator == "move" and not _is_turn(node))
+        if lost or len(known) != 1 or (node.operator == "reduction" and not known & set(shape[1:])):
+            return 0
+        return known.pop()
 
     def carried(self, node: Node) -> list[Axes]:
         """Axes of the inputs that carry the batch, or of all where none does."""
@@ -145,30 +153,38 @@ class SplitGraph:
         if self._is_matrix(node) and node.product is not None:
             count = node.product[3]
             return node.product[2] % group == 0 if count == 1 else count % group == 0 and self.keeps_features(node)
+        if len(outputs) > 1:
+            return False
+        if node.operator in ("product", "attention", "softmax"):
+            return self._by_heads(node, group)
         by_channel = (node.operator == "norm" and "batch" in node.source.lower()) or node.operator == "pooling"
-        passes = node.operator in _BY_VALUE or by_channel
-        return passes and len(outputs) == 1 and all(axes.batch and axes.features == outputs[0] for axes in self._all_axes(node))
+        return _is_by_value(node) or by_channel or _is_turn(node)
 
-    def _all_axes(self, node: Node) -> list[Axes]:
-        return [self.axes.get(name, Axes(batch=False)) for name in node.inputs]
+    def _by_heads(self, node: Node, group: int) -> bool:
+        """Whether heads, the second axis of four, may be shared, of attention or its products."""
+        names = [*(name for name in node.inputs if self.axes[name].batch), *node.outputs]
+        heads = [self.graph.tensors[name][1] if len(self.graph.tensors[name]) == 4 else 0 for name in names]
+        count = (node.product or (1, 1, 1, self.batch * group))[3]
+        known = all(self.axes[name].features for name in names)
+        return known and all(own and own % group == 0 for own in heads) and count % (self.batch * group) == 0
 
     def keeps_features(self, node: Node) -> bool:
         """Whether an operator that is split by features takes those of its own share alone."""
-        if node.operator in _MATRICES:
+        if self._is_matrix(node):
             extent, count = self.carried(node)[0].features, node.product[3] if node.product else 1
             return count > 1 and node.operator == "convolution" and extent > 0 and extent % count == 0
         return node.operator != "embedding"
 
     def _in_space(self, node: Node, group: int) -> bool:
-        every = [*self._all_axes(node), *(self.axes[name] for name in node.outputs)]
+        every = [self.axes.get(name, Axes(batch=False)) for name in (*node.inputs, *node.outputs)]
         if not all(axes.batch and axes.height and axes.height % group == 0 for axes in every):
             return False
         heights = {axes.height for axes in every}
         windowed = node.operator == "convolution" or (node.operator == "pooling" and bool(node.window))
         if windowed:
             return len(node.inputs) == 1 and self.overlap(node) <= every[0].height // group
-        joins = node.operator == "move" and node.source.lower().rpartition(".")[2] in _JOINS
-        by_place = node.operator in _BY_VALUE or joins or node.operator == "local norm"
+        joins = node.operator == "move" and _name(node) in _JOINS
+        by_place = _is_by_value(node) or joins or node.operator == "local norm"
         return len(heights) == 1 and (by_place or (node.operator == "norm" and "batch" in node.source.lower()))
 
     def overlap(self, node: Node) -> int:
@@ -207,7 +223,7 @@ class SplitGraph:
             return Layout(self.devices), True
         if split.kind == "batch":
             return Layout(), False
-        if split.kind == "features" and not self.keeps_features(node):
+        if split.kind == "features" and not (self.keeps_features(node) and self.axes[tensor].features):
             return Layout(split.group), True
         return Layout(split.group, "space" if split.kind == "space" else "features"), False
 
@@ -220,6 +236,19 @@ class SplitGraph:
     def weight_share(self, split: Split) -> float:
         """Share of the weights on one device."""
         return 1.0 / split.group if split.kind in ("features", "inputs") else 1.0
+
+
+def _name(node: Node) -> str:
+    """What an exchange format calls an operator."""
+    return node.source.lower().removeprefix("aten.").partition(".")[0]
+
+
+def _is_turn(node: Node) -> bool:
+    return node.operator == "move" and _name(node) in _TURNS
+
+
+def _is_by_value(node: Node) -> bool:
+    return node.operator in _BY_VALUE and _name(node) not in _RUNS
 
 
 @dataclass(frozen=True, slots=True)
