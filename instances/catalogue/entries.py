@@ -423,10 +423,20 @@ class TechnologyEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Numerics:
+    """Figures of a network that take no time, and that a launch needs."""
+
+    rotary_base: Annotated[float | None, Bounds(1.0), Doc("base of rotary positions (rope_theta of its config.json)")] = None
+    rotary_scaling: Annotated[float | None, Bounds(1.0), Doc("factor by which rotary positions are scaled as in Llama 3.1")] = None
+    norm_epsilon: Annotated[float | None, NonZero(), Doc("epsilon of norms (rms_norm_eps of its config.json)")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelEntry:
     """A network that can be trained; exactly one shape."""
 
     source: Annotated[str, Prose(), Doc("where the shapes are from")]
+    numerics: Annotated[Numerics | None, Doc("what a launch needs beside them, from the config.json beside the weights")] = None
     transformer: Annotated[Transformer | None, Doc("its shapes")] = None
     lstm: Annotated[Lstm | None, Doc("its shapes")] = None
     gemm: Annotated[Gemm | None, Doc("its shapes")] = None

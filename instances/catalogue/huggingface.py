@@ -1,15 +1,17 @@
 """The shapes of a transformer from the `config.json` that Hugging Face's transformers library keeps beside a model's weights.
 
 Key names and defaults are those of that library's configuration classes (src/transformers/models/*/configuration_*.py). What changes
-neither weights nor work is not read: how positions are scaled, how experts are grouped and their scores are computed.
+neither weights nor work is no part of a shape: positions and epsilons are read apart, for exports, and scores of experts are not.
 """
 
 from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Activation, Biased, Transformer
+from crossopt.instances.catalogue.entries import Numerics
 from crossopt.instances.files.careful import JsonError, bytes_of, read_strictly, why_unreadable
 from crossopt.instances.files.schema import LARGEST_WHOLE
 from crossopt.instances.files.units import quoted
@@ -357,6 +359,26 @@ def transformer_from_config(config: Config) -> Transformer:
     for further in dialect.more:
         fields |= further(config, layers)
     return Transformer(name="", global_batch=1, **fields)
+
+
+def numerics_in(config: Config) -> Numerics:
+    """Figures that take no time, where the configuration states them; no base where positions are scaled otherwise than in Llama 3.1."""
+    config, _ = text_part(config)
+    rotary = next((part for key in ("rope_parameters", "rope_scaling") if isinstance(part := config.get(key), dict)), {})
+    kind = rotary.get("rope_type", rotary.get("type", "default"))
+    base = config.get("rope_theta", rotary.get("rope_theta")) if kind in ("default", "llama3") else None
+    epsilons = (config.get(key) for key in ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon"))
+    return Numerics(
+        rotary_base=_above(base, 1.0),
+        rotary_scaling=_above(rotary.get("factor"), 1.0) if kind == "llama3" else None,
+        norm_epsilon=next((found for value in epsilons if (found := _above(value, 0.0)) is not None), None),
+    )
+
+
+def _above(value: object, least: float) -> float | None:
+    """A finite number above this one; None for anything else."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and least < value < inf else None  # type: ignore[operator, arg-type]
 
 
 def _biases(config: Config, dialect: _Dialect) -> bool | tuple[Biased, ...]:

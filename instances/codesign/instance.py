@@ -103,6 +103,13 @@ class Goal:
     """The share of the time that is work which lasts."""
     rent_source: str = field(default="", compare=False)
     """Month and provider of a list price; empty where the question gives the rent."""
+    target: float = inf
+    """Wanted seconds of the whole run, which no limit holds it to."""
+
+    @property
+    def wanted(self) -> float:
+        """Seconds that the run should take at most, whether or not that is a limit; infinite where nothing is said."""
+        return min(self.deadline, self.target)
 
     @property
     def steps(self) -> int:
@@ -244,7 +251,9 @@ def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_n
     failures = failures_of(file.cluster)
     lasting = 1.0 if failures is None else goodput(failures, devices).share
     rent, source = _rent_of(file)
-    return Goal(given.tokens, tokens, devices, given.deadline or inf, given.budget or inf, rent, purchase, lasting, source)
+    return Goal(
+        given.tokens, tokens, devices, given.deadline or inf, given.budget or inf, rent, purchase, lasting, source, given.target or inf
+    )
 
 
 def _rent_of(file: CodesignFile) -> tuple[float | None, str]:

@@ -228,7 +228,7 @@ def _dividing(file: CodesignFile) -> list[tuple[str, float | None]]:
     figures = link_bandwidths(file.cluster)
     figures += [(f"budget.{field.name}", getattr(file.budget, field.name)) for field in fields(BudgetSection)]
     if file.goal is not None:
-        figures += [(f"goal.{name}", getattr(file.goal, name)) for name in ("deadline", "budget", "rent")]
+        figures += [(f"goal.{name}", getattr(file.goal, name)) for name in ("deadline", "target", "budget", "rent")]
         figures += [("goal.purchase.lifetime", file.goal.purchase.lifetime)] if file.goal.purchase is not None else []
     if file.cluster.host is not None:
         figures += [(f"cluster.host.{field.name}", getattr(file.cluster.host, field.name)) for field in fields(HostSection)[:2]]

@@ -236,6 +236,9 @@ class GoalSection:
 
     tokens: Annotated[float, Bounds(1.0), Doc("total number of training tokens, such as 15e12")]
     deadline: Annotated[Duration | None, Doc("longest duration of the run")] = None
+    target: Annotated[Duration | None, Doc("wanted duration of the run: answers say whether they reach it; not a limit as `deadline`")] = (
+        None
+    )
     budget: Annotated[Money | None, Doc("highest cost of the run; needs a rent or `purchase`")] = None
     rent: Annotated[Money | None, Doc("of one device per hour; default: its list price, where the registry has one")] = None
     rents: Annotated[dict[str, Money], NonZero(), Doc("`rent` of each device by its name, where several are compared")] = field(

@@ -146,8 +146,8 @@ def context_of(run: Run) -> int:
     return shape.sequence
 
 
-def question_text(run: Run, group: Group, folder: Path = Path()) -> str:
-    """The question in YAML, to be read in this folder, from which it names a configuration."""
+def question_text(run: Run, group: Group, folder: Path = Path(), limit: bool = True) -> str:
+    """The question in YAML, to be read in this folder, from which it names a configuration; the deadline as a limit, or as a target."""
     key, name = model_named(run.model)
     written = json.dumps(relpath(name, folder)) if key == "config" else name
     context, entry = context_of(run), device(group.device)
@@ -155,7 +155,7 @@ def question_text(run: Run, group: Group, folder: Path = Path()) -> str:
     stack = run.stack or (STACK if group.device.startswith(("a100", "h100", "h200", "b200", "b300", "gb200", "v100")) else "")
     batch, said = (run.batch, "") if run.batch else (_usual_batch(context, group.count), "  # about four million tokens a step")
     goal = [f"tokens: {f'{run.tokens:.12g}'.replace('e+', 'e')}"] if run.tokens else []
-    goal += [f"{label}: {value}" for label, value in (("deadline", run.deadline), ("rent", run.rent)) if value]
+    goal += [f"{label}: {value}" for label, value in (("deadline" if limit else "target", run.deadline), ("rent", run.rent)) if value]
     lines = [
         "kind: codesign",
         f"name: {Path(name).parent.name or Path(name).stem if key == 'config' else name}-{group.name}",

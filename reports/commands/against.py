@@ -27,9 +27,9 @@ from crossopt.reports.commands.keeper import Kept, keeper
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
-from crossopt.reports.sheets.amounts import amount, count_of, shown, time_of
+from crossopt.reports.sheets.amounts import amount, count_of, days_of, shown, time_of
 from crossopt.reports.sheets.codesign.caveats import Context, context_of
-from crossopt.reports.sheets.codesign.design import days_of, limit_of, option_text, proof_of
+from crossopt.reports.sheets.codesign.design import limit_of, option_text, proof_of
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, to_text
 from crossopt.solvers.checking import faults_but_proof, solve_and_hold

@@ -32,9 +32,9 @@ from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, c
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
-from crossopt.reports.sheets.amounts import time_of
+from crossopt.reports.sheets.amounts import days_of, time_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
-from crossopt.reports.sheets.codesign.design import brief_of, days_of
+from crossopt.reports.sheets.codesign.design import brief_of
 from crossopt.reports.sheets.codesign.explain import member_text
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, to_text, unwatched
@@ -91,7 +91,7 @@ class Tried:
 
     @property
     def in_time(self) -> bool:
-        return self.result.value is not None and (self.goal is None or self.seconds <= self.goal.deadline)
+        return self.result.value is not None and (self.goal is None or self.seconds <= self.goal.wanted)
 
 
 def plan(options: Namespace) -> int:
@@ -198,7 +198,7 @@ def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[T
             count //= 2
             found[count] = solved(replace(group, count=count))
         goal = found[group.count].goal
-        if goal and isfinite(goal.deadline):
+        if goal and isfinite(goal.wanted):
             return _fewest(group, found, solved)
     return tuple(found[count] for count in sorted(found, reverse=True))
 
@@ -217,7 +217,7 @@ def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tri
     by_speed = True
     while early - late > 1:
         best = found[counts[early]]
-        wanted = best.group.count * best.seconds / best.goal.deadline if best.goal and by_speed else 0.0
+        wanted = best.group.count * best.seconds / best.goal.wanted if best.goal and by_speed else 0.0
         middle = min(max(bisect_left(counts, wanted), late + 1), early - 1) if wanted else (late + early) // 2
         by_speed = not by_speed
         found[counts[middle]] = trial = solved(replace(group, count=counts[middle]))
@@ -241,10 +241,9 @@ def _usable(largest: Tried) -> list[int]:
 
 
 def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
-    """The fastest plan, whatever the deadline, which is compared with it then."""
-    unlimited: Instance = read_given(question_text(replace(run, deadline=None), group), "codesign")
-    full: Instance = read_given(question_text(run, group), "codesign")
-    return Tried(run, group, full, solve_and_hold(family_of("codesign"), unlimited, "auto", limits, watch))
+    """The fastest plan, whatever the deadline, which is a target of the question and no limit."""
+    question: Instance = read_given(question_text(run, group, limit=False), "codesign")
+    return Tried(run, group, question, solve_and_hold(family_of("codesign"), question, "auto", limits, watch))
 
 
 def _rank(trial: Tried, options: Namespace) -> tuple[float, ...]:
@@ -291,7 +290,7 @@ def _verdict(best: Tried) -> str:
     took = f"{days_of(best.seconds)} on {devices}{money}"
     if best.in_time:
         return took
-    ratio = best.seconds / best.goal.deadline
+    ratio = best.seconds / best.goal.wanted
     needed = ceil(best.group.count * ratio)
     proved = ", proved" if best.result.settled else ""
     return f"{took}: {ratio:.3g} times the deadline{proved}; at least about {needed:,} devices are needed, at the same speed of each"
@@ -328,7 +327,7 @@ def _table(tried: Sequence[Tried]) -> Table:
     columns.append(
         figures("MFU", ["-" if trial.result.details is None else f"{trial.result.details.evaluation.utilisation:.1%}" for trial in tried])
     )
-    if any(trial.goal and isfinite(trial.goal.deadline) for trial in tried):
+    if any(trial.goal and isfinite(trial.goal.wanted) for trial in tried):
         columns.append(names("deadline", ["met" if trial.in_time else "missed" for trial in tried]))
     columns.append(names("proof", ["proved" if trial.result.proved else "not proved" for trial in tried]))
     return Table(tuple(columns))

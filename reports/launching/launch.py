@@ -5,8 +5,10 @@ the plan; it is refused where it does not fit. What is printed is read back, so 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from textwrap import wrap
 
 from crossopt.crossflow.evaluate import Evaluation, evaluate
@@ -14,12 +16,17 @@ from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
 from crossopt.crossflow.recomputation import word_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.catalogue.entries import Numerics
+from crossopt.instances.catalogue.huggingface import config_in, numerics_in, transformer_from_config
+from crossopt.instances.catalogue.registry import model as model_entry
+from crossopt.instances.catalogue.registry import names
+from crossopt.instances.codesign.instance import Goal, Instance
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
 from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Stack
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching import deepspeed, fsdp, megatron, torchtitan
 from crossopt.reports.launching.options import UNSAID, Export
+from crossopt.reports.sheets.amounts import days_of, several, tokens_of
 from crossopt.solvers.codesign.answer import Candidate, design_of
 
 _WIDE, _PAGE = 48, 100
@@ -27,6 +34,7 @@ _WIDE, _PAGE = 48, 100
 
 _MEMORIES = ("memory", "host memory")
 _ANY = Machine()
+_NOT_KNOWN = Numerics()
 EXPORTS: dict[str, Export] = {
     "megatron": megatron.EXPORT,
     "torchtitan": torchtitan.EXPORT,
@@ -64,7 +72,14 @@ def unsaid_text(stack: Stack, model: object, plan: object) -> str:
     return f"no setting of {stack.name} says that {', '.join(parts)}: that is priced here, and something else is launched" if parts else ""
 
 
-def launch(name: str, model: Transformer, plan: Plan, machine: Machine = _ANY, cost: Callable[[Plan], float] | None = None) -> Launch:
+def launch(
+    name: str,
+    model: Transformer,
+    plan: Plan,
+    machine: Machine = _ANY,
+    cost: Callable[[Plan], float] | None = None,
+    known: Numerics = _NOT_KNOWN,
+) -> Launch:
     """The nearest plan that this stack launches, as its settings, of several the one that costs least; a RefusedError where there is none
     with these degrees."""
     export, plan = EXPORTS[name], replace(plan, recompute=word_for(model, plan.recompute))
@@ -74,11 +89,12 @@ def launch(name: str, model: Transformer, plan: Plan, machine: Machine = _ANY, c
     if not every:
         raise RefusedError(f"--as {name}: {stack.name} launches no plan with these degrees: {'; '.join(broken)} ({_remedy(stack.name)})")
     found = every[0] if cost is None or len(every) == 1 else min(every, key=cost)
-    settings = export.on(machine, export.settings(model, found))
+    numerics, left = export.numerics(model, known)
+    settings = export.on(machine, (*export.settings(model, found), *numerics))
     text = export.written(model, found, settings)
     launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
     options = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.meaning) for setting in settings)
-    return Launch(launched, text, options, export.remarks(model, found), _instead(stack.name, plan, launched, broken))
+    return Launch(launched, text, options, (*export.remarks(model, found), *left), _instead(stack.name, plan, launched, broken))
 
 
 def _named_alike(model: Transformer, read: Plan, plan: Plan) -> Plan:
@@ -121,11 +137,25 @@ class Launched:
     heads: tuple[str, ...]
     notes: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
-    """Variables that the stack needs, with their values."""
+    """Variables that the stack needs, with their values; an empty one is to be unset."""
+    step_time: float
+    """Seconds of a step of what is launched."""
 
     def comments(self, *more: str) -> list[str]:
         """What is launched and what it costs, as comments."""
         return [line for words in (*self.heads, *more) for line in _commented(words)]
+
+
+def numerics_of(instance: Instance, model: Transformer) -> Numerics:
+    """Figures of the network that take no time: of the config.json in the question that has its shapes, else of the registry."""
+    for path, text in instance.document.get("files", {}).items():
+        with suppress(ValueError):
+            config = config_in(text, path)
+            shape = transformer_from_config(config)
+            if all(getattr(shape, name) == getattr(model, name) for name in ("layers", "hidden", "heads", "vocabulary")):
+                return numerics_in(config)
+    registered = model_entry(model.name).numerics if model.name in names("workloads") else None
+    return registered or _NOT_KNOWN
 
 
 def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
@@ -133,7 +163,7 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
     plan, model = chosen.plan, instance.workload
     if not isinstance(plan, Plan) or not isinstance(model, Transformer):
         raise RefusedError(f"--as {name}: only plans of transformers can be launched so")
-    found = launch(name, model, plan, instance.machine, partial(_cost, instance, chosen))
+    found = launch(name, model, plan, instance.machine, partial(_cost, instance, chosen), numerics_of(instance, model))
     title = " ".join(instance.name.split())  # of a file perhaps, and what follows a comment is run
     priced = _evaluation_of(instance, chosen, plan)
     heads = [f"for {EXPORTS[name].options}", f"{title}: {plan}", f"on {plan.devices} devices, {_figures(priced)}"]
@@ -142,9 +172,24 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
         nearest_plan = _evaluation_of(instance, chosen, found.plan)
         heads += [*found.instead, f"launched: {_figures(nearest_plan)}", f"as planned: {_figures(priced)}"]
         _refuse_what_does_not_fit(name, found, nearest_plan)
+        priced = nearest_plan
+    heads += _run_text(instance.goal, priced.step_time)
     notes = tuple(f"note: {words}" for words in found.remarks if UNSAID not in words)
     environment = EXPORTS[name].environment(model, found.plan, instance.machine)
-    return Launched(found.plan, found.text, found.options, tuple(heads), notes, environment)
+    return Launched(found.plan, found.text, found.options, tuple(heads), notes, environment, priced.step_time)
+
+
+def _run_text(goal: Goal | None, step_time: float) -> list[str]:
+    """How long the run takes, and whether that is in time; nothing where no run is asked about."""
+    if goal is None:
+        return []
+    seconds = goal.seconds(step_time)
+    run = f"the run: {tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}, {days_of(seconds)} by the model"
+    if not isfinite(goal.wanted):
+        return [run]
+    if seconds <= goal.wanted:
+        return [f"{run}, within the deadline of {days_of(goal.wanted)}"]
+    return [run, f"THE DEADLINE of {days_of(goal.wanted)} IS MISSED: the run takes {seconds / goal.wanted:.3g} times as long"]
 
 
 def launch_text(name: str, instance: Instance, chosen: Candidate) -> str:

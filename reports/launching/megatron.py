@@ -19,10 +19,12 @@ from crossopt.crossflow.recomputation import (
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
 from crossopt.crossflow.workload import NARROW, Transformer, kind_of_layer
+from crossopt.instances.catalogue.entries import Numerics
 from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.reports.launching.options import (
     UNSAID,
     Export,
+    Said,
     Setting,
     Settings,
     adapted,
@@ -50,14 +52,16 @@ OPTIONS = options_of(
     --v-head-dim --window-size --window-attn-skip-freq --softmax-type --mtp-num-layers --cp-comm-type
     --num-distributed-optimizer-instances --cross-entropy-fusion-impl
     --glu-linear-offset --activation-func-clamp-value
-    --train-iters --lr --data-path --split --tokenizer-type --tokenizer-model --save --load --save-interval""",
+    --rotary-base --rope-scaling-factor --norm-epsilon
+    --train-iters --lr --min-lr --lr-warmup-iters --lr-decay-style --clip-grad --weight-decay --adam-beta2 --eval-interval --eval-iters
+    --log-interval --data-path --split --tokenizer-type --tokenizer-model --save --load --save-interval --save-retain-interval""",
     """--group-query-attention --swiglu --untie-embeddings-and-output-weights --disable-bias-linear --moe-grouped-gemm
     --sequence-parallel --tp-comm-overlap --overlap-moe-expert-parallel-comm
     --use-distributed-optimizer --use-megatron-fsdp --init-model-with-meta-device --no-gradient-accumulation-fusion --overlap-grad-reduce
     --overlap-param-gather --no-overlap-p2p-communication --bf16 --fp16
     --grad-reduce-in-bf16 --use-tp-pp-dp-mapping --multi-latent-attention --qk-layernorm --add-qkv-bias
     --cross-entropy-loss-fusion --moe-enable-deepep --moe-permute-fusion --moe-router-fusion --moe-router-padding-for-fp8
-    --use-precision-aware-optimizer --manual-gc --quick-geglu --no-bias-dropout-fusion""",
+    --use-precision-aware-optimizer --manual-gc --quick-geglu --no-bias-dropout-fusion --use-rope-scaling --log-throughput""",
 )
 
 
@@ -289,16 +293,18 @@ _HAS_ARGUMENTS = (
     "qk_norm sinks prediction_layers logit_bytes scaling"
 )
 """Shapes that only some networks have, and that there are arguments for."""
-_UNKNOWN: Final = (
-    "what costs no time is not known here: take the base and scaling of rotary positions (--rotary-base, --use-rope-scaling) and the "
-    "epsilon of norms (--norm-epsilon) from the network's configuration"
+_POSITIONS: Final = "the base and scaling of rotary positions (--rotary-base, --use-rope-scaling)"
+_EPSILON: Final = "the epsilon of norms (--norm-epsilon)"
+_GATES: Final = "--swiglu is right where the network's activation is SiLU"
+_YARN: Final = (
+    "latent attention scales its positions by YaRN, unless --rope-type rope is said (DeepSeek-V3 is trained without up to 4,096 tokens)"
 )
-_GATES: Final = "; --swiglu is right where its activation is SiLU"
+"""megatron/training/arguments.py, --rope-type; DeepSeek-V3 takes YaRN for the extension of its context (arXiv:2412.19437, section 4.3)."""
 _GELU: Final = (
     f"gates are of GELU's tanh form{UNSAID}: --quick-geglu has x sigmoid(1.702 x), the nearest; Megatron-Bridge's Gemma providers have it"
 )
 """NVIDIA/Megatron-LM megatron/training/arguments.py (000c4ac24f61): of gates there are --swiglu and --quick-geglu alone."""
-_ROUTES: Final = "; so are scores and biases of its router (--moe-router-score-function, ...)"
+_ROUTES: Final = "scores and biases of the router (--moe-router-score-function, ...) are those of the network's configuration"
 _BALANCED: Final = (
     "routers that nothing balances are slower than priced, and --moe-aux-loss-coeff is 0 where nothing is said: take it from the network's "
     "configuration (router_aux_loss_coef; 1e-3 is usual in public scripts)"
@@ -338,7 +344,8 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     found += [_FUSED] if model.logit_bytes < 4.0 else []
     found += [_BIASED if model.latent and model.biased("router") else _BALANCED] if model.experts > 1 else []
     found.append("data, tokenizer, learning rate and length of the run are yours to add")
-    found.append(_UNKNOWN + (_GATES if model.gated and model.activation == "usual" else "") + (_ROUTES if model.experts > 1 else ""))
+    found += [_GATES] if model.gated and model.activation == "usual" else []
+    found += [_ROUTES] if model.experts > 1 else []
     odd = isinstance(model.biases, tuple) and model.biases not in {(), ("queries-keys-values",)}
     found += [f"biases are those of {', '.join(map(str, model.biases))}, which no argument says"] if odd else []  # type: ignore[arg-type]
     modules = "" if model.kv_rank else ', target_modules=["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]'
@@ -348,12 +355,30 @@ def remarks(model: Transformer, plan: Plan) -> tuple[str, ...]:
     return (*found, *unknown_shapes(model, said, adapted(model, bridge) | _capped(model) | bent))
 
 
+def numerics(model: Transformer, known: Numerics) -> Said:
+    """Rotary positions and norms, and what is not known of them."""
+    make, found, unknown = OPTIONS.setting, list[Setting](), list[str]()
+    if not model.learned_positions and known.rotary_base is None:
+        unknown.append(_POSITIONS)
+    elif not model.learned_positions:
+        found.append(make("--rotary-base", f"{known.rotary_base:.0f}", "of rotary positions, by the network's configuration"))
+        if known.rotary_scaling is not None:
+            found.append(make("--use-rope-scaling", None, "positions are scaled as in Llama 3.1"))
+            found.append(make("--rope-scaling-factor", f"{known.rotary_scaling:g}", "by this factor"))
+    if known.norm_epsilon is None:
+        unknown.append(_EPSILON)
+    else:
+        found.append(make("--norm-epsilon", f"{known.norm_epsilon:g}", "of norms, by the network's configuration"))
+    remarks = [f"take {' and '.join(unknown)} from the network's configuration: they are not known here"] if unknown else []
+    return tuple(found), (*remarks, *((_YARN,) if model.latent else ()))
+
+
 def environment(model: Transformer, plan: Plan, machine: Machine) -> tuple[tuple[str, str], ...]:
-    """The connections of a device, as the remarks say them; since Blackwell Megatron asks for none."""
+    """The connections of a device, as the remarks say them, unset where one is too few; since Blackwell Megatron asks for none."""
     del model
     wide, hidden = plan.tensor * plan.context > 1 and plan.zero < 2, plan.expert_exchange == "hidden"
     count = "1" if wide and not machine.four_bits else "32" if hidden and not wide else ""
-    return (("CUDA_DEVICE_MAX_CONNECTIONS", count),) if count else ()
+    return (("CUDA_DEVICE_MAX_CONNECTIONS", count),) if count or plan.zero > 1 else ()
 
 
 def _capped(model: Transformer) -> dict[str, str]:
@@ -567,5 +592,14 @@ def _ends(given: Settings, model: Transformer, pipeline: int, chunks: str) -> tu
 
 
 EXPORT = Export(
-    "megatron-core", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks, SINCE_BLACKWELL, environment
+    "megatron-core",
+    OPTIONS,
+    settings,
+    lambda _model, _plan, found: flags(found),
+    parsed_flags,
+    read,
+    remarks,
+    SINCE_BLACKWELL,
+    environment,
+    numerics,
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.entries import Numerics
 from crossopt.instances.codesign.stacks.table import Machine
 
 
@@ -54,6 +55,16 @@ Settings = Mapping[str, str | None]
 """Settings as they were read back: by name, with their values."""
 
 
+Said = tuple[tuple["Setting", ...], tuple[str, ...]]
+"""Settings, and remarks on what they leave to the user."""
+
+
+def no_numerics(model: Transformer, known: Numerics) -> Said:
+    """A stack whose networks have their own figures of positions and norms."""
+    del model, known
+    return (), ()
+
+
 def no_environment(model: Transformer, plan: Plan, machine: Machine) -> tuple[tuple[str, str], ...]:
     """A stack that needs no variables."""
     del model, plan, machine
@@ -78,7 +89,9 @@ class Export:
     in_four_bits: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     """Settings that have another value, and other words, on devices that multiply in 4 bits."""
     environment: Callable[[Transformer, Plan, Machine], tuple[tuple[str, str], ...]] = no_environment
-    """Variables of the environment that the stack needs, with their values."""
+    """Variables of the environment that the stack needs, with their values; an empty one is to be unset."""
+    numerics: Callable[[Transformer, Numerics], Said] = no_numerics
+    """What takes no time: rotary positions and norms."""
 
     def on(self, machine: Machine, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
         """The settings as they are for these devices."""

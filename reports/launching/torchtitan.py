@@ -29,8 +29,10 @@ OPTIONS = options_of(
     --parallelism.pipeline_parallel_microbatch_size --parallelism.context_parallel_degree --parallelism.expert_parallel_degree
     --parallelism.expert_tensor_parallel_degree
     --activation_checkpoint.mode --activation_checkpoint.selective_ac_option --quantize.linear.float8.recipe_name
-    --training.steps --training.dataset --training.dataset_path --optimizer.lr --model.hf_assets_path --job.dump_folder""",
-    "--compile.enable --parallelism.enable_async_tensor_parallel",
+    --training.steps --training.dataset --training.dataset_path --training.max_norm --optimizer.lr --lr_scheduler.warmup_steps
+    --lr_scheduler.decay_type --lr_scheduler.min_lr_factor --checkpoint.interval --checkpoint.keep_latest_k --model.hf_assets_path
+    --job.dump_folder""",
+    "--compile.enable --parallelism.enable_async_tensor_parallel --checkpoint.enable",
 )
 _FLAVORS = {
     (32, 4096, 14336, 32, 8, 128256): ("llama3", "8B"),

@@ -140,6 +140,32 @@ def time_of(seconds: float) -> str:
     return shown(seconds, "time")
 
 
+def tokens_of(tokens: float) -> str:
+    """A number of tokens as people say it, such as 15T."""
+    size, letter = next((pair for pair in ((1e12, "T"), (1e9, "B"), (1e6, "M")) if tokens >= pair[0]), (1.0, ""))
+    return f"{tokens / size:.4g}{letter}"
+
+
+DAY = 86400.0
+_YEAR = 365.25 * DAY
+_YEARS_FROM, _DAYS_FROM = 1e4, 1e-3
+"""Days from which on a time is told in years, and below which it is told in seconds."""
+
+
+def days_of(seconds: float) -> str:
+    """A time in days, or in years or seconds where days have too many digits."""
+    if not _DAYS_FROM <= seconds / DAY < _YEARS_FROM:
+        return f"{seconds / _YEAR:,.4g} years" if seconds >= DAY else time_of(seconds)
+    days = f"{seconds / DAY:.4g}"
+    return f"{days} day{'s' * (days != '1')}"
+
+
+def days_between(low: float, high: float) -> str:
+    """Two times in days, the unit once where it is the same."""
+    texts = days_of(low), days_of(high)
+    return f"{texts[0].removesuffix(' days') if texts[1].endswith(' days') else texts[0]} to {texts[1]}"
+
+
 def shown(value: float, dimension: str) -> str:
     """A quantity with four digits: more say nothing to a reader."""
     return rounded_quantity(value, dimension, _SHOWN)

@@ -18,7 +18,10 @@ from crossopt.reports.launching.options import parsed_flags
 
 pytestmark = pytest.mark.process
 TOKENS = 3_000_000_001
-GIVEN = ("MEGATRON", "TRAIN", "DATA_PATH", "DATASET", "TOKENIZER", "CHECKPOINTS", "LEARNING_RATE", "STEPS")
+GIVEN = (
+    *("MEGATRON", "TRAIN", "DATA_PATH", "DATASET", "TOKENIZER", "CHECKPOINTS", "STEPS"),
+    *("LEARNING_RATE", "MIN_LEARNING_RATE", "WARMUP_STEPS"),
+)
 QUESTION = """
 kind: codesign
 name: A "run"; it's 2 $nodes
@@ -29,6 +32,26 @@ stack: STACK
 choices: {zero: 3, microbatch: 1, recompute: full, overlap: [none, data]}
 """
 OF_TORCHRUN = ("--nnodes", "--nproc-per-node", "--node-rank", "--master-addr", "--master-port")
+MEGATRON_TRAINING = {
+    "--rotary-base": "500000",
+    "--norm-epsilon": "1e-05",
+    "--lr-warmup-iters": "given",
+    "--min-lr": "given",
+    "--lr-decay-style": "cosine",
+    "--clip-grad": "1.0",
+    "--eval-interval": "1000",
+    "--save-interval": "500",
+    "--save-retain-interval": "5000",
+    "--log-throughput": None,
+}
+TORCHTITAN_TRAINING = {
+    "--lr_scheduler.warmup_steps": "given",
+    "--lr_scheduler.min_lr_factor": "0.1",
+    "--training.max_norm": "1.0",
+    "--checkpoint.enable": None,
+    "--checkpoint.interval": "500",
+    "--checkpoint.keep_latest_k": "10",
+}
 OF_STACK = {"megatron": "megatron-core", "torchtitan": "torchtitan", "deepspeed": "deepspeed", "fsdp": "fsdp"}
 
 
@@ -78,7 +101,8 @@ def scripts(form: str, text: str) -> list[tuple[str, dict[str, str]]]:
 
 def script_of(pod: dict[str, Any]) -> str:
     (container,) = pod["containers"]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "rdma/REPLACE": 1}, "two nodes talk by RDMA"
+    assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
     assert container["command"] == ["bash", "-c"]
     (script,) = container["args"]
@@ -126,9 +150,11 @@ def test_every_node_starts_the_plan_with_its_rank(
             wanted = parsed_flags(printed)
             behind = [word for word in words if word.partition("=")[0] not in OF_TORCHRUN]
             assert behind[:2] == ["-m", "torchtitan.train"] or behind[0] == "given/pretrain_gpt.py"
+            of_training = MEGATRON_TRAINING if stack == "megatron" else TORCHTITAN_TRAINING
             flags = parsed_flags(shlex.join(behind[next(at for at, word in enumerate(behind) if word.startswith("--")) :]))
             assert {name: flags.get(name) for name in wanted} == wanted
             assert set(flags) <= set(EXPORTS[stack].options.names)
+            assert {name: flags.get(name) for name in of_training} == of_training
             assert flags["--train-iters" if stack == "megatron" else "--training.steps"] == steps
         elif stack == "deepspeed":
             document = json.loads((tmp_path / "deepspeed.json").read_text(encoding="utf-8"))
@@ -180,6 +206,30 @@ def test_a_rack_is_made_of_trays(devices: int, per_node: int, found: int, tmp_pa
     assert (
         "Worker" in yaml.safe_load(job(tmp_path / "run.json", "megatron", "pytorchjob"))["spec"]["pytorchReplicaSpecs"] or found == devices
     )
+
+
+def test_a_job_says_its_time_its_deadline_and_what_is_unset(tmp_path: Path) -> None:
+    """ZeRO-2 of Megatron must not inherit one connection; the step is priced, and 5,723 of them a quarter longer are the time limit."""
+    text = QUESTION.replace("STACK", "megatron-core").replace("zero: 3", "zero: 2") + f"goal: {{tokens: {TOKENS}, target: TARGET}}\n"
+    for target, said in (("1 h", "# THE DEADLINE of 0.04167 days IS MISSED: the run takes"), ("90 d", ", within the deadline of 90 days")):
+        (tmp_path / "run.yaml").write_text(text.replace("TARGET", target), encoding="utf-8")
+        assert main(["solve", str(tmp_path / "run.yaml"), "--out", str(tmp_path / "run.json")]) == 0
+        script = job(tmp_path / "run.json", "megatron", "slurm")
+        assert said in " ".join(script.replace("\n#    ", "").split())
+        assert "unset CUDA_DEVICE_MAX_CONNECTIONS\n" in script
+        step = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["value"]
+        hours = ceil(1.25 * step * ceil(TOKENS / (64 * 8192)) / 3600.0)
+        assert f"#SBATCH --time={hours // 24}-{hours % 24:02d}:00:00\n" in script
+
+
+def test_pods_ask_for_the_accelerator_of_the_question_and_one_node_for_no_network(tmp_path: Path) -> None:
+    text = QUESTION.replace("stack: STACK\n", "").replace("h100-sxm", "mi300x").replace("devices: 16", "devices: 8")
+    (tmp_path / "run.yaml").write_text(text, encoding="utf-8")
+    assert main(["solve", str(tmp_path / "run.yaml"), "--out", str(tmp_path / "run.json")]) == 0
+    document = yaml.safe_load(job(tmp_path / "run.json", "fsdp", "jobset"))
+    (container,) = document["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"amd.com/gpu": 8}
+    assert "securityContext" not in container
 
 
 def test_a_job_of_what_is_no_stack_is_refused(results: dict[tuple[str, bool], Path], capsys: pytest.CaptureFixture[str]) -> None:

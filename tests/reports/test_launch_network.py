@@ -1,6 +1,8 @@
 """What settings of training stacks say of the network's training: recipes, optimizer state, fused kernels, and what is not trained."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,9 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.codesign.stacks.table import Machine
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.question import read
 from crossopt.reports.launching.launch import EXPORTS, launch, launch_text, unsaid_text
+from crossopt.reports.launching.options import parsed_flags
 from crossopt.solvers.codesign.answer import Candidate, design_of
 from tests.solvers.codesign.questions import ask
 
@@ -247,3 +251,31 @@ def test_the_script_says_that_its_stand_in_is_another_network() -> None:
     text = launch("fsdp", network("llama3-8b"), Plan(data=32, zero=3, overlap="data")).text
     assert "NOT YOUR NETWORK'S TIME OR MEMORY" in text
     assert "# 6.96B weights where yours has 8.03B" in text
+
+
+def test_rotary_base_and_epsilon_are_those_of_the_registry_or_of_the_configuration(tmp_path: Path) -> None:
+    """What neither states is left to the user in a sentence; so is a scaling that Megatron has no two options for."""
+    chosen = Candidate(0, SHARED)
+    assert "--rotary-base 1000000 \\\n  --norm-epsilon 1e-06\n" in launch_text("megatron", question("qwen3-32b"), chosen)
+    assert "take the epsilon of norms (--norm-epsilon) from" in plain(launch_text("megatron", question("gpt3-1.3b"), chosen))
+    config = {"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "intermediate_size": 8192}
+    config |= {"vocab_size": 128256, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "rope_theta": 5e5}
+    for scaling, found, told in (
+        (None, {"--rotary-base": "500000", "--norm-epsilon": "1e-05"}, False),
+        ({"rope_type": "llama3", "factor": 32.0}, {"--rope-scaling-factor": "32", "--use-rope-scaling": None}, False),
+        ({"rope_type": "yarn", "factor": 4.0}, {"--norm-epsilon": "1e-05"}, True),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config | {"rope_scaling": scaling}), encoding="utf-8")
+        (tmp_path / "run.yaml").write_text(
+            "kind: codesign\nworkload: {config: config.json, sequence: 4096, global_batch: 64}\n"
+            "cluster: {devices: 32}\nhardware: h100-sxm\n",
+            encoding="utf-8",
+        )
+        text = launch_text("megatron", read(tmp_path / "run.yaml"), chosen)
+        given = parsed_flags(text)
+        assert found.items() <= given.items()
+        assert ("the base and scaling of rotary positions" in plain(text)) == told == ("--rotary-base" not in given)
+
+
+def plain(text: str) -> str:
+    return " ".join(text.replace("\n#    ", "").split())

@@ -33,7 +33,20 @@ from crossopt.reports.facts.question import Asked, asked_of
 from crossopt.reports.facts.repriced import doubt_text, likely_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
-from crossopt.reports.sheets.amounts import above, count_of, digits, digits_below, seconds_of, shown, time_of
+from crossopt.reports.sheets.amounts import (
+    DAY,
+    above,
+    count_of,
+    days_between,
+    days_of,
+    digits,
+    digits_below,
+    seconds_of,
+    several,
+    shown,
+    time_of,
+    tokens_of,
+)
 from crossopt.reports.sheets.codesign.caveats import BRIEF, PRICED_BY, Context, Note, caveats_section, context_of, priced_by, unnamed_text
 from crossopt.reports.sheets.sheet import (
     FULL,
@@ -72,26 +85,23 @@ from crossopt.solvers.codesign.answer import (
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, UnverifiedBound
 
-DAY = 86400.0
-
-
 Range = tuple[float, float]
 """The step times between which a design is likely."""
 
 
 def goal_text(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> str:
     """What the run comes to with this step time."""
-    return " · ".join([f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps", *run_figures(goal, step_time, likely)])
+    return " · ".join([_length(goal), *run_figures(goal, step_time, likely)])
 
 
 def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> list[str]:
     """Days, and money where a rent or a purchase is given, each of its limit, and by the likely range; of a purchase with its items."""
     money, items = goal.money(step_time), goal.items(step_time)
-    days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.deadline)}' if isfinite(goal.deadline) else ''}"
+    days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.wanted)}' if isfinite(goal.wanted) else ''}"
     paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
-    several = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
+    entries = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
     counted = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
-    return [days, *([paid] if paid else []), *(several if len(several) > 1 else []), *_likely(goal, likely), *counted]
+    return [days, *([paid] if paid else []), *(entries if len(entries) > 1 else []), *_likely(goal, likely), *counted]
 
 
 def _likely(goal: Goal, likely: Range) -> list[str]:
@@ -105,7 +115,7 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
         name for name, worst, limit in (("deadline", goal.seconds(high), goal.deadline), ("budget", most, goal.budget)) if worst > limit
     ]
     late = f", at worst past the {' and the '.join(missed)} (goal.by: slowest holds the slowest constants to it)" if missed else ""
-    return [f"likely {goal.seconds(low) / DAY:.4g} to {days_of(goal.seconds(high))}{paid}{late}"]
+    return [f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}{late}"]
 
 
 def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
@@ -121,11 +131,6 @@ def rent_text(question: Instance) -> str:
     if goal.rent is None:
         return "no list price of this device is known: with `rent` (of `plan` --rent) the cost is shown"
     return f"{goal.rent:,.4g} USD per device and hour, {goal.rent_source or 'as given'}"
-
-
-def days_of(seconds: float) -> str:
-    """A time in days."""
-    return f"{seconds / DAY:.4g} days"
 
 
 def lasting_text(instance: Instance, evaluation: DesignEvaluation) -> str:
@@ -442,6 +447,7 @@ def estimates(context: Context) -> Pairs:
     said = (
         ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
         ("whole run", run_text(question, context.evaluation)),
+        ("deadline", deadline_text(question.goal, context.evaluation.step_time)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, context.evaluation)),
         ("price", bill_text(bill) if bill else ""),
@@ -776,6 +782,7 @@ def brief_of(context: Context) -> Pairs:
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
         ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
+        ("deadline", deadline_text(question.goal, evaluation.step_time)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
@@ -817,15 +824,23 @@ def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
     if low < high:
         least, most = goal.money(low), goal.money(high)
         paid = f" and {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
-        late = ", which may miss the deadline" if goal.seconds(step_time) <= goal.deadline < goal.seconds(high) else ""
-        parts.append(f"likely {days_of(goal.seconds(low)).partition(' ')[0]} to {days_of(goal.seconds(high))}{paid}{late}")
-    return " · ".join([*parts, f"{tokens_of(goal.tokens)} tokens in {goal.steps:,} steps"])
+        late = ", which may miss the deadline" if goal.seconds(step_time) <= goal.wanted < goal.seconds(high) else ""
+        parts.append(f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}{late}")
+    return " · ".join([*parts, _length(goal)])
 
 
-def tokens_of(tokens: float) -> str:
-    """A number of tokens as people say it, such as 15T."""
-    size, letter = next((pair for pair in ((1e12, "T"), (1e9, "B"), (1e6, "M")) if tokens >= pair[0]), (1.0, ""))
-    return f"{tokens / size:.4g}{letter}"
+def _length(goal: Goal) -> str:
+    return f"{tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}"
+
+
+def deadline_text(goal: Goal | None, step_time: float) -> str:
+    """Whether the run is as short as it should be; nothing where no deadline is said."""
+    if goal is None or not isfinite(goal.wanted):
+        return ""
+    seconds = goal.seconds(step_time)
+    if seconds <= goal.wanted:
+        return f"{days_of(goal.wanted)}: met, {days_of(goal.wanted - seconds)} to spare"
+    return f"{days_of(goal.wanted)}: MISSED, the run takes {seconds / goal.wanted:.3g} times as long"
 
 
 def _memory(context: Context) -> str:

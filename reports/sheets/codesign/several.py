@@ -10,11 +10,10 @@ from crossopt.instances.codesign.question import narrowing, several_text
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.reports.facts.chip import design_text
 from crossopt.reports.facts.question import Asked, asked_of, asked_of_counts
-from crossopt.reports.sheets.amounts import REGRET, amount, bound_amount, count_of, seconds_of, short, shown, time_of, with_unit
+from crossopt.reports.sheets.amounts import DAY, REGRET, amount, bound_amount, count_of, seconds_of, short, shown, time_of, with_unit
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
 from crossopt.reports.sheets.codesign.design import (
     CHECKED,
-    DAY,
     NEXT,
     about,
     answer_sections,
@@ -23,7 +22,6 @@ from crossopt.reports.sheets.codesign.design import (
     brief_of,
     caveat_rows,
     chip_rows,
-    days_of,
     design_sheet,
     details_of,
     limit_of,
@@ -341,7 +339,7 @@ def ranking(counted: MultiScaleQuestion, result: DesignResult) -> Section:
     columns.append(amounts("step time", steps, time_of, "s"))
     if any(goal for goal, _ in goals):
         spans = [goal.seconds(step) if goal else None for goal, step in goals]
-        days = amounts("days", spans, lambda one: days_of(one).partition(" ")[0])
+        days = amounts("days", spans, lambda one: f"{one / DAY:.4g}" if one < 1e4 * DAY else f"{one / DAY:,.0f}")
         columns.append(replace(days, exact=tuple(None if one is None else one / DAY for one in spans)))
     if any(one is not None for one in money):
         columns.append(amounts("USD", money, lambda one: f"{one:,.0f}"))

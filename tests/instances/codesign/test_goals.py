@@ -93,9 +93,9 @@ def test_the_answer_tells_days_and_money_and_can_be_checked() -> None:
     assert instance.goal is not None
     days, money = instance.goal.seconds(float(result.value)) / 86400.0, instance.goal.money(float(result.value))
     text = " ".join(text_of("codesign", instance, result).split())
-    assert f"whole run 1B tokens in 7,630 steps · {days:.4g} days of 1 days · {money:,.0f} USD of 1,000 USD" in text
+    assert f"whole run 1B tokens in 7,630 steps · {days:.4g} days of 1 day · {money:,.0f} USD of 1,000 USD" in text
     page = page_of("codesign", instance, result, {})
-    assert any(f"{days:.4g} days of 1 days" in str(section) for section in page.sections)
+    assert any(f"{days:.4g} days of 1 day" in str(section) for section in page.sections)
     assert checked(result).refused == ()
 
 

@@ -28,10 +28,10 @@ def test_a_verdict_has_a_plan_a_proof_doubts_and_what_to_do_next(capsys: Capture
     assert main([*SMALL, *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split()[0] for line in lines if line.startswith("  ") and line[2:3].strip()]
-    assert rows[:6] == ["plan", "step", "speed", "run", "rent", "memory"]
+    assert rows[:7] == ["plan", "step", "speed", "run", "deadline", "rent", "memory"]
     assert rows[-1] == "next"
     assert "proof" in rows
-    assert len(lines) <= 26
+    assert len(lines) <= 27
     asked = read(saved)
     assert (asked.goal.tokens, asked.cluster.devices) == (300e9, 8)
     assert main(["check", str(result)]) == 0
@@ -44,6 +44,17 @@ def test_a_deadline_that_is_missed_is_said_with_the_devices_that_it_takes(capsys
     assert main([*SMALL, "--tokens", "300B", "--deadline", "1d"]) == 20
     out = " ".join(capsys.readouterr().out.split())
     assert "times the deadline, proved; at least about" in out
+
+
+def test_a_saved_result_says_its_deadline_and_whether_it_is_met(capsys: Captured, tmp_path: Path) -> None:
+    """On the terminal's long answer, on the page, and above the settings that launch it; the deadline stays no limit of the result."""
+    result = tmp_path / "run.json"
+    assert main([*SMALL, "--tokens", "300B", "--deadline", "1d", "--out", str(result)]) == 20
+    assert main(["check", str(result)]) == 0
+    assert main(["report", str(result), "--out", str(tmp_path / "page.html")]) == 0
+    assert "1 day: MISSED, the run takes" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert main(["export", str(result), "--as", "megatron"]) == 0
+    assert "# THE DEADLINE of 1 day IS MISSED: the run takes" in capsys.readouterr().out
 
 
 def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -> None:
