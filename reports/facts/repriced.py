@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 from time import monotonic
 from typing import Final
 
@@ -18,7 +19,17 @@ from crossopt.instances.catalogue.entries import USUAL
 from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, first_kind, known_errors, short_alike, short_of
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import combinations
-from crossopt.instances.codesign.stacks.known import ON, WITH_EXPERTS, device_of, has_experts, outside, own_errors, plans_like, stack_of
+from crossopt.instances.codesign.stacks.known import (
+    ON,
+    WITH_EXPERTS,
+    device_of,
+    has_experts,
+    mean_error,
+    outside,
+    own_errors,
+    plans_like,
+    stack_of,
+)
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignEvaluation, candidate_in, design_of
@@ -219,6 +230,33 @@ def _cost_of(instance: Instance, reserve: float, seconds: float | None) -> str:
     if best is None or value is None:
         return "; with so much no plan fits" if complete else ""
     return f"; with it {which_text(complete)} is {best.plan}, {rounded_quantity(value, 'time')} ({value / seconds - 1.0:+.1%})"
+
+
+_FULL: Final = 0.9
+"""Share of memory from which a plan is looked for that takes less."""
+_CLEARLY: Final = 0.8
+"""Share of memory that such a plan takes at most."""
+
+
+def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
+    """The fastest plan that takes clearly less memory than a nearly full one, where the model cannot tell both apart; nothing elsewhere."""
+    device, error = instance.hardware, mean_error(instance)
+    memory = next((limit for limit in evaluation.limits if limit.name == "memory"), None)
+    if memory is None or error is None or instance.reserve_given or not isinstance(device, Hardware) or instance.objective != "step_time":
+        return ""
+    if not _FULL * memory.available < memory.used <= memory.available:
+        return ""
+    reserve = 2.0**30 * ceil((float(device.reserved_memory) + (1.0 - _CLEARLY) * memory.available) / 2.0**30)
+    best, value, _ = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)))
+    if best is None or value is None or value > evaluation.step_time * (1.0 + error):
+        return ""
+    priced = evaluate(instance.workload, design_of(instance, best), instance.budget, instance.prices)
+    used = next(limit.used for limit in priced.limits if limit.name == "memory")
+    return (
+        f"{rounded_quantity(used, 'bytes', 4)} ({used / memory.available:.0%}) at {rounded_quantity(value, 'time', 4)} a step "
+        f"({value / evaluation.step_time - 1.0:+.1%}, within the model's error): {best.plan}; "
+        f"`--set cluster.reserved_memory={reserve / 2.0**30:.0f}GiB` asks for it"
+    )
 
 
 def which_text(complete: bool) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import floor, isfinite
 from textwrap import wrap
 from typing import Any
@@ -30,7 +31,7 @@ from crossopt.reports.facts.chip import (
 )
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import Asked, asked_of
-from crossopt.reports.facts.repriced import doubt_text, likely_text
+from crossopt.reports.facts.repriced import doubt_text, likely_text, safer_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import (
@@ -786,6 +787,7 @@ def brief_of(context: Context) -> Pairs:
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
+        ("safer", "" if context.best_step is None else safer_text(question, evaluation)),
         ("limits", _full(context) if free else ""),
         ("baselines", "" if context.result is None else _baselines(context.result)),
         ("proof", "" if context.result is None else proof_of(context.result)),
@@ -893,12 +895,12 @@ def _designs_proved(result: DesignResult) -> int:
 def caveat_rows(contexts: Sequence[tuple[str, Context]]) -> Pairs:
     """The caveats that matter most, of those that apply to the designs of these workloads; what all of them share is said once.
 
-    First and always that no measured run fitted the constants."""
+    First and always that no measured run fitted the constants. Nothing is searched for them: the long sheet says what remedies cost."""
     unfitted = [name for name, context in contexts if not context.question.calibrated]
     found: dict[Note, list[str]] = {}
     for caveat in (*([priced_by] if unfitted else []), *BRIEF):
         for name, context in contexts if len(found) < _DOUBTS + bool(unfitted) else ():
-            if (note := caveat(context)) is not None and name not in found.setdefault(note, []):
+            if (note := caveat(replace(context, result=None))) is not None and name not in found.setdefault(note, []):
                 found[note].append(name)
     most = dict(list(found.items())[: _DOUBTS + bool(unfitted)])
     of = {note: "" if len(names) == len(contexts) else f", {', '.join(names)}" for note, names in most.items()}

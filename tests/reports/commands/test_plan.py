@@ -57,6 +57,34 @@ def test_a_saved_result_says_its_deadline_and_whether_it_is_met(capsys: Captured
     assert "# THE DEADLINE of 1 day IS MISSED: the run takes" in capsys.readouterr().out
 
 
+def test_a_plan_that_is_nearly_full_names_a_safer_one_that_the_model_cannot_tell_apart(capsys: Captured, tmp_path: Path) -> None:
+    """Its memory, its time and the setting that asks for it agree with the answer under that setting; a plan with room names none."""
+    saved = tmp_path / "run.yaml"
+    assert main([*SMALL, "--save", str(saved)]) == 0
+    full = rows_of(capsys.readouterr().out)
+    assert "(99%)" in full["memory"]
+    share, step = re.search(r"\(([0-9]+)%\) at (\S+ s) a step \(\+1.2%, within the model's error\): data 8", full["safer"]).groups()  # type: ignore[union-attr]
+    assert int(share) <= 80
+    setting = re.search(r"`--set (\S+)`", full["safer"]).group(1)  # type: ignore[union-attr]
+    assert main(["solve", str(saved), "--set", setting]) == 0
+    spared = rows_of(capsys.readouterr().out)
+    assert spared["step time"].startswith(f"{step},")
+    assert spared["plan"] in full["safer"]
+    assert "safer" not in spared
+
+
+def rows_of(text: str) -> dict[str, str]:
+    """The rows of a short answer by their labels, each on one line; of a label's rows the first."""
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if line.startswith("  ") and line[2:3].strip():
+            label, _, rest = line.strip().partition("  ")
+            found.append((label, rest.strip()))
+        elif line.startswith("      ") and found:
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+    return dict(reversed(found))
+
+
 def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -> None:
     asked = ["plan", "gpt3-125m", "--gpus", "16xa100-80g", "--tokens", "10B"]
     assert main([*asked, "--cheapest", "--rent", "1"]) == 0
