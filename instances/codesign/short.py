@@ -26,6 +26,8 @@ _COUNT: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<power>[kKmMbBgGt
 _POWERS: Final = {"": 0, "k": 1, "m": 2, "b": 3, "g": 3, "t": 4}
 _ENDINGS: Final = re.compile(r"-(?:instruct|base|chat|hf|it|pt|bf16|fp8|v0\.\d|\d{4})$")
 _MOST: Final = 10**18
+_GRAPHS: Final = (".onnx", ".pt2", ".pb", ".dot")
+_DOWNLOAD: Final = "fetch it with `hf download {} config.json --local-dir model`, then name model/config.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,14 @@ def model_named(text: str) -> tuple[str, str]:
     path = Path(text)
     if path.is_dir() and (path / "config.json").is_file():
         return "config", str(path / "config.json")
-    if path.suffix == ".json" or path.is_file():
+    if path.suffix in _GRAPHS:
+        raise ValueError(f"{quoted(text)} is a graph of operators (name a model or its config.json; `crossopt quantize` takes a graph)")
+    if path.suffix in (".yaml", ".yml"):
+        raise ValueError(f"{quoted(text)} is no model (`crossopt solve {text}` answers a question in YAML)")
+    if path.is_file():
         return "config", text
+    if path.suffix == ".json":
+        raise ValueError(f"{quoted(text)}: there is no such file ({_DOWNLOAD.format('ORG/MODEL')})")
     known = names("workloads")
     plain = {_plain(name): name for name in known}
     word = text.rpartition("/")[2].casefold()
@@ -111,6 +119,10 @@ def model_named(text: str) -> tuple[str, str]:
         word = shorter
     guess = nearest(text.rpartition("/")[2].casefold(), known)
     near = f"did you mean {guess[0]}? " if guess else ""
+    if path.is_dir():
+        raise ValueError(f"{quoted(text)} is a folder without a config.json ({_DOWNLOAD.format('ORG/MODEL')})")
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", text):
+        raise ValueError(f"{quoted(text)} is not in the registry, and nothing is downloaded ({near}{_DOWNLOAD.format(text)})")
     raise ValueError(
         f"{quoted(text)} is no model that is known ({near}see `crossopt list workloads`, or name its config.json from the hub)"
     )

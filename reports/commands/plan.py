@@ -5,15 +5,18 @@ from argparse import Namespace
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, gcd, inf, isfinite
+from math import ceil, gcd, inf, isfinite, log2
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
+from crossopt.instances.catalogue.registry import model as registered
+from crossopt.instances.catalogue.registry import names as registered_names
 from crossopt.instances.codesign.instance import Goal, Instance
 from crossopt.instances.codesign.short import (
+    USUAL_BATCH,
     Group,
     Run,
     context_of,
@@ -32,7 +35,7 @@ from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, c
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
-from crossopt.reports.sheets.amounts import days_of, time_of
+from crossopt.reports.sheets.amounts import days_of, several, time_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
 from crossopt.reports.sheets.codesign.design import brief_of
 from crossopt.reports.sheets.codesign.explain import member_text
@@ -59,6 +62,10 @@ _OPTIONS = {
 }
 """Options by the keys of the question that they write."""
 _LEAST_TOKENS = 1e4
+_DOUBLINGS, _MOST = 7, 2**17
+"""How often a number of devices that is too small is doubled, and up to how many."""
+_FEW_TOKENS, _MANY_TOKENS, _FAR = USUAL_BATCH // 16, USUAL_BATCH * 16, 4
+"""Tokens of a step below and above which a batch is unusual, and times its usual sequence that a model has to be stretched for."""
 _NEIGHBOURS = 2
 """Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one."""
 
@@ -129,7 +136,24 @@ def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
     found = [_tried(group, options.mode, solved) for group in groups]
     tried = [trial for of_group in found for trial in of_group]
     best = min(tried, key=lambda trial: _rank(trial, options))
+    if best.result.value is None and best.result.proved and options.mode != "fewest":
+        tried += _doubled(best, lambda trial: trial.result.value is not None, solved)
     return best, _verdict_text(best, tried, options)
+
+
+def _doubled(first: Tried, enough: Callable[[Tried], bool], solved: Callable[[Group], Tried]) -> list[Tried]:
+    """More and more devices, each time twice as many, until there are enough of them; none of a number that is no question.
+
+    Where the first are late, those are left out that would be late at the same speed of each."""
+    late = first.seconds / first.goal.wanted if first.goal and isfinite(first.seconds) else 1.0
+    found, count = list[Tried](), first.group.count * 2 ** max(ceil(log2(late)) - 1, 0)
+    while len(found) < _DOUBLINGS and 2 * count <= _MOST and not (found and enough(found[-1])):
+        count *= 2
+        try:
+            found.append(solved(replace(first.group, count=count)))
+        except InstanceError:
+            break
+    return found
 
 
 def _run_of(options: Namespace) -> Run:
@@ -184,13 +208,15 @@ def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
 
 
 def _tried(group: Group, mode: str, solved: Callable[[Group], Tried]) -> tuple[Tried, ...]:
-    """The devices with what they can do; and fewer of them, where fewer may be better.
+    """The devices with what they can do; and fewer of them, where fewer may be better, or more, where the fewest in time are sought.
 
     The least money is often near the fewest devices that keep the deadline, as efficiency mostly falls with their number: these are
     sought beside the halves. A half that is late ends the halves.
     """
     found = {group.count: solved(group)}
     if mode == "fewest":
+        if not found[group.count].in_time:
+            found |= {trial.group.count: trial for trial in _doubled(found[group.count], lambda trial: trial.in_time, solved)}
         return _fewest(group, found, solved)
     if mode == "cheapest":
         count, node = group.count, device(group.device).devices_per_node
@@ -209,9 +235,10 @@ def _fewest(group: Group, found: dict[int, Tried], solved: Callable[[Group], Tri
     Every other number is where speed in proportion to the devices would put the deadline, the others are in the middle. More devices are
     seldom slower, but may be where they share batch and layers worse, so that some numbers below one that is late are tried as well.
     """
-    if not found[group.count].in_time:
-        return tuple(found.values())
-    counts = _usable(found[group.count])
+    most = max(found)
+    if not found[most].in_time:
+        return tuple(found[count] for count in sorted(found, reverse=True))
+    counts = _usable(found[most])
     late = max((place for place, count in enumerate(counts) if count in found and not found[count].in_time), default=-1)
     early = min((place for place, count in enumerate(counts) if count in found and found[count].in_time), default=len(counts) - 1)
     by_speed = True
@@ -255,12 +282,47 @@ def _rank(trial: Tried, options: Namespace) -> tuple[float, ...]:
 def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace) -> str:
     """The verdict, the numbers of devices beside each other where there are several, and what to do next."""
     context = context_in(best.question, best.result)
-    rows = brief_of(context)[:-1] if context else tuple(("why", reason) for reason in _reasons(best))
+    rows = brief_of(context)[:-1] if context else (*(("why", reason) for reason in _reasons(best)), *_fitting(best, tried))
+    unusual, usual = _unusual(best), [row for row in rows if row[0] == "caveat"]
+    rows = tuple(row for row in rows if row[0] != "caveat") + tuple(("caveat", caveat) for caveat in unusual)
+    rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
     sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
-    rows += (("next", _following(best, options, saved)),)
+    rows += (("next", _following(best, tried, options, saved)),)
     headline = f"{best.result.question['name']}   {_verdict(best)}"
     return brief(headline, rows, sections)
+
+
+def _fitting(best: Tried, tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]:
+    """The fewest of the doubled devices that hold a plan, or that none does."""
+    more = [trial for trial in tried if trial.group.device == best.group.device and trial.group.count > best.group.count]
+    if not more:
+        return ()
+    if fits := min((trial for trial in more if trial.result.value is not None), key=lambda trial: trial.group.count, default=None):
+        took = time_of(float(fits.result.value or 0.0))
+        return (("fits", f"on {fits.group.count:,} {fits.group.device}, {took} a step; the numbers between were not tried"),)
+    return (("fits", f"on no number up to {max(trial.group.count for trial in more):,}, each twice the one before"),)
+
+
+def _unusual(best: Tried) -> list[str]:
+    """What a reader has to know of a batch or a context that few runs have."""
+    model, count, found = best.question.workload, best.group.count, list[str]()
+    if not isinstance(model, Transformer):
+        return found
+    tokens, usual = (
+        model.global_batch * model.sequence,
+        None if model.name not in registered_names("workloads") else registered(model.name).transformer,
+    )
+    if model.global_batch < count:
+        found.append(
+            f"the batch of {several(model.global_batch, 'sample')} is smaller than the {count:,} devices: replicas cannot share it"
+        )
+    if not _FEW_TOKENS <= tokens <= _MANY_TOKENS:
+        found.append(f"a step has {tokens:,} tokens: runs of large models have about {USUAL_BATCH:,} (--batch {USUAL_BATCH // 2**20}M)")
+    if usual is not None and model.sequence > _FAR * usual.sequence:
+        stretched = f"{model.sequence / usual.sequence:,.4g} times the {usual.sequence:,} of the model's pre-training"
+        found.append(f"the context of {model.sequence:,} tokens is {stretched}: its positions must be scaled, and no such run was measured")
+    return found
 
 
 def _reasons(best: Tried) -> tuple[str, ...]:
@@ -298,6 +360,14 @@ def _verdict(best: Tried) -> str:
 
 def _untried(tried: Sequence[Tried], mode: str) -> str:
     """Which numbers of devices are in the table, and which are not."""
+    batches = {getattr(trial.question.workload, "global_batch", 1) for trial in tried}
+    own = " Each number has its own batch of about four million tokens, which its replicas share evenly; --batch gives all the same."
+    return f"{_searched(tried, mode)}{own if len(batches) > 1 else ''}".strip()
+
+
+def _searched(tried: Sequence[Tried], mode: str) -> str:
+    if mode == "fastest" and any(trial.result.value is None for trial in tried):
+        return "Devices that are too few for any plan are doubled until one fits."
     if mode == "fastest":
         cheapest = min(tried, key=lambda trial: trial.money)
         devices = f"{cheapest.group.count:,} {cheapest.group.device}"
@@ -333,13 +403,16 @@ def _table(tried: Sequence[Tried]) -> Table:
     return Table(tuple(columns))
 
 
-def _following(best: Tried, options: Namespace, saved: Path) -> str:
+def _following(best: Tried, tried: Sequence[Tried], options: Namespace, saved: Path) -> str:
     """The commands that take it from here."""
     keep = "" if options.save else f"--save {saved} keeps the question; then "
     stack = best.question.stack.name if best.question.stack else "megatron"
     form = {"megatron-core": "megatron"}.get(str(stack), str(stack))
     if best.result.value is None:
-        return f"more devices, or another precision or stack; {keep}`crossopt explain {saved}` says which limits clash"
+        fits = next((trial for trial in tried if trial.result.value is not None), None)
+        more = "more devices" if fits is None else f"--gpus {fits.group.name}"
+        return f"{more}, or another precision or stack; {keep}`crossopt explain {saved}` says which limits clash"
     late = "" if best.in_time else " --set goal.deadline=null"
     shows = "shows all" if best.in_time else "shows the plan that is late"
-    return f"{keep}`crossopt solve {saved}{late} --out run.json` {shows}, `crossopt export run.json --as {form}` launches it"
+    fewest = "" if best.in_time or options.mode == "fewest" else "--fewest seeks how many devices keep the deadline; "
+    return f"{fewest}{keep}`crossopt solve {saved}{late} --out run.json` {shows}, `crossopt export run.json --as {form}` launches it"

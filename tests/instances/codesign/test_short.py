@@ -67,7 +67,27 @@ def test_a_model_is_known_by_its_name_on_the_hub(text: str, name: str) -> None:
 def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean qwen3-32b"):
         model_named("qwen3-33b")
-    assert model_named("some/config.json") == ("config", "some/config.json")
+
+
+@every(
+    ("text", "message"),
+    [
+        ("net.onnx", "'net.onnx' is a graph of operators (name a model or its config.json; `crossopt quantize` takes a graph)"),
+        ("run.yaml", "'run.yaml' is no model (`crossopt solve run.yaml` answers a question in YAML)"),
+        ("some/config.json", "'some/config.json': there is no such file (fetch it with `hf download ORG/MODEL config.json"),
+        (
+            "some/Zebra",
+            "'some/Zebra' is not in the registry, and nothing is downloaded (fetch it with `hf download some/Zebra config.json",
+        ),
+        (".", "'.' is a folder without a config.json (fetch it with"),
+    ],
+)
+def test_what_is_no_model_is_refused_with_the_next_step(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model_named(text)
+    (tmp_path / "own.json").write_text("{}", encoding="utf-8")
+    assert model_named("own.json") == ("config", "own.json")
 
 
 def test_counts_and_batches_by_hand() -> None:
@@ -104,7 +124,10 @@ def test_a_device_is_known_by_the_beginning_of_its_name() -> None:
     assert device_named("b20") == "b200"
 
 
-def test_a_path_is_quoted_so_that_it_stays_one_value() -> None:
+def test_a_path_is_quoted_so_that_it_stays_one_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a: b").mkdir()
+    (tmp_path / "a: b/config.json").write_text("{}", encoding="utf-8")
     run, group = Run("a: b/config.json", context=64), Group(8, "h100-sxm")
     assert 'config: "a: b/config.json"' in question_text(run, group)
     assert 'config: "../../a: b/config.json"' in question_text(run, group, Path("kept/here")), "of a question that is saved elsewhere"

@@ -126,7 +126,15 @@ def test_the_search_for_the_fewest_finds_the_first_in_time_of_a_falling_time(lat
 def test_the_search_for_the_fewest_looks_below_a_number_that_shares_the_work_badly() -> None:
     tried = _tried(Group(512, "a100-80g"), "fewest", made_up(lambda count: 3.0 if count == 96 else 88.0 / count))
     assert min(one.group.count for one in tried if one.in_time) == 88
-    assert [one.group.count for one in _tried(Group(16, "a100-80g"), "fewest", made_up(lambda _: 2.0))] == [16]
+
+
+def test_the_search_for_the_fewest_looks_upwards_where_those_that_are_named_are_late() -> None:
+    """At 2.5 times the deadline of 16 devices 32 would be late at the same speed, and are sought only as neighbours of 40."""
+    tried = _tried(Group(16, "a100-80g"), "fewest", made_up(lambda count: 40.0 / count))
+    assert min(one.group.count for one in tried if one.in_time) == 40
+    assert max(one.group.count for one in tried) == 64
+    never = [one.group.count for one in _tried(Group(16, "a100-80g"), "fewest", made_up(lambda _: 2.0))]
+    assert never == [16 * 2**power for power in range(7, -1, -1)]
 
 
 def test_the_search_for_the_cheapest_tries_halves_and_the_fewest_in_time() -> None:
@@ -179,6 +187,36 @@ def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
     out = " ".join(capsys.readouterr().out.split())
     assert "no plan fits on 1 a100-80g, proved" in out
     assert "memory: every plan needs at least" in out
+    assert "fits on 128 a100-80g, " in out
+    assert "--gpus 128xa100-80g, or another precision or stack" in out
+
+
+def test_more_devices_are_sought_where_the_fewest_are_asked_for_and_the_named_ones_are_late(capsys: Captured) -> None:
+    assert main([*SMALL, "--tokens", "300B", "--deadline", "1d", "--fewest"]) == 0
+    out = capsys.readouterr().out
+    assert "on 32 a100-80g" in out.splitlines()[0]
+    assert "Each number has its own batch" in out
+
+
+@every(
+    ("arguments", "caveats"),
+    [
+        (
+            ["--batch", "3"],
+            ["the batch of 3 samples is smaller than the 8 devices", "a step has 6,144 tokens: runs of large models have about"],
+        ),
+        (["--batch", "128M"], ["a step has 134,217,728 tokens"]),
+        (["--context", "16k", "--batch", "1M"], ["the context of 16,384 tokens is 8 times the 2,048 of the model's pre-training"]),
+        ([], []),
+    ],
+)
+def test_an_unusual_batch_or_context_is_a_caveat(arguments: list[str], caveats: list[str], capsys: Captured) -> None:
+    main([*SMALL, *arguments])
+    out = " ".join(capsys.readouterr().out.split())
+    assert all(f"caveat {caveat}" in out for caveat in caveats)
+    assert ("replicas cannot share it" in out, "a step has" in out, "pre-training" in out) == tuple(
+        any(word in caveat for caveat in caveats) for word in ("is smaller than", "a step has", "pre-training")
+    )
 
 
 @every(
