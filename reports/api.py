@@ -84,7 +84,7 @@ def plan(
     rents = ",".join(f"{name}={money}" for name, money in rent.items()) if isinstance(rent, Mapping) else rent
     given = {**texts, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
     options = {name: None if value is None else str(value) for name, value in given.items()}
-    best, text = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
+    best, text, _ = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
     return Answer(best.result, text, best.question)
 
 

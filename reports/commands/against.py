@@ -39,6 +39,8 @@ from crossopt.solvers.family import family_of, unit_of
 
 _UNSAID = frozenset(("kind", "name", "description"))
 """Keys of a question that change no answer."""
+_NOISE = 5e-4
+"""Shares that are printed as none."""
 _STEPS = 6
 """Uses of a step's time that are compared, those that differ the most."""
 
@@ -188,6 +190,8 @@ def verdict(one: Side, other: Side) -> str:
     known = not (high.answer.unverified or low.answer.unverified or one.file or other.file)
     proved = ", proved" if sure and known else ""
     share = abs(mine / theirs - 1.0) if theirs else 1.0
+    if share < _NOISE:
+        return f"the same {name.replace('_', ' ')} to {_NOISE:.2%}"
     return f"{name.replace('_', ' ')} of A is {share:.1%} {'less' if mine < theirs else 'more'} than of B{proved}"
 
 
@@ -256,7 +260,8 @@ class Difference:
 
 
 def _figure(name: str, pair: tuple[float, float], text: Callable[[float], str], unit: str) -> Difference:
-    return Difference(name, (text(pair[0]), text(pair[1])), _change(*pair), pair, unit)
+    texts = text(pair[0]), text(pair[1])
+    return Difference(name, texts, "the same" if texts[0] == texts[1] else _change(*pair), pair, unit)
 
 
 def _settings(one: Context, other: Context) -> Iterator[Difference]:
@@ -287,8 +292,8 @@ def _figures(one: Context, other: Context) -> Iterator[Difference]:
     rates = first.tokens_per_second, second.tokens_per_second
     yield _figure("tokens/s", rates, lambda rate: count_of(round(rate)), "tokens/s")
     shares = first.utilisation, second.utilisation
-    points = f"{100.0 * (shares[0] - shares[1]):+.1f} points"
-    yield Difference("MFU", (f"{shares[0]:.1%}", f"{shares[1]:.1%}"), points, shares)
+    texts, points = (f"{shares[0]:.1%}", f"{shares[1]:.1%}"), f"{100.0 * (shares[0] - shares[1]):+.1f} points"
+    yield Difference("MFU", texts, "the same" if texts[0] == texts[1] else points, shares)
     goals = one.question.goal, other.question.goal
     if goals[0] is not None and goals[1] is not None:
         yield _figure("run", (goals[0].seconds(first.step_time), goals[1].seconds(second.step_time)), days_of, "s")
@@ -302,7 +307,7 @@ def _figures(one: Context, other: Context) -> Iterator[Difference]:
     if len(memory) == 2 and all(isfinite(limit.available) for limit in memory):
         used = memory[0].used, memory[1].used
         words = [f"{shown(limit.used, 'bytes')} ({limit.share:.0%})" for limit in memory]
-        yield Difference("memory", (words[0], words[1]), _change(*used), used, "bytes")
+        yield Difference("memory", (words[0], words[1]), "the same" if words[0] == words[1] else _change(*used), used, "bytes")
 
 
 def _change(first: float, second: float) -> str:
@@ -321,7 +326,10 @@ def steps_table(one: Context, other: Context) -> Table:
     """The uses that differ the most."""
     uses = list(use_pairs(one, other).items())[:_STEPS]
     pairs = [pair for _, pair in uses]
-    signs = ["the same" if mine == theirs else f"{'+' if mine > theirs else '-'}{time_of(abs(mine - theirs))}" for mine, theirs in pairs]
+    signs = [
+        "the same" if time_of(mine) == time_of(theirs) else f"{'+' if mine > theirs else '-'}{time_of(abs(mine - theirs))}"
+        for mine, theirs in pairs
+    ]
     return Table(
         (
             names("use", [use for use, _ in uses]),

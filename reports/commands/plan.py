@@ -66,6 +66,8 @@ _DOUBLINGS, _MOST = 7, 2**17
 """How often a number of devices that is too small is doubled, and up to how many."""
 _FEW_TOKENS, _MANY_TOKENS, _FAR = USUAL_BATCH // 16, USUAL_BATCH * 16, 4
 """Tokens of a step below and above which a batch is unusual, and times its usual sequence that a model has to be stretched for."""
+_NEXT_BEST = 4
+"""Numbers of devices of one kind that a saved result names beside its own."""
 _NEIGHBOURS = 2
 """Smaller numbers of devices that are tried below one that misses the deadline, as a number may share the work worse than a smaller one."""
 
@@ -107,7 +109,7 @@ def plan(options: Namespace) -> int:
         check_target(path, option)
     try:
         with progress_on(sys.stderr, "s") as watch:
-            best, text = best_plan(options, watch)
+            best, text, tried = best_plan(options, watch)
     except ValueError as error:
         usage(str(error))
     except InstanceError as error:
@@ -115,15 +117,34 @@ def plan(options: Namespace) -> int:
     if options.save is not None:
         write_whole(options.save, question_text(best.run, best.group, options.save.parent))
     if options.out is not None:
-        write_whole(options.out, to_text(best.result))
+        others = [_compared(trial) for trial in _alternatives(best, tried, options)]
+        noted = (*best.result.notes, f"compared by `plan`: {'; '.join(others)}") if others else best.result.notes
+        write_whole(options.out, to_text(replace(best.result, notes=noted)))
     sys.stdout.write(fitted(text))
     if best.result.value is None:
         return INFEASIBLE if best.result.proved else NO_DESIGN
     return ANSWERED if best.in_time else INFEASIBLE
 
 
-def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
-    """The best of what is tried, with the verdict; a ValueError in a sentence where the options make no sense."""
+def _alternatives(best: Tried, tried: Sequence[Tried], options: Namespace) -> list[Tried]:
+    """The best of each other kind of devices; of one kind alone the next best numbers."""
+    others = sorted((trial for trial in tried if trial is not best), key=lambda trial: _rank(trial, options))
+    kinds = dict.fromkeys(trial.group.device for trial in others if trial.group.device != best.group.device)
+    return [next(trial for trial in others if trial.group.device == kind) for kind in kinds] or others[:_NEXT_BEST]
+
+
+def _compared(trial: Tried) -> str:
+    """Devices that were tried beside the best ones, with what they come to."""
+    devices = f"{trial.group.count:,} {trial.group.device}"
+    if trial.result.value is None:
+        return f"no plan {'fits' if trial.result.proved else 'was found'} on {devices}"
+    money = f", {trial.money:,.0f} USD" if isfinite(trial.money) else ""
+    took = time_of(trial.seconds) if trial.goal is None else f"{days_of(trial.seconds)}{'' if trial.in_time else ', late'}"
+    return f"{devices} {took}{money}"
+
+
+def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str, Sequence[Tried]]:
+    """The best of what is tried, with the verdict, and all of them; a ValueError in a sentence where the options make no sense."""
     run, groups = _run_of(options), groups_in(options.gpus)
     rents = _rents(options, groups)
     for group in groups:
@@ -138,7 +159,7 @@ def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str]:
     best = min(tried, key=lambda trial: _rank(trial, options))
     if best.result.value is None and best.result.proved and options.mode != "fewest":
         tried += _doubled(best, lambda trial: trial.result.value is not None, solved)
-    return best, _verdict_text(best, tried, options)
+    return best, _verdict_text(best, tried, options), tried
 
 
 def _doubled(first: Tried, enough: Callable[[Tried], bool], solved: Callable[[Group], Tried]) -> list[Tried]:
@@ -362,7 +383,8 @@ def _untried(tried: Sequence[Tried], mode: str) -> str:
     """Which numbers of devices are in the table, and which are not."""
     batches = {getattr(trial.question.workload, "global_batch", 1) for trial in tried}
     own = " Each number has its own batch of about four million tokens, which its replicas share evenly; --batch gives all the same."
-    return f"{_searched(tried, mode)}{own if len(batches) > 1 else ''}".strip()
+    proved = "All proved. " if all(trial.result.proved for trial in tried) else ""
+    return f"{proved}{_searched(tried, mode)}{own if len(batches) > 1 else ''}".strip()
 
 
 def _searched(tried: Sequence[Tried], mode: str) -> str:
@@ -399,7 +421,8 @@ def _table(tried: Sequence[Tried]) -> Table:
     )
     if any(trial.goal and isfinite(trial.goal.wanted) for trial in tried):
         columns.append(names("deadline", ["met" if trial.in_time else "missed" for trial in tried]))
-    columns.append(names("proof", ["proved" if trial.result.proved else "not proved" for trial in tried]))
+    if not all(trial.result.proved for trial in tried):
+        columns.append(names("proof", ["proved" if trial.result.proved else "not proved" for trial in tried]))
     return Table(tuple(columns))
 
 

@@ -129,3 +129,14 @@ def test_what_cannot_be_compared_is_refused(arguments: list[str], message: str, 
         code = int(str(ended.code))
     assert code in {2, 3}
     assert message in capsys.readouterr().err
+
+
+def test_figures_that_are_printed_alike_are_the_same(capsys: Captured) -> None:
+    """A ten-millionth more speed of matrix products is noise, in the verdict and in every row; a tenth is not."""
+    assert main(["solve", "tiny", "--set", "factors.efficiency.matrix=1.0000001", "--against", "tiny"]) == 0
+    noise = capsys.readouterr().out
+    assert "the same step time to 0.05%" in noise
+    changes = {cells[-1] for title in ("The answers", "Where the steps go") for cells in rows_of(noise, title).values()}
+    assert changes == {"the same"}
+    assert main(["solve", "tiny", "--set", "factors.efficiency.matrix=0.9", "--against", "tiny"]) == 0
+    assert "step time of A is" in capsys.readouterr().out

@@ -85,6 +85,17 @@ def rows_of(text: str) -> dict[str, str]:
     return dict(reversed(found))
 
 
+def test_a_saved_result_names_what_it_was_compared_with(capsys: Captured, tmp_path: Path) -> None:
+    result, page = tmp_path / "run.json", tmp_path / "page.html"
+    assert main(["plan", "gpt3-125m", "--gpus", "8xa100-80g,8xh100", "--tokens", "10B", "--rent", "2", "--out", str(result)]) == 0
+    table = capsys.readouterr().out.partition("Devices compared")[2]
+    other = next(line.split() for line in table.splitlines() if " a100-80g " in line)
+    assert main(["check", str(result)]) == 0
+    assert main(["report", str(result), "--out", str(page)]) == 0
+    days = other[other.index("days") - 1]
+    assert f"compared by `plan`: 8 a100-80g {days} days, " in page.read_text(encoding="utf-8")
+
+
 def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -> None:
     asked = ["plan", "gpt3-125m", "--gpus", "16xa100-80g", "--tokens", "10B"]
     assert main([*asked, "--cheapest", "--rent", "1"]) == 0
