@@ -208,11 +208,11 @@ def test_a_device_s_file_holds_them(launch: str, message: str) -> None:
     """And they change nothing else that is known of the device."""
     fitted = f'"fp8 lib": {{constants: {{launch: {launch}, matrix: 0.8, fill: 64, stream: 0.9, step: 1e-10}}, rows: 20, error: 0.05}}'
     faults = list[Fault]()
-    sheet = read_as(Given[DeviceEntry], read_text(f"{entry_text('hardware', 'h100-sxm')}\nkernels: {{{fitted}}}\n", "h100.yaml"), faults)
+    sheet = read_as(Given[DeviceEntry], read_text(f"{entry_text('hardware', 'gb200-nvl72')}\nkernels: {{{fitted}}}\n", "h100.yaml"), faults)
     assert [message in fault.message for fault in faults] == [True] * bool(message)
     if sheet is not None:
         assert sheet.values["kernels"]["fp8 lib"].constants["fill"] == 64.0
-        assert replace(completed(sheet, device), kernels={}) == device("h100-sxm")
+        assert replace(completed(sheet, device), kernels={}) == device("gb200-nvl72")
 
 
 # Sets of constants by stack: which one prices, what is said of it, what is taken over, and mistakes in them.

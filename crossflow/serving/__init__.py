@@ -1,0 +1,1 @@
+"""Serving of transformers: kernels of a step, and workers that prefill, decode or do both."""

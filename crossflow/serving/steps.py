@@ -1,0 +1,242 @@
+"""Seconds of one step of a serving engine: a batch of sequences that each add a token, and a piece of a prompt beside them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Real, power
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.fitted import (
+    AttentionFormat,
+    CollectiveCall,
+    CollectiveConstants,
+    ContextCall,
+    ContextConstants,
+    GenerationCall,
+    GenerationConstants,
+    ProductCall,
+    ProductConstants,
+    ProductFormat,
+    collective_time,
+    context_time,
+    generation_time,
+    product_time,
+    root,
+)
+from crossopt.crossflow.records import dataclass
+from crossopt.crossflow.workload import Transformer, layer_kinds
+
+# A step runs the layers once, on rows that are the tokens of all its sequences:
+#
+#     step = host + request * sequences + kernels of L layers + head of the sequences that get a token
+#
+# Kernels are those of `kernels.fitted`, by constants fitted to kernels that were measured alone, with one change: inside a step they are
+# launched as one graph, and each starts `gap` after the one before it. Of a layer these are its products, attention of the prompt's piece
+# and of the sequences, two exchanges over the tensor ranks, and four kernels that move activations (two norms, rotation with the write to
+# the cache, activation). Exchanges of a few rows are bound by their latency, products of a few rows by the stream of the weights.
+
+VALUE: Final = 2.0
+"""Bytes of an activation."""
+_MOVES: Final = 4.0
+"""Kernels of a layer that move activations alone."""
+_ROUTING: Final = 4.0
+"""Kernels of a router: choice of experts, sorting of tokens to them and back, and the sum."""
+_LATENT_RATE: Final = 0.6
+"""Share of the matrix peak in attention over latents."""
+
+
+_NEXT_TO_NONE: Final = 1.0e-9
+"""Rows of a step without any, which is not priced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Constants of a device's kernels in the formats of weights and cache."""
+
+    products: ProductConstants
+    form: ProductFormat
+    wide: ProductConstants
+    """Of products in 16 bits: the head and routers."""
+    wide_form: ProductFormat
+    context: ContextConstants
+    context_form: AttentionFormat
+    shared: GenerationConstants
+    shared_form: AttentionFormat
+    alone: GenerationConstants
+    alone_form: AttentionFormat
+    """Of heads that share no keys."""
+    all_reduce: CollectiveConstants
+    all_gather: CollectiveConstants
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Fitted constants of a serving engine."""
+
+    gap: Real
+    """Seconds between the kernels of a step."""
+    host: Real
+    """Seconds of a step outside its kernels."""
+    request: Real
+    """Seconds of a step for each of its sequences."""
+    first: Real = 1.0
+    """Seconds until the first token over those of its prefill, where nothing else waits."""
+    wait: Real = 0.0
+    """Prefills of others that a request waits for, for each of them in flight beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Degrees of one copy of the model; arrays broadcast."""
+
+    tensor: Real
+    pipeline: Real
+    expert: Real = 1.0
+    """Tensor ranks that hold whole experts, each its own; the rest split every expert."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Content of one step: sequences with a new token each, and tokens of a prompt."""
+
+    sequences: Real
+    keys: Real
+    """Tokens that each sequence attends to, the new one included."""
+    prompt: Real = 0.0
+    """Tokens of a prompt that are computed beside."""
+    share: Real = 1.0
+    """Of the attention of the whole prompt, in this step."""
+    whole: Real = 1.0
+    """Tokens of the whole prompt."""
+
+
+def kv_heads(model: Transformer, tensor: Real) -> Real:
+    """Heads of keys and values of one rank; with more ranks than heads each has one, so that some are replicated."""
+    return np.ceil(model.attention_groups / tensor)
+
+
+def step_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
+    """Seconds of a step on one copy of the model, from its first layer to its last, without the pipeline's transfers."""
+    rows = step.sequences + step.prompt
+    layers: Real = 0.0
+    for number, kind in layer_kinds(replace(model, prediction_layers=0)):
+        layers = layers + number * layer_time(kind, kernels, engine, split, step, hardware)
+    head = head_time(model, kernels, engine, split, step.sequences + np.where(np.greater(step.prompt, 0.0), step.share, 0.0), hardware)
+    return engine.host + engine.request * step.sequences + np.where(rows > 0.0, layers + head, 0.0)
+
+
+def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
+    """Seconds of one layer."""
+    rows = np.maximum(step.sequences + step.prompt, _NEXT_TO_NONE)
+    time: Real = 0.0
+    for call, constants in layer_products(model, kernels, split, rows):
+        time = time + product_time(call, replace(constants, launch=engine.gap), hardware)
+    time = time + _attention(model, kernels, engine, split, step, hardware)
+    message = rows * model.hidden * VALUE
+    exchange = engine.gap + exchange_time(split.tensor, message, 2.0, kernels.all_reduce, hardware)
+    time = time + 2.0 * np.where(np.greater(split.tensor, 1.0), exchange, 0.0)
+    return time + _moves(model, kernels, engine, split, rows, hardware)
+
+
+def exchange_time(ranks: Real, message: Real, sends: float, constants: CollectiveConstants, hardware: Hardware) -> Real:
+    """Seconds of a collective; none on one rank."""
+    call = CollectiveCall(np.maximum(ranks, 2.0), np.maximum(message, 1.0), sends)
+    return np.where(np.greater(ranks, 1.0), collective_time(call, constants, hardware), 0.0)
+
+
+def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Real) -> Iterator[tuple[ProductCall, ProductConstants]]:
+    """Products of one layer on one rank."""
+    heads, hidden, form = model.heads / split.tensor, float(model.hidden), kernels.form
+    queries, values = heads * model.score_width, heads * model.value_width
+    shapes: list[tuple[Real, Real]]
+    if model.latent:
+        shapes = [(float(model.query_rank + model.kv_rank + model.rope_size), hidden)]
+        shapes += [(queries, float(model.query_rank) or hidden), (heads * model.head_width, float(model.kv_rank))]
+        shapes += [(values, float(model.kv_rank))]
+    else:
+        shapes = [(queries + kv_heads(model, split.tensor) * (model.score_width + model.value_width), hidden)]
+    shapes.append((hidden, values))
+    gates = float(model.projections - 1)
+    if model.experts == 1:
+        wide = model.ffn / split.tensor
+        shapes += [(gates * wide, hidden), (hidden, wide)]
+    for columns, depth in shapes:
+        yield ProductCall(rows, columns, depth, form), kernels.products
+    if model.experts > 1:
+        yield from _expert_products(model, kernels, split, rows)
+
+
+def active_experts(model: Transformer, rows: Real) -> Real:
+    """Mean number of experts that some of these tokens take, if each takes its own at random."""
+    return model.experts * (1.0 - power(1.0 - model.experts_per_token / model.experts, rows))
+
+
+def _expert_products(model: Transformer, kernels: Kernels, split: Split, rows: Real) -> Iterator[tuple[ProductCall, ProductConstants]]:
+    """The router, shared experts, and those that tokens choose: a grouped product over the active experts of a rank."""
+    hidden, gates, form = float(model.hidden), float(model.projections - 1), kernels.form
+    yield ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide
+    if model.shared_experts:
+        wide = model.shared_experts * model.expert_width / split.tensor
+        yield ProductCall(rows, gates * wide, hidden, form), kernels.products
+        yield ProductCall(rows, hidden, wide, form), kernels.products
+    active = np.maximum(active_experts(model, rows), _NEXT_TO_NONE)
+    each, own = rows * model.experts_per_token / active, active / split.expert
+    wide = model.expert_width / (split.tensor / split.expert)
+    yield ProductCall(each, own * gates * wide, hidden, form), kernels.products
+    yield ProductCall(each, own * hidden, wide, form), kernels.products
+
+
+def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
+    heads, groups = model.heads / split.tensor, kv_heads(model, split.tensor)
+    window = float(model.window if model.global_layers != model.layers else 0)
+    prompt = prompt_attention(model, kernels, split, step.whole, hardware) * step.share
+    prompt = np.where(np.greater(step.prompt, 0.0), engine.gap + prompt, 0.0)
+    sequences = np.maximum(step.sequences, 1.0)
+    if model.latent:
+        size = (model.kv_rank + model.rope_size) / 2.0
+        shared = GenerationCall(heads, np.float64(1.0), size, window, sequences, step.keys, kernels.shared_form)
+        time = generation_time(shared, replace(kernels.shared, launch=engine.gap), hardware)
+        flops = 2.0 * heads * (2.0 * model.kv_rank + model.rope_size) * sequences * step.keys
+        time = root(time, flops / (hardware.throughput * _LATENT_RATE))
+    else:
+        size = (model.score_width + model.value_width) / 2.0
+        both = [
+            generation_time(
+                GenerationCall(heads, groups, size, window, sequences, step.keys, form), replace(own, launch=engine.gap), hardware
+            )
+            for form, own in ((kernels.shared_form, kernels.shared), (kernels.alone_form, kernels.alone))
+        ]
+        time = np.where(np.greater(heads, groups), *both)
+    return prompt + np.where(np.greater(step.sequences, 0.0), time, 0.0)
+
+
+def prompt_attention(model: Transformer, kernels: Kernels, split: Split, tokens: Real, hardware: Hardware) -> Real:
+    """Seconds of one layer's attention over a whole prompt, without its launch."""
+    heads = model.heads / split.tensor
+    groups = heads if model.latent else kv_heads(model, split.tensor)
+    window = float(model.window if model.global_layers != model.layers else 0)
+    size = (model.score_width + model.value_width) / 2.0
+    call = ContextCall(heads, groups, size, window, np.float64(1.0), tokens, kernels.context_form)
+    return context_time(call, replace(kernels.context, launch=0.0), hardware)
+
+
+def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
+    """Kernels that move activations: norms with their additions, rotation and cache, activation, and routing."""
+    inner = model.ffn if model.experts == 1 else model.expert_width * (model.experts_per_token / split.expert + model.shared_experts)
+    wide = inner / (split.tensor / split.expert if model.experts > 1 else split.tensor)
+    queries = (model.heads / split.tensor + 2.0 * kv_heads(model, split.tensor)) * model.head_width
+    values = 2.0 * 4.0 * model.hidden + 2.0 * queries + float(model.projections) * wide
+    count = _MOVES
+    if model.experts > 1:
+        values, count = values + 4.0 * model.experts_per_token * model.hidden / split.expert, count + _ROUTING
+    return count * engine.gap + rows * values * VALUE / (hardware.dram.bandwidth * kernels.wide.stream)
+
+
+def head_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
+    """The last norm, the product with the vocabulary and the gathering of its results."""
+    columns = model.vocabulary / split.tensor
+    call = ProductCall(np.maximum(rows, _NEXT_TO_NONE), columns, float(model.hidden), kernels.wide_form)
+    gathered = exchange_time(split.tensor, rows * model.vocabulary * VALUE, 1.0, kernels.all_gather, hardware)
+    return engine.gap + product_time(call, replace(kernels.wide, launch=engine.gap), hardware) + gathered

@@ -1,0 +1,163 @@
+"""Serving engines with their fitted constants, and the kernels of a device in the formats of weights and cache."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from functools import lru_cache
+from typing import Final, Literal, TypeVar
+
+from crossopt.crossflow.kernels.fitted import (
+    FORMATS,
+    AttentionFormat,
+    CollectiveConstants,
+    ContextConstants,
+    GenerationConstants,
+    ProductConstants,
+)
+from crossopt.crossflow.records import dataclass
+from crossopt.crossflow.serving.steps import Engine, Kernels
+from crossopt.instances.catalogue.entries import KernelConstants, kernel_constants
+from crossopt.instances.catalogue.registry import device, names
+
+EngineName = Literal["vllm", "sglang", "trtllm"]
+WeightFormat = Literal["bf16", "fp8", "fp8-block", "fp4", "int8", "int4"]
+CacheFormat = Literal["bf16", "fp8"]
+WEIGHT_BYTES: Final[Mapping[WeightFormat, float]] = {
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp8-block": 1.0 + 4.0 / (128.0 * 128.0),
+    "fp4": 0.5625,
+    "int8": 1.0,
+    "int4": 0.5 + 2.0 / 128.0,
+}
+"""Bytes of a weight with its share of the scales: one of 32 bits for 128 x 128 weights, of 8 bits for 16, of 16 bits for 128."""
+CACHE_BYTES: Final[Mapping[CacheFormat, float]] = {"bf16": 2.0, "fp8": 1.0}
+_KERNELS: Final[Mapping[WeightFormat, str]] = {
+    "bf16": "bfloat16",
+    "fp8": "fp8",
+    "fp8-block": "fp8_block",
+    "fp4": "nvfp4",
+    "int8": "int8_wo",
+    "int4": "int4_wo",
+}
+PEAKS: Final[Mapping[WeightFormat, str]] = {"fp8": "fp8", "fp8-block": "fp8", "fp4": "fp4"}
+"""Peaks that a device needs for products in a format; others compute in 16 bits."""
+_MEASURED: Final = ("h100-sxm", "h200", "b200", "a100-80g")
+"""Devices whose kernels are known, in the order in which they lend what another lacks."""
+_KINDS: Final = {"a100": "a100-80g", "gb200": "b200", "b300": "b200", "v100": "a100-80g"}
+"""Lenders by the first part of a device's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry:
+    """What is known of an engine."""
+
+    constants: Engine
+    all_reduce: str
+    """Kind of its all-reduce among the kernels."""
+    memory: float
+    """Share of the memory that weights, cache and activations may fill."""
+    reserve: float
+    """Bytes of it that graphs and the context take."""
+    chunk: int
+    """Most tokens of prompts in a step by its defaults."""
+    cache: CacheFormat
+    """Of 8-bit checkpoints by its defaults."""
+    fitted: str
+    """Measured runs of the fit; empty where constants are another engine's."""
+    versions: Mapping[str, Engine] = field(default_factory=dict)
+    """Constants of earlier versions, by their first figures."""
+
+
+_VLLM: Final = Engine(gap=3.83e-6, host=2.1e-6, request=8.32e-6, first=1.35, wait=0.0579)
+ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
+    "vllm": EngineEntry(
+        constants=_VLLM,
+        all_reduce="all_reduce vLLM_custom_graph",
+        memory=0.9,
+        reserve=1.7e9,
+        chunk=8192,
+        cache="bf16",
+        fitted="97 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
+    ),
+    "sglang": EngineEntry(
+        constants=_VLLM,
+        all_reduce="all_reduce vLLM_custom_graph",
+        memory=0.88,
+        reserve=1.7e9,
+        chunk=8192,
+        cache="bf16",
+        fitted="",
+    ),
+    "trtllm": EngineEntry(
+        constants=Engine(gap=2.68e-6, host=5.93e-5, request=1.94e-6, first=1.49, wait=0.0644),
+        all_reduce="all_reduce TRTLLM",
+        memory=0.9,
+        reserve=1.7e9,
+        chunk=8192,
+        cache="fp8",
+        fitted="63 runs of Llama 3.1 70B in fp8 on H200, October 2025",
+        versions={"1.0": Engine(gap=2.77e-6, host=9.12e-4, request=4.83e-5, first=3.76, wait=0.0721)},
+    ),
+}
+"""Constants fitted to runs with all slots in use of ai-dynamo/aiconfigurator 095f58a (silicon_sample.csv, Apache-2.0) by
+`python -m tests.benchmarks.serving`; SGLang's are vLLM's. Those of TensorRT-LLM 1.0 are of 166 runs of Qwen3 32B on H100: its sampler took
+48 us for each sequence, and its first tokens 3.8 prefills."""
+
+
+def constants_of_engine(engine: EngineName, version: str = "") -> Engine:
+    """Constants of the engine's version, by its first figures; the latest by default."""
+    entry = ENGINES[engine]
+    return next((own for start, own in entry.versions.items() if version == start or version.startswith(f"{start}.")), entry.constants)
+
+
+def lenders(gpu: str) -> Iterator[str]:
+    """Devices whose kernels price those of this one, its own first."""
+    own = gpu if gpu in names("hardware") else ""
+    near = _KINDS.get(gpu.partition("-")[0], _MEASURED[0])
+    yield from dict.fromkeys(name for name in (own, near, *_MEASURED) if name)
+
+
+@lru_cache(maxsize=64)
+def _kernels_of(gpu: str) -> dict[str, KernelConstants]:
+    return {kind: kernel_constants(kind, entry.constants) for kind, entry in device(gpu).kernels.items()}
+
+
+C = TypeVar("C", ProductConstants, ContextConstants, GenerationConstants, CollectiveConstants)
+
+
+def _kernel(gpu: str, kind: str, form: type[C]) -> tuple[C, str]:
+    """Constants of the first lender with kernels of that kind, by its name or its first words; and whose they are."""
+    for lender in lenders(gpu):
+        for name, constants in _kernels_of(lender).items():
+            if (name == kind or name.startswith(f"{kind} ")) and isinstance(constants, form):
+                return constants, lender
+    raise ValueError(f"no device has kernels of the kind {kind!r}")
+
+
+@lru_cache(maxsize=256)
+def serving_kernels(gpu: str, weights: WeightFormat, cache: CacheFormat, engine: EngineName) -> tuple[Kernels, tuple[str, ...]]:
+    """Constants of a device's kernels, and what of them is taken over from others."""
+    keys, eight = ("fp8", True) if cache == "fp8" else ("bfloat16", False)
+    size = CACHE_BYTES[cache]
+    products, of_products = _kernel(gpu, _KERNELS[weights], ProductConstants)
+    wide, _ = _kernel(gpu, "bfloat16", ProductConstants)
+    context, of_attention = _kernel(gpu, f"context bfloat16, keys {keys}", ContextConstants)
+    shared, _ = _kernel(gpu, f"generation bfloat16, keys {keys}, shared heads", GenerationConstants)
+    alone, _ = _kernel(gpu, f"generation bfloat16, keys {keys}, heads alone", GenerationConstants)
+    reduce, of_reduce = _kernel(gpu, ENGINES[engine].all_reduce, CollectiveConstants)
+    gather, _ = _kernel(gpu, "all_gather NCCL", CollectiveConstants)
+    lent = {f"products in {weights}": of_products, "attention": of_attention, "all-reduces": of_reduce}
+    return Kernels(
+        products=products,
+        form=FORMATS[_KERNELS[weights]],
+        wide=wide,
+        wide_form=FORMATS["bfloat16"],
+        context=context,
+        context_form=AttentionFormat(size, eight),
+        shared=shared,
+        shared_form=AttentionFormat(size, eight),
+        alone=alone,
+        alone_form=AttentionFormat(size, eight, alone=True, splits=bool(alone.reduction)),
+        all_reduce=reduce,
+        all_gather=gather,
+    ), tuple(f"{what} by {whose}" for what, whose in lent.items() if whose != gpu)

@@ -1,0 +1,192 @@
+"""Prices of serving: steps, workers and their memory, by hand and by what may never happen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.kernels.fitted import ProductCall, product_time
+from crossopt.crossflow.serving.steps import Engine, Kernels, Split, Step, active_experts, kv_heads, layer_products, step_time
+from crossopt.crossflow.serving.workers import (
+    Bytes,
+    Requests,
+    Worker,
+    WorkerTimes,
+    cache_of_token,
+    contexts,
+    decode_rate,
+    first_token_time,
+    output_time,
+    streaming_floor,
+    together_rate,
+    transfer_time,
+    weights_on_device,
+    worker_memory,
+    worker_times,
+)
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.engines import ENGINES, constants_of_engine, lenders, serving_kernels
+from crossopt.instances.catalogue.registry import build_device, device, model, names
+
+ALL = Requests(1024, 256)
+FP8 = Bytes(1.0, 2.0)
+
+
+def network(name: str) -> Transformer:
+    found = model(name).transformer
+    assert found is not None
+    return found
+
+
+def hardware(name: str = "h100-sxm") -> Hardware:
+    return build_device(device(name), name, "bf16", 1)
+
+
+def kernels(name: str = "h100-sxm") -> Kernels:
+    return serving_kernels(name, "fp8", "bf16", "vllm")[0]
+
+
+def split(tensor: float, pipeline: float = 1.0, expert: float = 1.0) -> Split:
+    return Split(np.float64(tensor), np.float64(pipeline), np.float64(expert))
+
+
+def priced(tensor: float, batch: float, pipeline: float = 1.0, name: str = "llama3-70b", gpu: Hardware | None = None) -> WorkerTimes:
+    worker = Worker(split(tensor, pipeline), np.float64(batch), 8192.0)
+    return worker_times(network(name), kernels(), ENGINES["vllm"].constants, worker, ALL, gpu or hardware())
+
+
+def test_cache_and_weights_of_llama_by_hand() -> None:
+    llama = network("llama3-70b")
+    assert cache_of_token(llama, split(1), FP8) == 2 * 80 * 8 * 128 * 2
+    assert cache_of_token(llama, split(8), FP8) == cache_of_token(llama, split(1), FP8) / 8
+    layer = 8192 * 8192 * 2 + 8192 * 1024 * 2 + 3 * 8192 * 28672 + 2 * 8192
+    assert weights_on_device(llama, split(1), FP8) == pytest.approx(80 * layer + 2 * 2 * 128256 * 8192, rel=1e-12)
+    halves = weights_on_device(llama, split(1, 2), FP8)
+    assert halves == pytest.approx(40 * layer + 2 * 128256 * 8192, rel=1e-12)
+
+
+def test_ranks_beyond_the_heads_of_keys_hold_copies() -> None:
+    llama = network("llama3-70b")
+    assert kv_heads(llama, 16.0) == 1.0
+    assert cache_of_token(llama, split(16), FP8) == cache_of_token(llama, split(8), FP8)
+    assert 16 * weights_on_device(llama, split(16), FP8) > 8 * weights_on_device(llama, split(8), FP8)
+
+
+def test_latents_are_cached_once_for_all_heads() -> None:
+    deepseek = network("deepseek-v3")
+    assert cache_of_token(deepseek, split(1), FP8) == cache_of_token(deepseek, split(8), FP8) == 61 * (512 + 64) * 2
+
+
+def test_uneven_stages_count_by_the_fullest() -> None:
+    llama = replace(network("llama3-70b"), layers=7)
+    assert cache_of_token(llama, split(1, 2), FP8) == 4 / 7 * cache_of_token(llama, split(1), FP8)
+
+
+def test_products_of_a_layer_have_the_weights_of_the_layer() -> None:
+    llama = network("llama3-70b")
+    values = sum(call.columns * call.depth for call, _ in layer_products(llama, kernels(), split(1), np.float64(1)))
+    assert values == 8192 * 8192 * 2 + 8192 * 1024 * 2 + 3 * 8192 * 28672
+
+
+def test_tokens_take_few_experts_of_many() -> None:
+    mixtral = network("mixtral-8x7b")
+    assert active_experts(mixtral, np.float64(1)) == pytest.approx(2.0)
+    assert active_experts(mixtral, np.float64(2)) == pytest.approx(8 * (1 - 0.75**2))
+    assert active_experts(mixtral, np.float64(1000)) == pytest.approx(8.0)
+
+
+def test_a_step_on_one_device_is_its_kernels_and_the_host() -> None:
+    """One layer without attention costs leaves products, moves and head: the host's part is exact, the products are there."""
+    llama, own = replace(network("llama3-70b"), layers=1), Engine(gap=0.0, host=1.0, request=0.5)
+    step = Step(np.float64(4), np.float64(100))
+    found = step_time(llama, kernels(), own, split(1), step, hardware())
+    assert found > 1.0 + 4 * 0.5
+    calls = [product_time(call, replace(used, launch=0.0), hardware()) for call, used in layer_products(llama, kernels(), split(1), 4.0)]
+    head = ProductCall(np.float64(4), 128256.0, 8192.0, kernels().wide_form)
+    whole = 3.0 + sum(calls) + product_time(head, replace(kernels().wide, launch=0.0), hardware())
+    assert whole < found < whole + 1.0e-4
+
+
+def test_no_step_is_below_the_stream_of_its_weights() -> None:
+    for name in ("llama3-8b", "llama3-70b", "qwen3-32b", "mixtral-8x7b", "deepseek-v3"):
+        for tensor in (1.0, 2.0, 4.0, 8.0):
+            floor = streaming_floor(network(name), split(tensor), FP8, hardware())
+            assert priced(tensor, 1, name=name).decode > floor
+
+
+def test_times_fall_with_bandwidth_of_memory_and_links() -> None:
+    for tensor in (1.0, 4.0, 8.0):
+        for batch in (1.0, 16.0, 200.0):
+            before = priced(tensor, batch)
+            memory = replace(hardware(), dram=replace(hardware().dram, bandwidth=1.1 * hardware().dram.bandwidth))
+            link = hardware().links[0]
+            links = replace(hardware(), links=(replace(link, bandwidth=1.1 * link.bandwidth),))
+            for faster in (memory, links):
+                after = priced(tensor, batch, gpu=faster)
+                assert after.decode <= before.decode
+                assert after.prefill <= before.prefill
+
+
+def test_same_bits_alone_and_in_a_block() -> None:
+    tensor, pipeline, batch = (column.ravel() for column in np.meshgrid([1.0, 2.0, 4.0, 8.0], [1.0, 2.0], [1.0, 3.0, 64.0, 500.0]))
+    for name in ("llama3-70b", "qwen3-235b-a22b", "deepseek-v3"):
+        worker = Worker(Split(tensor, pipeline), batch, 512.0)
+        block = worker_times(network(name), kernels(), ENGINES["vllm"].constants, worker, ALL, hardware())
+        for place in range(0, len(batch), 3):
+            one = slice(place, place + 1)
+            single = Worker(Split(tensor[one], pipeline[one]), batch[one], 512.0)
+            alone = worker_times(network(name), kernels(), ENGINES["vllm"].constants, single, ALL, hardware())
+            for field in ("prefill", "slowest_stage", "decode", "beside"):
+                assert getattr(alone, field)[0] == getattr(block, field)[place]
+
+
+def test_slots_and_times_give_the_rate() -> None:
+    times = WorkerTimes(prefill=np.float64(0.2), slowest_stage=np.float64(0.2), decode=np.float64(0.01), beside=np.float64(0.15))
+    batch, asked = np.float64(5), Requests(100, 11)
+    per_token = 0.01 + 4 / 10 * 0.15
+    assert output_time(times, batch, asked) == pytest.approx(per_token)
+    assert together_rate(times, batch, asked) == pytest.approx(5 / (0.2 + 10 * per_token))
+    assert decode_rate(times, batch, asked) == pytest.approx(5 / (10 * 0.01))
+    assert first_token_time(times, batch, Engine(0.0, 0.0, 0.0, first=2.0, wait=0.1)) == pytest.approx(0.4 + 0.1 * 4 * 0.15 + 0.005)
+
+
+def test_requests_of_one_token_are_all_prefill() -> None:
+    times, asked = priced(4, 8), Requests(1024, 1)
+    assert output_time(times, np.float64(8), asked) == 0.0
+    assert together_rate(times, np.float64(8), asked) == 8 / times.prefill
+
+
+def test_contexts_are_within_a_request() -> None:
+    found = list(contexts(Requests(1000, 81)))
+    assert found[0] == 1000 + 1 + 80 / 16
+    assert sum(found) / len(found) == 1000 + 1 + 40
+
+
+def test_memory_of_a_worker_by_hand() -> None:
+    worker = Worker(split(4), np.float64(32), 8192.0)
+    memory = worker_memory(network("llama3-70b"), worker, ALL, FP8)
+    assert memory.cache == 32 * 1280 * 2 * 80 * 2 * 128 * 2
+    assert memory.total == memory.weights + memory.cache + memory.working
+    more = worker_memory(network("llama3-70b"), Worker(split(4), np.float64(33), 8192.0), ALL, FP8)
+    assert more.total > memory.total
+
+
+def test_the_cache_of_a_prompt_passes_once() -> None:
+    assert transfer_time(network("llama3-70b"), Requests(4000, 10), FP8, 1e9) == pytest.approx(4000 * 327_680 / 1e9)
+
+
+def test_every_device_prices_every_format_or_borrows() -> None:
+    for gpu in names("hardware"):
+        for weights in ("bf16", "fp8", "fp8-block", "fp4", "int8", "int4"):
+            found, lent = serving_kernels(gpu, weights, "fp8", "trtllm")
+            assert found.form.weight_bytes <= 2.0
+            assert all(" by " in sentence for sentence in lent)
+    assert serving_kernels("h100-sxm", "fp8", "bf16", "vllm")[1] == ()
+    assert serving_kernels("h100-sxm", "int4", "bf16", "vllm")[1] == ("products in int4 by a100-80g",)
+    assert next(lenders("a100-40g")) == "a100-40g"
+
+
+def test_versions_have_their_own_constants() -> None:
+    assert constants_of_engine("trtllm", "1.0.0rc3") != constants_of_engine("trtllm", "1.2.0")
+    assert constants_of_engine("trtllm") == constants_of_engine("trtllm", "1.2.0") == constants_of_engine("trtllm", "10.0")
