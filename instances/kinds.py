@@ -130,6 +130,11 @@ KINDS = {
         family="crossopt.solvers.layers.family",
         shown=f"{_SHEETS}.layers",
     ),
+    "serving": Kind(
+        "serving of a language model",
+        "crossopt.instances.serving.question",
+        family="crossopt.solvers.serving.family",
+    ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }
 """Problem types by the value of `kind`; a file without it is a joint-design question."""

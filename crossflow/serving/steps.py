@@ -105,11 +105,13 @@ class Step:
     keys: Real
     """Tokens that each sequence attends to, the new one included."""
     prompt: Real = 0.0
-    """Tokens of a prompt that are computed beside."""
+    """Tokens of prompts that are computed beside."""
     share: Real = 1.0
     """Of the attention of the whole prompt, in this step."""
     whole: Real = 1.0
     """Tokens of the whole prompt."""
+    prompts: Real = 1.0
+    """Prompts of that length whose pieces these are."""
 
 
 def kv_heads(model: Transformer, tensor: Real) -> Real:
@@ -123,7 +125,7 @@ def step_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split
     layers: Real = 0.0
     for number, kind in layer_kinds(replace(model, prediction_layers=0)):
         layers = layers + number * layer_time(kind, kernels, engine, split, step, hardware)
-    head = head_time(model, kernels, engine, split, step.sequences + np.where(np.greater(step.prompt, 0.0), step.share, 0.0), hardware)
+    head = head_time(model, kernels, engine, split, step.sequences + np.where(np.greater(step.prompt, 0.0), step.prompts, 0.0), hardware)
     return engine.host + engine.request * step.sequences + np.where(rows > 0.0, layers + head, 0.0)
 
 
@@ -191,7 +193,7 @@ def _expert_products(model: Transformer, kernels: Kernels, split: Split, rows: R
 def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
     heads, groups = model.heads / split.tensor, kv_heads(model, split.tensor)
     window = float(model.window if model.global_layers != model.layers else 0)
-    prompt = prompt_attention(model, kernels, split, step.whole, hardware) * step.share
+    prompt = prompt_attention(model, kernels, split, step, hardware) * step.share
     prompt = np.where(np.greater(step.prompt, 0.0), engine.gap + prompt, 0.0)
     sequences = np.maximum(step.sequences, 1.0)
     if model.latent:
@@ -212,13 +214,13 @@ def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     return prompt + np.where(np.greater(step.sequences, 0.0), time, 0.0)
 
 
-def prompt_attention(model: Transformer, kernels: Kernels, split: Split, tokens: Real, hardware: Hardware) -> Real:
-    """Seconds of one layer's attention over a whole prompt, without its launch."""
+def prompt_attention(model: Transformer, kernels: Kernels, split: Split, step: Step, hardware: Hardware) -> Real:
+    """Seconds of one layer's attention over whole prompts, without its launch."""
     heads = model.heads / split.tensor
     groups = heads if model.latent else kv_heads(model, split.tensor)
     window = float(model.window if model.global_layers != model.layers else 0)
     size = (model.score_width + model.value_width) / 2.0
-    call = ContextCall(heads, groups, size, window, np.float64(1.0), tokens, kernels.context_form)
+    call = ContextCall(heads, groups, size, window, step.prompts, step.whole, kernels.context_form)
     return context_time(call, replace(kernels.context, launch=0.0), hardware)
 
 

@@ -15,18 +15,19 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 
 # Requests of S_in tokens that ask for S_out, on a copy that keeps b of them going:
 #
-#     prefill    the prompt in pieces of at most q tokens, each a step:        P = sum of steps
+#     prefill    the prompt in n pieces of at most q tokens, each a step A:    P = sum of A
 #     decode     S_out - 1 steps of b sequences at a mean context:             D = mean step
-#     beside     what a prefill adds to the steps of b - 1 other sequences:    B = sum of (step with a piece - step without)
+#     mixed      such a step with a piece of another prompt beside it:         M = mean step
 #
-# Together each of the S_out - 1 steps of a request is lengthened by the prefills of the others that begin meanwhile, one each:
+# Together the n pieces of b - 1 others come in the S_out - 1 steps of a request, f = n (b - 1) / (S_out - 1) in each, beyond one alone:
 #
-#     time to first token   = first P + wait (b - 1) B + D / 2
-#     time per output token = D + (b - 1) B / (S_out - 1)
+#     time per output token = (1 - min(f, 1)) D + min(f, 1) M + max(f - 1, 0) A
+#     time to first token   = first P + wait (b - 1) P + D / 2
 #     rate                  = b / (P + (S_out - 1) time per output token)
 #
-# On p stages decode runs as p groups of b / p sequences, and a step takes p stages of one group; what a prefill adds is spread over p
-# stages. Apart, prefill workers give 1 / P' and decode workers b / ((S_out - 1) D), where P' is the slowest stage.
+# On p stages decode runs as p groups of b / p sequences, and a step takes p stages of one group; a piece is beside one group of p, which
+# makes f so much smaller. Apart, prefill workers give 1 / P' and decode workers b / ((S_out - 1) D), where P' is the slowest stage. All are
+# sums of steps with weights that no resource changes, so that they fall with each resource.
 
 CONTEXTS: Final = 8
 """Contexts of which the mean step is taken: the middles of equal parts of the output."""
@@ -56,6 +57,8 @@ class Worker:
     batch: Real
     chunk: float
     """Most tokens of prompts in a step."""
+    prompts: Real = 1.0
+    """Prompts that are computed at once; more than one where all their tokens fit into a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +79,17 @@ class WorkerTimes:
     """Seconds of one copy."""
 
     prefill: Real
-    """Of a prompt with nothing beside it."""
+    """Of the prompts with nothing beside them."""
     slowest_stage: Real
     """Of its prefill: prompts follow each other at this distance."""
     decode: Real
     """Mean step of the batch with no prompt beside it."""
-    beside: Real
-    """What one prefill adds to the steps of the others."""
+    mixed: Real
+    """Mean step with a piece of a prompt beside it."""
+    piece: Real
+    """Mean step of a piece alone."""
+    load: Real
+    """Pieces of the prompts of all others for each step of a request, by stages."""
 
 
 def stage_layers(model: Transformer, split: Split) -> Real:
@@ -126,7 +133,7 @@ def streaming_floor(model: Transformer, split: Split, stored: Bytes, hardware: H
 def worker_memory(model: Transformer, worker: Worker, requests: Requests, stored: Bytes) -> WorkerMemory:
     """What lies in memory with all sequences at their full length; working memory is that of one step's activations."""
     split = worker.split
-    rows = np.minimum(worker.chunk, float(requests.input)) + worker.batch
+    rows = worker.prompts * np.minimum(worker.chunk, float(requests.input)) + worker.batch
     inner = model.ffn if model.experts == 1 else model.expert_width * (model.experts_per_token + model.shared_experts)
     working = rows * VALUE * (4.0 * model.hidden + (model.projections * inner + 3.0 * model.heads * model.score_width) / split.tensor)
     working = working + worker.batch * model.vocabulary * 4.0
@@ -139,24 +146,21 @@ def worker_times(
 ) -> WorkerTimes:
     """Seconds of prefill and decode."""
     split, stages = worker.split, worker.split.pipeline
-    group = worker.batch / stages
-    middle = requests.input + requests.output / 2.0
-    others = np.maximum(worker.batch - 1.0, 0.0) / stages
-    alone, added = 0.0 * worker.batch, 0.0 * worker.batch
-    without = step_time(model, kernels, engine, split, Step(others, middle), hardware)
+    group, middle = worker.batch / stages, requests.input + requests.output / 2.0
+    alone, mixed = 0.0 * worker.batch, 0.0 * worker.batch
     sends, count = 0.0 * worker.batch, 0
     for tokens, share in _pieces(requests.input, worker.chunk):
-        piece = Step(0.0 * worker.batch, 1.0, tokens, share, float(requests.input))
+        piece = Step(0.0 * worker.batch, 1.0, worker.prompts * tokens, share, float(requests.input), worker.prompts)
         alone = alone + step_time(model, kernels, engine, split, piece, hardware)
-        mixed = step_time(model, kernels, engine, split, replace(piece, sequences=others, keys=middle), hardware)
-        added = added + np.maximum(mixed - without, 0.0)
-        sends, count = np.maximum(sends, _send(model, tokens, hardware)), count + 1
+        mixed = mixed + step_time(model, kernels, engine, split, replace(piece, sequences=group, keys=middle), hardware)
+        sends, count = np.maximum(sends, _send(model, worker.prompts * tokens, hardware)), count + 1
     filled = alone / stages + alone / count * (stages - 1.0) / stages + (stages - 1.0) * sends
     decode: Real = 0.0
     for context in contexts(requests):
         decode = decode + step_time(model, kernels, engine, split, Step(group, context), hardware)
-    decode = decode / CONTEXTS + stages * np.where(np.greater(stages, 1.0), _send(model, group, hardware), 0.0)
-    return WorkerTimes(filled, alone / stages, decode, added / stages)
+    passed = stages * np.where(np.greater(stages, 1.0), _send(model, group, hardware), 0.0)
+    load = count * np.maximum(worker.batch - 1.0, 0.0) / (max(requests.output - 1.0, 1.0) * stages)
+    return WorkerTimes(filled, alone / stages, decode / CONTEXTS + passed, mixed / count + passed, alone / count, load)
 
 
 def contexts(requests: Requests) -> Iterator[float]:
@@ -175,31 +179,32 @@ def _pieces(tokens: int, chunk: float) -> Iterator[tuple[float, float]]:
 
 
 def _send(model: Transformer, rows: Real, hardware: Hardware) -> Real:
-    """Seconds in which activations pass from one stage to the next."""
-    link = hardware.links[0]
+    """Seconds in which activations pass from one stage to the next, over the outermost links."""
+    link = hardware.links[-1]
     return link.latency + rows * model.hidden * VALUE / link.bandwidth
 
 
-def output_time(times: WorkerTimes, batch: Real, requests: Requests) -> Real:
+def output_time(times: WorkerTimes, requests: Requests) -> Real:
     """Seconds per output token where workers prefill and decode together; 0 where nothing is decoded."""
     if requests.output == 1:
         return 0.0 * times.decode
-    return times.decode + np.maximum(batch - 1.0, 0.0) / (requests.output - 1.0) * times.beside
+    part = np.minimum(times.load, 1.0)
+    return (1.0 - part) * times.decode + part * times.mixed + np.maximum(times.load - 1.0, 0.0) * times.piece
 
 
 def first_token_time(times: WorkerTimes, batch: Real, engine: Engine) -> Real:
     """Mean seconds to the first token with all slots in use: the step under way, prefills of others, and its own."""
-    return engine.first * times.prefill + engine.wait * np.maximum(batch - 1.0, 0.0) * times.beside + times.decode / 2.0
+    return (engine.first + engine.wait * np.maximum(batch - 1.0, 0.0)) * times.prefill + times.decode / 2.0
 
 
 def together_rate(times: WorkerTimes, batch: Real, requests: Requests) -> Real:
     """Requests a second of a copy that prefills and decodes."""
-    return batch / (times.prefill + (requests.output - 1.0) * output_time(times, batch, requests))
+    return batch / (times.prefill + (requests.output - 1.0) * output_time(times, requests))
 
 
-def prefill_rate(times: WorkerTimes) -> Real:
-    """Requests a second of a copy that only prefills."""
-    return 1.0 / times.slowest_stage
+def prefill_rate(times: WorkerTimes, prompts: Real) -> Real:
+    """Requests a second of a copy that only prefills, so many prompts at once."""
+    return prompts / times.slowest_stage
 
 
 def decode_rate(times: WorkerTimes, batch: Real, requests: Requests) -> Real:

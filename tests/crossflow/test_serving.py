@@ -126,6 +126,7 @@ def test_times_fall_with_bandwidth_of_memory_and_links() -> None:
                 after = priced(tensor, batch, gpu=faster)
                 assert after.decode <= before.decode
                 assert after.prefill <= before.prefill
+                assert output_time(after, ALL) <= output_time(before, ALL)
 
 
 def test_same_bits_alone_and_in_a_block() -> None:
@@ -137,23 +138,29 @@ def test_same_bits_alone_and_in_a_block() -> None:
             one = slice(place, place + 1)
             single = Worker(Split(tensor[one], pipeline[one]), batch[one], 512.0)
             alone = worker_times(network(name), kernels(), ENGINES["vllm"].constants, single, ALL, hardware())
-            for field in ("prefill", "slowest_stage", "decode", "beside"):
+            for field in ("prefill", "slowest_stage", "decode", "mixed", "piece", "load"):
                 assert getattr(alone, field)[0] == getattr(block, field)[place]
 
 
 def test_slots_and_times_give_the_rate() -> None:
-    times = WorkerTimes(prefill=np.float64(0.2), slowest_stage=np.float64(0.2), decode=np.float64(0.01), beside=np.float64(0.15))
+    times = WorkerTimes(*(np.float64(value) for value in (0.2, 0.2, 0.01, 0.16, 0.2, 0.4)))
     batch, asked = np.float64(5), Requests(100, 11)
-    per_token = 0.01 + 4 / 10 * 0.15
-    assert output_time(times, batch, asked) == pytest.approx(per_token)
+    per_token = 0.6 * 0.01 + 0.4 * 0.16
+    assert output_time(times, asked) == pytest.approx(per_token)
+    assert output_time(replace(times, load=np.float64(1.5)), asked) == pytest.approx(0.16 + 0.5 * 0.2)
     assert together_rate(times, batch, asked) == pytest.approx(5 / (0.2 + 10 * per_token))
     assert decode_rate(times, batch, asked) == pytest.approx(5 / (10 * 0.01))
-    assert first_token_time(times, batch, Engine(0.0, 0.0, 0.0, first=2.0, wait=0.1)) == pytest.approx(0.4 + 0.1 * 4 * 0.15 + 0.005)
+    assert first_token_time(times, batch, Engine(0.0, 0.0, 0.0, first=2.0, wait=0.1)) == pytest.approx(0.4 + 0.1 * 4 * 0.2 + 0.005)
+
+
+def test_others_bring_their_prompts() -> None:
+    assert priced(4, 8).load == 7 / 255
+    assert priced(4, 1).load == 0.0
 
 
 def test_requests_of_one_token_are_all_prefill() -> None:
     times, asked = priced(4, 8), Requests(1024, 1)
-    assert output_time(times, np.float64(8), asked) == 0.0
+    assert output_time(times, asked) == 0.0
     assert together_rate(times, np.float64(8), asked) == 8 / times.prefill
 
 

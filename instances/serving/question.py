@@ -1,0 +1,302 @@
+"""The question about serving a language model as the user writes it in YAML, and its faults in sentences."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from crossopt.crossflow.fields import Bounds, Bytes, Choice, CountChoice, Doc, Duration, Money, NonZero, Positive, Prose, Ratio
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.engines import ENGINES, PEAKS, CacheFormat, EngineName, WeightFormat
+from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
+from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.catalogue.registry import model as model_entry
+from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Written
+
+Objective = Literal["throughput", "devices", "cost"]
+Mode = Literal["together", "apart"]
+Role = Literal["both", "prefill", "decode"]
+MOST_DEVICES, MOST_SHAPES, MOST_TOKENS = 100_000, 200_000, 1 << 21
+_BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+_POWERS: Final = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsSection:
+    """Requests of one kind."""
+
+    input: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of a prompt")]
+    output: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of an answer")]
+    rate: Annotated[float | None, Bounds(0.0), NonZero(), Doc("requests a second that are served at least")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSection:
+    """Service levels, as means."""
+
+    ttft: Annotated[Duration | None, NonZero(), Doc("time to first token")] = None
+    tpot: Annotated[Duration | None, NonZero(), Doc("time per output token after the first")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesSection:
+    """What a copy of the model may be; what is left out takes its usual options."""
+
+    tensor: Annotated[CountChoice | None, Doc("tensor degrees")] = None
+    pipeline: Annotated[CountChoice, Doc("pipeline degrees")] = (1,)
+    expert: Annotated[CountChoice | None, Doc("tensor ranks that hold whole experts; the rest split every expert")] = None
+    batch: Annotated[CountChoice | None, Doc("requests of a copy in flight")] = None
+    prefill_batch: Annotated[CountChoice, Doc("prompts at once of a worker that only prefills, where all fit into a step")] = (1, 2, 4, 8)
+    chunk: Annotated[CountChoice | None, Doc("most tokens of prompts in a step (chunked prefill); default: the engine's")] = None
+    weights: Annotated[tuple[WeightFormat, ...], Choice(), Doc("formats of weights; default: fp8 where the device has it, else bf16")] = ()
+    cache: Annotated[tuple[CacheFormat, ...], Choice(), Doc("formats of the cache; default: the engine's")] = ()
+    mode: Annotated[
+        tuple[Mode, ...], Choice(), Doc("prefill and decode together on each copy, or apart on copies of their own (disaggregated)")
+    ] = ("together", "apart")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchingSection:
+    """What is lost where prefill and decode workers are matched, and in the time to first token."""
+
+    prefill: Annotated[Ratio, NonZero(), Doc("share of the prefill workers' rate that is reached")] = 1.0
+    decode: Annotated[Ratio, NonZero(), Doc("share of the decode workers' rate that is reached")] = 1.0
+    ttft: Annotated[float, Bounds(1.0, 1000.0), Doc("time to first token over that of the model: a factor for queues")] = 1.0
+    link: Annotated[float | None, Doc("bytes per second between prefill and decode workers; default: the device's network")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSection:
+    """A worker whose figures are measured or computed elsewhere."""
+
+    role: Annotated[Role, Doc("both, prefill or decode")]
+    devices: Annotated[Positive, Doc("devices of one worker")]
+    rate: Annotated[float, Bounds(0.0, 1.0e6), NonZero(), Doc("requests a second")]
+    ttft: Annotated[Duration, Doc("time to first token; of decode workers none")] = 0.0
+    tpot: Annotated[Duration, Doc("time per output token; of prefill workers none")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServingFile:
+    """How is a model served within limits of latency?"""
+
+    kind: Annotated[Literal["serving"], Doc("problem type")]
+    requests: Annotated[RequestsSection, Doc("what is asked of the model")]
+    model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
+    config: Annotated[str | None, Doc("in place of `model`: path of a Hugging Face config.json, relative to this file")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`")] = None
+    devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("devices at most; needed unless they are the objective")] = None
+    objective: Annotated[
+        Objective, Doc("throughput: most requests a second; devices: fewest for the rate; cost: least money for a million output tokens")
+    ] = "throughput"
+    limits: Annotated[LimitsSection, Doc("service levels")] = LimitsSection()
+    choices: Annotated[ChoicesSection, Doc("what may be chosen")] = ChoicesSection()
+    engine: Annotated[EngineName, Doc("serving engine, whose fitted constants price steps")] = "vllm"
+    matching: Annotated[MatchingSection, Doc("losses of workers that are matched")] = MatchingSection()
+    workers: Annotated[dict[str, WorkerSection] | None, Doc("in place of model and hardware: workers by name, with their figures")] = None
+    context: Annotated[Positive | None, Doc("longest context of the model; longer requests are refused")] = None
+    memory: Annotated[Ratio | None, NonZero(), Doc("share of the memory that the engine may fill; default: the engine's")] = None
+    reserve: Annotated[Bytes | None, Doc("of that for graphs and context of the engine; default: the engine's")] = None
+    rent: Annotated[Money | None, NonZero(), Doc("of a device and hour, for `cost`; default: the list price")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Options:
+    """Options of a worker, all of them stated."""
+
+    tensor: tuple[int, ...] = ()
+    pipeline: tuple[int, ...] = ()
+    expert: tuple[int, ...] = ()
+    batch: tuple[int, ...] = ()
+    prefill_batch: tuple[int, ...] = ()
+    chunk: tuple[int, ...] = ()
+    weights: tuple[WeightFormat, ...] = ()
+    cache: tuple[CacheFormat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServingQuestion:
+    """Which copies of which shape serve the requests best?"""
+
+    name: str
+    file: ServingFile
+    model: Transformer | None
+    """None where the workers are stated."""
+    hardware: Hardware | None
+    options: Options
+    rent: float
+    """Of a device and hour; nan if unknown."""
+    document: dict[str, Any] = field(repr=False)
+
+    @property
+    def ttft(self) -> float:
+        return self.file.limits.ttft or inf
+
+    @property
+    def tpot(self) -> float:
+        return self.file.limits.tpot or inf
+
+    @property
+    def devices(self) -> int:
+        return self.file.devices or MOST_DEVICES
+
+    @property
+    def usable_memory(self) -> float:
+        """Bytes of a device for weights, cache and activations."""
+        if self.hardware is None:
+            return inf
+        entry = ENGINES[self.file.engine]
+        share = entry.memory if self.file.memory is None else self.file.memory
+        return float(self.hardware.dram.capacity) * share - (entry.reserve if self.file.reserve is None else self.file.reserve)
+
+
+def size_of(question: ServingQuestion) -> str:
+    """How large the question is, in words."""
+    file, options = question.file, question.options
+    within = f"up to {question.devices:,} devices" if file.devices else "any number of devices"
+    if file.workers is not None:
+        return f"{len(file.workers)} kinds of workers, {within}"
+    splits = len(options.tensor) * len(options.pipeline) * len(options.expert) * len(options.weights) * len(options.cache)
+    return f"{splits:,} splits and formats, {len(options.batch)} batches, {within}"
+
+
+def read(written: Written) -> ServingQuestion:
+    """The question; an InstanceError with every fault."""
+    file = written.read_as(ServingFile)
+    written.refuse(_faults(file))
+    name = file.name or Path(written.source).stem
+    if file.workers is not None:
+        written.refuse(_faults_of_goal(file, file.rent))
+        return ServingQuestion(name, file, None, None, Options(), file.rent or float("nan"), written.document)
+    shape, gpu = _network(file, written), file.hardware or ""
+    try:
+        entry = device(gpu)
+    except ValueError as error:
+        raise written.refused([written.fault("hardware", str(error))]) from error
+    hardware = build_device(entry, gpu, "bf16" if "bf16" in entry.peak else "fp16", 2)
+    options = _options(file, shape, entry.peak, entry.devices_per_node)
+    rent = file.rent or (entry.rent.price if entry.rent else None)
+    written.refuse(
+        [
+            *_faults_of_goal(file, rent),
+            *_faults_of_lengths(file, shape),
+            *_faults_of_options(file, options, shape, entry.devices_per_node),
+            *_faults_of_formats(file, gpu, entry.peak),
+        ]
+    )
+    return ServingQuestion(name, file, shape, hardware, options, rent or float("nan"), written.document)
+
+
+def _network(file: ServingFile, written: Written) -> Transformer:
+    try:
+        if file.model is not None:
+            shape = model_entry(file.model).transformer
+        else:
+            with written.reading("config"):
+                text = written.files.text(file.config or "", text_of)
+            shape = transformer_from_config(config_in(text, file.config or ""))
+    except ValueError as error:
+        raise written.refused([written.fault("config" if file.model is None else "model", str(error))]) from error
+    if shape is None:
+        raise written.refused([written.fault("model", f"{file.model} is no transformer, others are not served (name a language model)")])
+    return shape
+
+
+def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], node: int) -> Options:
+    """The options of the question with the usual ones in place of those that it leaves out."""
+    choices, entry = file.choices, ENGINES[file.engine]
+    weights = choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
+    narrow = entry.cache if any(one in PEAKS for one in weights) else "bf16"
+    return Options(
+        tensor=choices.tensor or tuple(one for one in _POWERS if one <= node and shape.heads % one == 0),
+        pipeline=choices.pipeline,
+        expert=choices.expert
+        or ((1,) if shape.experts == 1 else tuple(one for one in _POWERS if one <= node and shape.experts % one == 0)),
+        batch=choices.batch or _BATCHES,
+        prefill_batch=choices.prefill_batch,
+        chunk=choices.chunk or (entry.chunk,),
+        weights=weights,
+        cache=choices.cache or (narrow,),
+    )
+
+
+def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
+    """Faults of what is there and what is not."""
+    if file.workers is not None:
+        for key in ("model", "config", "hardware"):
+            if getattr(file, key) is not None:
+                yield key, f"{key} is not needed where workers are stated (take one of them away)"
+        if not file.workers:
+            yield "workers", "no worker is stated (give one by name, or model and hardware)"
+        yield from _faults_of_workers(file)
+        return
+    if (file.model is None) == (file.config is None):
+        yield "model" if file.model else "", "one of model and config is needed (such as model: llama3-70b)"
+    if file.hardware is None:
+        yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
+
+
+def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
+    roles = {worker.role for worker in (file.workers or {}).values()}
+    for role, other in (("prefill", "decode"), ("decode", "prefill")):
+        if role in roles and other not in roles:
+            yield "workers", f"there are {role} workers and none for {other} (state both, or workers of the role both)"
+    for name, worker in (file.workers or {}).items():
+        if not (isfinite(worker.ttft) and isfinite(worker.tpot) and isfinite(worker.rate)):
+            yield f"workers.{name}", "its figures are not all finite (leave the worker out where nothing was measured)"
+
+
+def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str, str]]:
+    if file.objective == "devices" and file.requests.rate is None:
+        yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
+    if file.objective != "devices" and file.devices is None:
+        yield "devices", "how many devices are there at most? (add devices: 32, or objective: devices with a rate)"
+    if file.objective == "cost" and rent is None:
+        yield "rent", "what does a device cost an hour? (add rent: 2.5 USD)"
+    if file.requests.output == 1 and file.choices.mode == ("apart",):
+        yield "choices.mode", "answers of one token need no decode workers (allow together, or ask for output: 2 and more)"
+
+
+def _faults_of_lengths(file: ServingFile, shape: Transformer) -> Iterator[tuple[str, str]]:
+    whole = file.requests.input + file.requests.output
+    longest = file.context or (shape.sequence if file.config is not None else None)
+    if longest is not None and whole > longest:
+        yield (
+            "requests",
+            f"{whole:,} tokens of input and output are beyond the context of {longest:,} (ask for fewer, or state a longer context)",
+        )
+
+
+def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, node: int) -> Iterator[tuple[str, str]]:
+    for tensor in options.tensor:
+        if shape.heads % tensor:
+            yield "choices.tensor", f"{tensor} ranks cannot share {shape.heads} heads evenly (take divisors of {shape.heads})"
+        elif tensor > node:
+            yield "choices.tensor", f"{tensor} ranks are more than the {node} devices of a node, and are not priced (take {node} or fewer)"
+    for pipeline in options.pipeline:
+        if pipeline > shape.layers:
+            yield "choices.pipeline", f"{pipeline} stages are more than the {shape.layers} layers (take fewer)"
+    for expert in options.expert:
+        if shape.experts % expert:
+            yield "choices.expert", f"{expert} ranks cannot share {shape.experts} experts evenly (take divisors of {shape.experts})"
+    if file.choices.expert and not any(tensor % expert == 0 for tensor in options.tensor for expert in options.expert):
+        yield "choices.expert", "no degree divides a tensor degree (experts are spread over tensor ranks)"
+    sizes = (options.tensor, options.pipeline, options.expert, options.batch, options.chunk, options.weights, options.cache)
+    shapes = 1
+    for column in sizes:
+        shapes *= len(column)
+    if shapes > MOST_SHAPES:
+        yield "choices", f"{shapes:,} combinations are more than the {MOST_SHAPES:,} that are priced (leave fewer options)"
+
+
+def _faults_of_formats(file: ServingFile, gpu: str, peaks: dict[str, float]) -> Iterator[tuple[str, str]]:
+    for weights in file.choices.weights:
+        needed = PEAKS.get(weights)
+        if needed is not None and needed not in peaks:
+            has = ", ".join(peaks)
+            yield "choices.weights", f"{gpu} has no peak in {needed}, which {quoted(weights)} needs (it has {has}; take int8, int4 or bf16)"

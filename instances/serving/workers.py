@@ -1,0 +1,222 @@
+"""Workers that a question offers, each priced: requests a second in whole units, latencies, and bytes of memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import floor, inf
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.serving.steps import Split
+from crossopt.crossflow.serving.workers import (
+    Bytes,
+    Requests,
+    Worker,
+    WorkerTimes,
+    decode_rate,
+    first_token_time,
+    output_time,
+    prefill_rate,
+    streaming_floor,
+    together_rate,
+    transfer_time,
+    worker_memory,
+    worker_times,
+)
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.engines import (
+    CACHE_BYTES,
+    WEIGHT_BYTES,
+    CacheFormat,
+    WeightFormat,
+    constants_of_engine,
+    serving_kernels,
+)
+from crossopt.instances.serving.question import Role, ServingQuestion
+
+UNITS: Final = 10**9
+"""Units of a request a second: rates are rounded down to whole ones, so that sums over workers are exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One kind of worker: its part, and the setting of a copy; stated workers have a name alone."""
+
+    role: Role
+    name: str = ""
+    weights: WeightFormat = "bf16"
+    cache: CacheFormat = "bf16"
+    tensor: int = 1
+    pipeline: int = 1
+    expert: int = 1
+    batch: int = 1
+    """Requests in flight; of prefill workers prompts at once."""
+    chunk: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A worker with its price."""
+
+    shape: Shape
+    devices: int
+    rate: int
+    """Requests a second that count, in units."""
+    ttft: float
+    """Seconds; 0 of decode workers, as those of prefill workers hold the transfer."""
+    tpot: float
+    """Seconds; 0 of prefill workers."""
+    weights: float
+    cache: float
+    working: float
+    """Bytes on the fullest device."""
+
+    @property
+    def memory(self) -> float:
+        return self.weights + self.cache + self.working
+
+
+def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
+    """All workers that the question offers, those of one role together."""
+    file, options = question.file, question.options
+    if file.workers is not None:
+        for name, worker in file.workers.items():
+            if ("together" if worker.role == "both" else "apart") in file.choices.mode:
+                yield Shape(worker.role, name)
+        return
+    every = product(options.weights, options.cache, options.tensor, options.pipeline, options.expert)
+    splits = [split for split in every if not split[2] % split[4]]
+    for role in roles_of(question):
+        for split, chunk in product(splits, options.chunk):
+            for batch in options.prefill_batch if role == "prefill" else options.batch:
+                fits = role != "prefill" or batch == 1 or batch * file.requests.input <= chunk
+                if fits and (role == "prefill" or batch >= split[3]):
+                    yield Shape(role, "", *split, batch, chunk)
+
+
+def roles_of(question: ServingQuestion) -> tuple[Role, ...]:
+    """Parts of workers by the modes of the question; answers of one token need no decode."""
+    modes, split = question.file.choices.mode, question.file.requests.output > 1
+    apart: tuple[Role, ...] = ("prefill", "decode") if "apart" in modes and split else ()
+    return (*(("both",) if "together" in modes or not apart else ()), *apart)
+
+
+def priced(question: ServingQuestion, shapes: Iterable[Shape]) -> tuple[Offer, ...]:
+    """Each of the shapes with its price, in their order; the same bits alone and together with others."""
+    every = tuple(shapes)
+    if question.file.workers is not None:
+        return tuple(_stated(question, shape) for shape in every)
+    groups: dict[tuple[Role, WeightFormat, CacheFormat, int], list[int]] = {}
+    for place, shape in enumerate(every):
+        groups.setdefault((shape.role, shape.weights, shape.cache, shape.chunk), []).append(place)
+    found: dict[int, Offer] = {}
+    for places in groups.values():
+        found |= dict(zip(places, _group(question, [every[place] for place in places]), strict=True))
+    return tuple(found[place] for place in range(len(every)))
+
+
+def units_of(rate: float) -> int:
+    """A rate in whole units, never more than it is."""
+    return floor(rate * UNITS)
+
+
+def _stated(question: ServingQuestion, shape: Shape) -> Offer:
+    worker, matching = (question.file.workers or {})[shape.name], question.file.matching
+    share = {"both": 1.0, "prefill": matching.prefill, "decode": matching.decode}[shape.role]
+    return Offer(shape, worker.devices, units_of(worker.rate * share), worker.ttft * matching.ttft, worker.tpot, 0.0, 0.0, 0.0)
+
+
+def network_of(question: ServingQuestion) -> tuple[Transformer, Hardware]:
+    """The model and the device of a question without stated workers."""
+    if question.model is None or question.hardware is None:
+        raise ValueError("workers are stated, without a model")
+    return question.model, question.hardware
+
+
+def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:
+    """Shapes of one role, format and chunk, as columns."""
+    (model, hardware), file, first = network_of(question), question.file, shapes[0]
+    kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
+    engine, asked = constants_of_engine(file.engine), Requests(file.requests.input, file.requests.output)
+    stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
+    tensor, pipeline, expert, batch = (
+        np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+    )
+    alone = np.ones(len(shapes))
+    split, prefills = Split(tensor, pipeline, expert), first.role == "prefill"
+    worker = Worker(split, alone if prefills else batch, float(first.chunk), batch if prefills else alone)
+    times = worker_times(model, kernels, engine, worker, asked, hardware)
+    memory = worker_memory(model, replace_batch(worker, batch), asked, stored)
+    figures: dict[str, Array] = {
+        name: np.broadcast_to(np.asarray(value, np.float64), batch.shape)
+        for name, value in {
+            **_latencies(question, first, times, batch),
+            "weights": memory.weights,
+            "cache": memory.cache * (asked.input / (asked.input + asked.output) if prefills else 1.0),
+            "working": memory.working,
+        }.items()
+    }
+    for place, shape in enumerate(shapes):
+        own = {name: float(column[place]) for name, column in figures.items()}
+        yield Offer(
+            shape,
+            shape.tensor * shape.pipeline,
+            units_of(own["rate"]),
+            own["ttft"],
+            own["tpot"],
+            own["weights"],
+            own["cache"],
+            own["working"],
+        )
+
+
+def replace_batch(worker: Worker, batch: Array) -> Worker:
+    """The worker with as many sequences in memory as its batch says."""
+    return Worker(worker.split, batch, worker.chunk, worker.prompts)
+
+
+def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batch: Array) -> dict[str, Array | float]:
+    """Rate and latencies of workers of one role."""
+    file, (model, hardware) = question.file, network_of(question)
+    asked, engine = Requests(file.requests.input, file.requests.output), constants_of_engine(file.engine)
+    if shape.role == "both":
+        first = first_token_time(times, batch, engine) * file.matching.ttft
+        return {
+            "rate": np.asarray(together_rate(times, batch, asked)),
+            "ttft": np.asarray(first),
+            "tpot": np.asarray(output_time(times, asked)),
+        }
+    if shape.role == "prefill":
+        link = file.matching.link or float(hardware.links[-1].bandwidth)
+        sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
+        first = times.prefill * (engine.first * file.matching.ttft) + sent
+        return {"rate": np.asarray(prefill_rate(times, batch)) * file.matching.prefill, "ttft": np.asarray(first), "tpot": 0.0}
+    rate = np.asarray(decode_rate(times, batch, asked)) * file.matching.decode
+    return {"rate": rate, "ttft": 0.0, "tpot": np.asarray(times.decode)}
+
+
+def broken(question: ServingQuestion, offer: Offer) -> tuple[str, ...]:
+    """Limits that a worker breaks, by name."""
+    held = (
+        ("memory", offer.memory <= question.usable_memory),
+        ("ttft", offer.ttft <= question.ttft),
+        ("tpot", offer.tpot <= question.tpot),
+        ("rate", offer.rate > 0),
+    )
+    return tuple(name for name, holds in held if not holds)
+
+
+def floors(question: ServingQuestion) -> dict[str, float]:
+    """Seconds in which the weights pass from memory once, least over all splits: nothing decodes faster. Empty for stated workers."""
+    if question.model is None:
+        return {}
+    model, hardware = network_of(question)
+    best = inf
+    for weights in question.options.weights:
+        for tensor in question.options.tensor:
+            split = Split(np.float64(tensor), np.float64(1.0))
+            best = min(best, float(streaming_floor(model, split, Bytes(WEIGHT_BYTES[weights], 0.0), hardware)))
+    return {"tpot": best}

@@ -1,0 +1,1 @@
+"""Serving plans as a problem type."""

@@ -1,0 +1,305 @@
+"""Serving plans: the dynamic program against every plan, what may never happen, proofs, and sentences."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import inf
+from random import Random
+from typing import Any
+
+import pytest
+
+from crossopt.formulation.serving.matching import apart_bound, counts_on, crossing, rates_on, together_bound
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_given
+from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.workers import UNITS, Offer, broken, priced, shapes_of
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.family import family_of
+from crossopt.solvers.serving.engines import exhaustive, program
+from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, table_of
+
+LLAMA = """\
+kind: serving
+model: llama3-70b
+hardware: h100-sxm
+devices: 16
+requests: {input: 2000, output: 200}
+limits: {ttft: 1 s, tpot: 40 ms}
+choices: {tensor: [4, 8], batch: [8, 32]}
+"""
+GOLDEN = """\
+kind: serving
+requests: {input: 4000, output: 500}
+limits: {ttft: 300 ms, tpot: 10 ms}
+devices: 32
+matching: {prefill: 0.9, decode: 0.92, ttft: 1.8}
+workers:
+  first: {role: prefill, devices: 4, rate: 9.260, ttft: 107.988 ms}
+  second: {role: decode, devices: 4, rate: 13.279, tpot: 9.659 ms}
+"""
+
+
+def ask(text: str) -> ServingQuestion:
+    question: ServingQuestion = read_given(text, "serving")
+    return question
+
+
+def best_value(question: ServingQuestion) -> float:
+    found = program(question, Limits(), unwatched)
+    return inf if found.answer is None else float(judge(question, found.answer).value)
+
+
+def drawn(random: Random) -> str:
+    """A small question with workers of its own."""
+    lines = ["kind: serving", f"requests: {{input: 10, output: {random.choice([2, 100])}, rate: {random.choice([1, 5, 20])}}}"]
+    limits = random.choice(["{}", "{ttft: 50 ms}", "{tpot: 5 ms}", "{ttft: 80 ms, tpot: 8 ms}"])
+    lines += [f"limits: {limits}", f"objective: {random.choice(['throughput', 'devices', 'cost'])}", f"devices: {random.randint(1, 9)}"]
+    lines += ["rent: 2 USD", f"matching: {{prefill: {random.choice([1, 0.9])}, decode: {random.choice([1, 0.92])}}}", "workers:"]
+    for number in range(random.randint(2, 4)):
+        role = ["prefill", "decode", "both", random.choice(["prefill", "decode", "both"])][number]
+        figures = f"rate: {random.uniform(0.5, 9):.3f}, ttft: {random.randint(1, 90)} ms, tpot: {random.randint(1, 9)} ms"
+        lines.append(f"  w{number}: {{role: {role}, devices: {random.randint(1, 4)}, {figures}}}")
+    return "\n".join(lines) + "\n"
+
+
+def test_300_small_questions_as_by_a_look_at_every_plan() -> None:
+    random, answered = Random(1), 0
+    for _ in range(300):
+        question = ask(drawn(random))
+        found, looked = (engine(question, Limits(), unwatched) for engine in (program, exhaustive))
+        assert (found.answer is None) == (looked.answer is None)
+        assert found.bound == looked.bound
+        if found.answer is not None:
+            answered += 1
+            assert judge(question, found.answer).violations == ()
+            assert judge(question, found.answer).value == found.value == looked.value
+        else:
+            assert found.reasons
+    assert answered > 100
+
+
+def test_small_questions_of_a_model_as_by_a_look_at_every_plan() -> None:
+    for objective, mode in product(("throughput", "devices", "cost"), ("[together]", "[apart]", "[together, apart]")):
+        text = LLAMA.replace("batch: [8, 32]", f"batch: [16, 64], prefill_batch: 1, mode: {mode}").replace("tensor: [4, 8]", "tensor: 4")
+        question = ask(f"{text}objective: {objective}\n".replace("output: 200", "output: 200, rate: 3"))
+        assert best_value(question) == exhaustive(question, Limits(), unwatched).value
+
+
+def test_rate_matching_of_published_workers() -> None:
+    """The answer of AIConfigurator 0.12 for 32 H200, which the dynamic program proves best for its workers, and others."""
+    for devices, rate in ((8, 8.33), (24, 25.00), (32, 36.65), (40, 48.87), (100, 122.17), (128, 158.35)):
+        question = ask(GOLDEN.replace("devices: 32", f"devices: {devices}"))
+        assert 1.0 / best_value(question) == pytest.approx(rate, abs=6e-3)
+    found = program(ask(GOLDEN), Limits(), unwatched)
+    assert found.answer is not None
+    details = judge(ask(GOLDEN), found.answer).details
+    assert [copies.count for copies in found.answer.workers] == [5, 3]
+    assert (details.ttft, details.tpot) == (pytest.approx(0.19438, abs=1e-5), 0.009659)
+
+
+def test_the_program_is_exact_in_whole_numbers() -> None:
+    random = Random(2)
+    for _ in range(200):
+        kinds = [(random.randint(1, 5), random.randint(1, 30)) for _ in range(random.randint(1, 4))]
+        best, last = rates_on(kinds, 12)
+        for devices in (0, 5, 12):
+            every = product(*(range(devices // size + 1) for size, _ in kinds))
+            used = ((sum(n * size for n, (size, _) in zip(c, kinds, strict=True)), c) for c in every)
+            assert best[devices] == max(sum(n * r for n, (_, r) in zip(c, kinds, strict=True)) for total, c in used if total <= devices)
+            assert sum(count * kinds[kind][1] for kind, count in counts_on(kinds, last, devices).items()) == best[devices]
+            assert best[devices] <= together_bound(kinds, devices)
+
+
+def test_where_two_parts_cross_is_the_best_split() -> None:
+    random = Random(3)
+    for _ in range(300):
+        first, second = (sorted(random.randint(0, 40) for _ in range(11)) for _ in range(2))
+        first[0] = second[0] = 0
+        rate, devices = crossing(first, second, 10)
+        assert rate == max(min(first[x], second[10 - x]) for x in range(11)) == min(first[devices], second[10 - devices])
+
+
+def test_multipliers_bound_parts_apart() -> None:
+    prefill, decode = [(2, 7), (3, 11)], [(1, 2), (4, 9)]
+    first, second = rates_on(prefill, 20)[0], rates_on(decode, 20)[0]
+    for devices in range(21):
+        assert crossing(first, second, devices)[0] <= apart_bound(prefill, decode, devices)
+    assert apart_bound(prefill, decode, 20) == 20 * Fraction(11, 3) * Fraction(9, 4) / (Fraction(11, 3) + Fraction(9, 4))
+
+
+def rate_of(question: ServingQuestion) -> float:
+    value = best_value(question)
+    return 0.0 if value == inf else 1.0 / value
+
+
+def test_throughput_never_falls_with_devices_memory_or_bandwidth() -> None:
+    question = ask(LLAMA.replace("batch: [8, 32]", "batch: [1, 8, 32, 128, 512]"))
+    hardware = question.hardware
+    assert hardware is not None
+    dram, links = hardware.dram, hardware.links
+    before = 0.0
+    for devices in (2, 4, 5, 8, 12, 16, 31, 64):
+        now = rate_of(replace(question, file=replace(question.file, devices=devices)))
+        assert now >= before
+        before = now
+    for name in ("capacity", "bandwidth"):
+        before = 0.0
+        for factor in (0.5, 0.7, 1.0, 1.2, 2.0):
+            memory = replace(dram, **{name: getattr(dram, name) * factor})
+            now = rate_of(replace(question, hardware=replace(hardware, dram=memory)))
+            assert now >= before
+            before = now
+    before = 0.0
+    for factor in (0.3, 1.0, 3.0):
+        wider = tuple(replace(link, bandwidth=link.bandwidth * factor) for link in links)
+        now = rate_of(replace(question, hardware=replace(hardware, links=wider)))
+        assert now >= before
+        before = now
+
+
+def test_throughput_never_rises_where_limits_tighten() -> None:
+    question = ask(LLAMA.replace("batch: [8, 32]", "batch: [1, 8, 32, 128, 512]"))
+    for name, sizes in (("ttft", (10.0, 2.0, 0.8, 0.4, 0.2, 0.1)), ("tpot", (0.2, 0.05, 0.03, 0.02, 0.012, 0.008, 0.004))):
+        before = inf
+        for limit in sizes:
+            limits = replace(question.file.limits, **{name: limit})
+            now = rate_of(replace(question, file=replace(question.file, limits=limits)))
+            assert now <= before
+            before = now
+        assert before == 0.0
+
+
+def test_workers_alone_and_in_a_block_have_one_price() -> None:
+    question = ask(LLAMA.replace("tensor: [4, 8]", "tensor: [2, 4, 8], pipeline: [1, 2], chunk: [512, 8192]"))
+    every = list(shapes_of(question))
+    together = priced(question, every)
+    assert {shape.role for shape in every} == {"both", "prefill", "decode"}
+    for shape, offer in list(zip(every, together, strict=True))[::5]:
+        assert priced(question, [shape]) == (offer,)
+
+
+def test_ten_thousand_devices_and_fifty_kinds() -> None:
+    """Of a size at which nobody looks at every plan: the bound by multipliers is close above."""
+    random = Random(4)
+    roles = ["prefill", "decode"] * 25
+    rows = [
+        f"  w{n}: {{role: {role}, devices: {random.randint(1, 64)}, rate: {random.uniform(1, 90):.4f}}}" for n, role in enumerate(roles)
+    ]
+    question = ask("\n".join(["kind: serving", "requests: {input: 10, output: 10}", "devices: 10000", "workers:", *rows]))
+    result = solve_and_hold(family_of("serving"), question, "auto", Limits(), unwatched)
+    assert result.optimal
+    table = table_of(question)
+    best = best_of(question, table)
+    assert best is not None
+    assert best.rate <= multiplier_bound(table, 10_000) <= best.rate * 1.01
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ("{tpot: 1 ms}", "tpot: 1 ms are asked, no worker takes less than"),
+        ("{ttft: 1 ms}", "ttft: 1 ms are asked, no worker takes less than"),
+    ],
+)
+def test_limits_below_the_floor_are_named(limits: str, sentence: str) -> None:
+    found = program(ask(LLAMA.replace("{ttft: 1 s, tpot: 40 ms}", limits)), Limits(), unwatched)
+    assert found.answer is None
+    assert found.reasons[0].startswith(sentence)
+    assert ("the weights alone pass from memory in 2.6" in found.reasons[0]) == ("tpot" in limits)
+
+
+def test_other_reasons_are_named() -> None:
+    def reason(text: str) -> str:
+        question = ask(text)
+        return reasons_of(question, table_of(question))[0]
+
+    assert reason(LLAMA.replace("tensor: [4, 8]", "tensor: 1")).startswith("memory: no worker fits into 72.7")
+    assert reason(LLAMA.replace("devices: 16", "devices: 3")) == "devices: a worker needs 4, there are 3"
+    assert reason(LLAMA.replace("output: 200", "output: 200, rate: 1000")).startswith("rate: 1000 a second are asked, 16 devices serve ")
+    tight = LLAMA.replace("{ttft: 1 s, tpot: 40 ms}", "{ttft: 150 ms, tpot: 13 ms}").replace("tensor: [4, 8]", "mode: together, tensor: 4")
+    assert reason(tight.replace("batch: [8, 32]", "batch: [1, 2, 4]"))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("model: llama3-70b\n", ""), "one of model and config is needed"),
+        (("model: llama3-70b", "model: llama9"), "llama9"),
+        (("model: llama3-70b", "model: gemm-1024"), "gemm-1024 is no transformer"),
+        (("hardware: h100-sxm", "hardware: h900"), "h900"),
+        (("hardware: h100-sxm\n", ""), "a device is needed"),
+        (("devices: 16\n", ""), "how many devices are there at most"),
+        (("devices: 16\n", "objective: devices\n"), "the fewest devices for which rate"),
+        (("output: 200", "output: 0"), "output"),
+        (("output: 200", "output: .nan"), "output"),
+        (("output: 200", "output: 200, rate: 0"), "rate"),
+        (("output: 200}", "output: 1}\ncontext: 2000"), "2,001 tokens of input and output are beyond the context of 2,000"),
+        (("tensor: [4, 8]", "tensor: [3]"), "3 ranks cannot share 64 heads evenly"),
+        (("tensor: [4, 8]", "tensor: [16]"), "16 ranks are more than the 8 devices of a node"),
+        (("tensor: [4, 8]", "pipeline: [100]"), "100 stages are more than the 80 layers"),
+        (("tensor: [4, 8]", "weights: [fp4]"), "h100-sxm has no peak in fp4"),
+        (("limits: {ttft: 1 s", "limits: {ttft: 0 s"), "ttft"),
+        (("hardware: h100-sxm", "hardware: b300\nobjective: cost"), "what does a device cost an hour"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(edit: tuple[str, str], message: str) -> None:
+    with pytest.raises(InstanceError) as caught:
+        ask(LLAMA.replace(*edit))
+    assert len(caught.value.faults) == 1
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("  second: {role: decode, devices: 4, rate: 13.279, tpot: 9.659 ms}\n", ""), "there are prefill workers and none for decode"),
+        (("devices: 32", "devices: 32\nhardware: h200"), "hardware is not needed where workers are stated"),
+        (("rate: 13.279", "rate: -1"), "rate"),
+        (("devices: 4, rate: 13.279", "devices: 0, rate: 13.279"), "devices"),
+    ],
+)
+def test_stated_workers_are_refused_in_a_sentence(edit: tuple[str, str], message: str) -> None:
+    with pytest.raises(InstanceError) as caught:
+        ask(GOLDEN.replace(*edit))
+    assert message in str(caught.value)
+
+
+def test_one_token_is_served_by_prefill_alone() -> None:
+    question = ask(LLAMA.replace("output: 200", "output: 1"))
+    found = program(question, Limits(), unwatched)
+    assert found.answer is not None
+    assert {copies.shape.role for copies in found.answer.workers} == {"both"}
+    assert judge(question, found.answer).details.tpot == 0.0
+    with pytest.raises(InstanceError, match="answers of one token need no decode workers"):
+        ask(LLAMA.replace("output: 200", "output: 1").replace("tensor: [4, 8]", "mode: [apart], tensor: 4"))
+
+
+def test_the_judge_refuses_what_the_question_does_not_offer() -> None:
+    question = ask(LLAMA)
+    found = program(question, Limits(), unwatched).answer
+    assert found is not None
+    first = found.workers[0]
+    other = replace(first, shape=replace(first.shape, batch=9))
+    for workers in ((other,), (replace(first, count=0),), (first, first), ()):
+        with pytest.raises(ValueError, match=r".+"):
+            judge(question, ServingPlan(workers))
+    assert "devices are more than 16" in judge(question, ServingPlan((replace(first, count=99),))).violations[0]
+
+
+def test_a_forged_bound_is_refused() -> None:
+    family: Any = family_of("serving")
+    question = ask(LLAMA)
+    result = solve_and_hold(family, question, "auto", Limits(), unwatched)
+    assert prove(question, result, unwatched).refused == ()
+    forged = replace(result, bound=result.bound * 1.01)
+    assert "bound: a plan has the value" in prove(question, forged, unwatched).refused[0]
+
+
+def test_a_worker_says_which_limits_it_breaks() -> None:
+    question = ask(LLAMA)
+    offer: Offer = priced(question, list(shapes_of(question))[:1])[0]
+    assert broken(question, offer) == ()
+    assert broken(question, replace(offer, ttft=9.0, tpot=9.0, weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
+    assert offer.rate < UNITS * 100
