@@ -163,6 +163,26 @@ TIED = (
     .replace("objective: quality", "objective: time")
     .replace("size: 30 kB, time: 10 ms", "size: 34 kB, quality: 0.8")
 )
+SERVING = """\
+kind: serving
+requests: {input: 4000, output: 500, rate: 1}
+limits: {ttft: 300 ms, tpot: 10 ms}
+devices: 9
+rent: 2 USD
+workers:
+  first: {role: prefill, devices: 2, rate: 3.2, ttft: 200 ms}
+  second: {role: decode, devices: 1, rate: 1.5, tpot: 9.5 ms}
+  third: {role: both, devices: 4, rate: 4.1, ttft: 250 ms, tpot: 9 ms}
+"""
+SERVED = """\
+kind: serving
+model: llama3-8b
+hardware: h100-sxm
+devices: 4
+objective: cost
+requests: {input: 1000, output: 100, rate: 5}
+choices: {tensor: 2, batch: [16, 64], prefill_batch: 1}
+"""
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -187,6 +207,7 @@ SAMPLES = {
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
+    "serving": Sample((SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED), ("limits.tpot=1 us",), worse=("devices=5",)),
     "knapsack": Sample((SACK,), ("room=2",)),
     "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5, worse=("nodes.first.costs=[1, 1000000000000000000]",)),
 }

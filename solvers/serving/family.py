@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.serving.judge import BY_ALL, BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
+from crossopt.solvers.serving.judge import BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
 
 _PROGRAM = lazy_import("crossopt.solvers.serving.engines", "program")
 _UNITS = {"throughput": "s", "devices": "", "cost": "USD"}
@@ -28,6 +28,6 @@ FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     judge=judge,
     judged="times, memory and rate of every worker",
     prove=prove,
-    proof_labels=frozenset({BY_ALL, BY_PROGRAM}),
+    proof_labels=frozenset({BY_PROGRAM}),
     described=_described,
 )

@@ -12,7 +12,6 @@ from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
 
 BY_PROGRAM: Final = "a dynamic program over devices, of all workers within the limits"
-BY_ALL: Final = "a look at every number of every worker"
 _HOUR, _MILLION = 3600.0, 1.0e6
 
 
@@ -234,9 +233,9 @@ def prove(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures],
     top = best_on(table, devices).rate
     if top > bound:
         return Proved(refused=("bound: the dynamic program is above the bound by multipliers (please report this)",))
-    beside = f"; multipliers alone bound the rate by {float(bound / UNITS):.6g} a second" if bound else ""
-    done = f"{table.shapes:,} workers were priced again, and the dynamic program over {devices:,} devices was carried out anew{beside}"
-    return Proved((done,), by=BY_PROGRAM)
+    done = f"{table.shapes:,} workers were priced again, and the dynamic program over {devices:,} devices was carried out anew"
+    beside = f"multipliers alone bound the rate of {devices:,} devices by {float(bound / UNITS):.6g} a second"
+    return Proved((done, *((beside,) if bound else ())), by=BY_PROGRAM)
 
 
 def multiplier_bound(table: Table, devices: int) -> Fraction:
