@@ -202,7 +202,7 @@ class CalibrationEntry:
 
 @dataclass(frozen=True, slots=True)
 class KernelsEntry:
-    """Constants of one kind of kernels measured alone, as `crossopt calibrate --of` prints them; used for serving, not for training steps."""
+    """Constants of kernels measured alone, as `crossopt calibrate --of` prints them; for serving, not for training steps."""
 
     constants: Annotated[dict[str, Annotated[float, Bounds(0.0)]], Doc("in SI units and shares, by name")]
     rows: Annotated[Positive, Doc("measured kernels")]
