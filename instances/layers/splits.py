@@ -7,11 +7,12 @@
     memory    the same, in training with its share of what is kept, and with the gathered copies that operators keep
     bops      of the network, each multiply-add once
 
-Gradients are exchanged in buckets of 25 MB, as PyTorch's DDP does: a layer with less pays its share of a bucket. Each operator fetches its
-inputs by itself, and nothing is hidden behind work.
+Gradients are exchanged in buckets of 25 MB, as PyTorch's DDP does: a layer with less pays its share of a bucket. Nothing is hidden behind
+work. A tensor that several products may need gathered, such as that of queries, keys and values, is a layer of its own: its strategy says
+in which layout all of them find it, and in which format; their partial sums of the gradient are added up before they are sent.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log, prod, sqrt
 
@@ -26,6 +27,8 @@ from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
 BUCKET = 25.0 * 2**20
 """Bytes of gradients that are exchanged together (`bucket_cap_mb` of torch.nn.parallel.DistributedDataParallel)."""
 MOST_DEVICES = 65_536
+COPY = "copy of "
+"""Name of a layer that stands for the common copy of a tensor, before the tensor's."""
 _WIDE = 16.0
 """Bits of a format that need not be named where there is no other one."""
 
@@ -93,22 +96,34 @@ def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Fig
     """Layers and links of all operators that move anything, with their splits."""
     pricing = _SplitPricing(asked, parallel)
     nodes = [node for node in asked.graph.nodes if not is_view(node)]
-    layers = {node.name: {pricing.label(*one): pricing.figures(node, *one) for one in pricing.offered[node.name]} for node in nodes}
-    links = list[tuple[str, str, Pairs]]()
+    layers, links = dict[str, dict[str, Figures]](), list[tuple[str, str, Pairs]]()
     for node in nodes:
+        own = {pricing.label(*one): pricing.figures(node, *one) for one in pricing.offered[node.name]}
         for tensor in dict.fromkeys(node.inputs):
             maker = pricing.plain.maker.get(pricing.plain.origin.get(tensor, tensor))
             if maker is None:
-                for one in pricing.offered[node.name]:
-                    name = pricing.label(*one)
-                    layers[node.name][name] = added(layers[node.name][name], pricing.entering(node, tensor, *one))
+                entering = {pricing.label(*one): pricing.entering(node, tensor, *one) for one in pricing.offered[node.name]}
+                own = {name: added(figures, entering[name]) for name, figures in own.items()}
                 continue
-            pairs = pricing.pairs(tensor, maker, node)
-            if any(any(figures.values()) for figures in pairs.values()):
-                links.append((maker.name, node.name, pairs))
-    ties = tuple(_ties(asked, pricing, nodes))
+            source, olds = maker.name, pricing.made(maker)
+            if tensor in pricing.copies:
+                source, copied, taken = f"{COPY}{tensor}", pricing.copies[tensor], olds
+                olds = {name: (layout, one, partial) for name, (layout, partial, one) in copied.items()}
+                if source not in layers:
+                    layers[source] = {name: {"time": 0.0} for name in copied}
+                    links.append((maker.name, source, pricing.pairs(tensor, taken, copied, pricing.keeps(tensor))))
+            links.append((source, node.name, pricing.pairs(tensor, olds, pricing.taken(node, tensor), _keeps(asked, node))))
+        layers[node.name] = own
+    links = [link for link in links if any(any(figures.values()) for figures in link[2].values())]
+    ties, types = tuple(_ties(asked, pricing, nodes)), {node.name: _type_of(node) for node in nodes}
     written = Written(layers, links, objective, budgets, ties)
-    return SplitProblem(written, dict(_rules(pricing, nodes)) if not ties else {}, tuple(_type_of(node) for node in nodes))
+    rules = {} if ties else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
+    return SplitProblem(written, rules, tuple(types.get(name, "") for name in layers))
+
+
+def _keeps(asked: Asked, node: Node) -> bool:
+    """Whether an operator keeps its inputs for the backward pass."""
+    return asked.training and OPERATORS.get(node.operator, OPERATORS["other"]).keeps in ("inputs", "everything")
 
 
 def _type_of(node: Node) -> str:
@@ -147,6 +162,11 @@ class _SplitPricing:
         formats = offered_formats(asked, self.plain)
         self.offered = {name: [(one, split) for one in own for split in self.splits[name]] for name, own in formats.items()}
         self.known, self.edges = dict[object, Figures](), dict[object, Pairs]()
+        self.takers = dict[str, list[Node]]()
+        for node in asked.graph.nodes:
+            for tensor in () if is_view(node) else dict.fromkeys(node.inputs):
+                self.takers.setdefault(tensor, []).append(node)
+        self.copies = self._copied()
         self.columns = columns_of(asked.graph)
         self.costs = {split: self._priced(self.columns, split) for split in {one for own in self.splits.values() for one in own}}
 
@@ -220,29 +240,54 @@ class _SplitPricing:
         needed, _ = self.graph.needed(node, tensor, split)
         return self.plain.conversion(tensor, self.base, self.plain.taken(node, one), needed.share(self.devices))
 
-    def pairs(self, tensor: str, maker: Node, taker: Node) -> Pairs:
-        """Of an edge by the strategies of both ends: relayouts of the tensor and its gradient, conversions, and the copy that is kept."""
-        olds = [
-            (self.label(one, split), (self.graph.output(maker, split), self.plain.written(maker, one)))
+    def made(self, maker: Node) -> "_Made":
+        """How the output of an operator lies, by its strategies."""
+        return {
+            self.label(one, split): (self.graph.output(maker, split), self.plain.written(maker, one), False)
             for one, split in self.offered[maker.name]
-        ]
-        news = [
-            (self.label(one, split), (*self.graph.needed(taker, tensor, split), self.plain.taken(taker, one)))
+        }
+
+    def taken(self, taker: Node, tensor: str) -> "_Taken":
+        """How an operator needs an input, by its strategies."""
+        return {
+            self.label(one, split): (*self.graph.needed(taker, tensor, split), self.plain.taken(taker, one))
             for one, split in self.offered[taker.name]
-        ]
-        keeps = self.asked.training and OPERATORS.get(taker.operator, OPERATORS["other"]).keeps in ("inputs", "everything")
-        key = prod(self.asked.graph.tensors[tensor]), keeps, tuple(olds), tuple(news)
+        }
+
+    def keeps(self, tensor: str) -> bool:
+        return any(_keeps(self.asked, node) for node in self.takers[tensor])
+
+    def _copied(self) -> dict[str, "_Taken"]:
+        """Layouts of a common copy, of each tensor that several operators may need gathered: as it is made, or as they need it."""
+        found = dict[str, _Taken]()
+        for tensor, nodes in self.takers.items():
+            maker = self.plain.maker.get(self.plain.origin.get(tensor, tensor))
+            needs = [self.taken(node, tensor).values() for node in nodes]
+            if maker is None or sum(any(partial for _, partial, _ in own) for own in needs) < 2:
+                continue
+            made = self.made(maker).values()
+            formats = dict.fromkeys([*(one for _, one, _ in made), *(one for own in needs for _, _, one in own)])
+            layouts = dict.fromkeys([*((layout, False) for layout, _, _ in made), *(one[:2] for own in needs for one in own if one[1])])
+            named = {(layout, partial): _layout_name(layout, partial, self.devices) for layout, partial in layouts}
+            found[tensor] = {f"{one} {named[lies]}" if self.several else named[lies]: (*lies, one) for one in formats for lies in layouts}
+        return found
+
+    def pairs(self, tensor: str, olds: "_Made", news: "_Taken", keeps: bool) -> Pairs:
+        """Of an edge by the strategies of both ends: relayouts of the tensor and its gradient, conversions, and the copy that is kept."""
+        key = prod(self.asked.graph.tensors[tensor]), keeps, tuple(olds.items()), tuple(news.items())
         if key not in self.edges:
-            self.edges[key] = {(first, second): self._between(tensor, keeps, old, new) for first, old in olds for second, new in news}
+            self.edges[key] = {
+                (first, second): self._between(tensor, keeps, old, new) for first, old in olds.items() for second, new in news.items()
+            }
         return self.edges[key]
 
-    def _between(self, tensor: str, keeps: bool, before: tuple[Layout, str], after: tuple[Layout, bool, str]) -> Figures:
-        (old, lies), (needed, partial, taken) = before, after
+    def _between(self, tensor: str, keeps: bool, before: tuple[Layout, str, bool], after: tuple[Layout, bool, str]) -> Figures:
+        (old, lies, sums), (needed, partial, taken) = before, after
         key = prod(self.asked.graph.tensors[tensor]), keeps, before, after
         if key not in self.known:
             narrow = lies if BITS[lies] < BITS[taken] else taken  # what is narrower is sent
             spent = forward(self._bytes(tensor, narrow), old, needed, self.network)
-            if self.asked.training:
+            if self.asked.training and not (sums and old.has(needed)):
                 spent = together(spent, backward(self._bytes(tensor, self.base), old, needed, self.network, partial))
             had, wanted = old.share(self.devices), needed.share(self.devices)
             converted = self.plain.conversion(tensor, lies, taken, had if narrow == taken else wanted)
@@ -254,16 +299,41 @@ class _SplitPricing:
         return self.known[key]
 
 
+_Made = dict[str, tuple[Layout, str, bool]]
+"""By strategy: layout, format, and whether gradients may come back as partial sums."""
+_Taken = dict[str, tuple[Layout, bool, str]]
+"""By strategy: layout, whether the gradient is a partial sum, and format."""
+
+
+def _layout_name(layout: Layout, partial: bool, devices: int) -> str:
+    if layout.group == 1:
+        return "batch"
+    if layout.inside != "copies":
+        return f"{layout.inside} {layout.group}"
+    return f"gathered {layout.group}" if partial or layout.group < devices else "whole"
+
+
 # Rules to compare with.
 
 
-def _rules(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _rules(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, dict[str, str]]]:
     """Data parallel, features over all devices, and MLSL's groups, in the base format."""
     everywhere = Split("features", pricing.devices)
-    batch = [_first(pricing, node, (Split("batch", 1),)) for node in nodes]
-    yield "data parallel", tuple(batch)
-    yield "features over all devices", tuple(_first(pricing, node, (everywhere,)) for node in nodes)
-    yield "MLSL's closed form", tuple(_mlsl(pricing, nodes))
+    batch = {node.name: _first(pricing, node, (Split("batch", 1),)) for node in nodes}
+    yield "data parallel" if any("batch" in name for name in batch.values()) else "every operator whole", batch
+    yield "features over all devices", {node.name: _first(pricing, node, (everywhere,)) for node in nodes}
+    yield "MLSL's closed form", dict(_mlsl(pricing, nodes))
+
+
+def _with_copies(chosen: Mapping[str, str], written: Written) -> tuple[str, ...]:
+    """Strategies of all layers, with the best copy for those of the operators."""
+    costs = {name: dict.fromkeys(own, 0.0) for name, own in written.layers.items() if name not in chosen}
+    for first, second, pairs in written.links:
+        for own, other, turned in ((first, second, False), (second, first, True)):
+            for name in costs.get(own, ()):
+                key = (chosen[other], name) if turned else (name, chosen[other])
+                costs[own][name] += pairs[key].get(written.objective, 0.0)
+    return tuple(chosen[name] if name in chosen else min(costs[name], key=costs[name].__getitem__) for name in written.layers)
 
 
 def _first(pricing: _SplitPricing, node: Node, wanted: Sequence[Split]) -> str:
@@ -281,7 +351,7 @@ def best_group(weights: float, activations: float, devices: int) -> float:
     return min(max(sqrt(devices * weights / activations), 1.0), float(devices)) if activations else float(devices)
 
 
-def _mlsl(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[str]:
+def _mlsl(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
     """The closed form for operators with weights; others keep the features that their input has, or are split by the batch."""
     chosen, graph = dict[str, Split](), pricing.asked.graph
     for node in nodes:
@@ -296,4 +366,4 @@ def _mlsl(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[str]:
             wanted += [chosen[maker.name] for maker in makers if maker is not None and maker.name in chosen]
         split = next((one for one in (*wanted, Split("batch", 1)) if one in own), own[0])
         chosen[node.name] = split
-        yield pricing.label(pricing.offered[node.name][0][0], split)
+        yield node.name, pricing.label(pricing.offered[node.name][0][0], split)

@@ -30,7 +30,7 @@ from crossopt.instances.codesign.question import asked_in, narrowing, read_insta
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.kinds import KINDS
-from crossopt.instances.layers.splits import parts_of
+from crossopt.instances.layers.splits import COPY, parts_of
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.question import read_again
 from crossopt.reports.arguments import CHAKRA, MODELOPT, STRATEGIES, TORCHAO
@@ -154,8 +154,8 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     question = read_again(result.question, result.kind, path.parent)
     chosen = dict(zip(question.problem.layers, result.answer.strategies, strict=True))
-    splits = {layer: parts_of(strategy) for layer, strategy in chosen.items()} if question.types else {}
-    chosen |= {layer: str(parts.get("format", "bf16")) for layer, parts in splits.items()} if form != STRATEGIES else {}
+    splits = {layer: parts_of(strategy) for layer, strategy in chosen.items() if not layer.startswith(COPY)} if question.types else {}
+    chosen = {layer: str(parts.get("format", "bf16")) for layer, parts in splits.items()} or chosen
     if form == STRATEGIES:
         text = json.dumps(splits or chosen, indent=1) + "\n"
     else:

@@ -285,7 +285,7 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
     """FlexFlow's search (Jia et al. 2019, arXiv 1807.05358): a random operator, a random strategy, taken if it is better, and with
     exp(-difference / temperature) if it is worse, from data parallelism on. What is beyond budgets costs as much as the start."""
     core, random = core_of(question.problem), Random(0)
-    start = question.rules.get("data parallel", tuple(own[0] for own in question.problem.strategies))
+    start = next(iter(question.rules.values()), tuple(own[0] for own in question.problem.strategies))
     names = [start[members[0]] for members in core.members]
     now = [own.index(name) if name in own else 0 for own, name in zip(core.strategies, names, strict=True)]
     near: list[list[tuple[int, list[list[list[int]]]]]] = [[] for _ in range(len(core))]

@@ -8,7 +8,9 @@ from random import Random
 
 import pytest
 
-from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weights
+from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Sides, Weights
+from crossopt.crossflow.relayouts import Network
+from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read
@@ -122,11 +124,11 @@ def test_a_budget_below_the_least_says_the_least(tmp_path: Path) -> None:
     assert found.reasons[0].startswith("size is at least ")
 
 
-Network = Callable[[int], OperatorGraph]
+Builder = Callable[[int], OperatorGraph]
 
 
 @pytest.mark.parametrize(("network", "batch"), [(alexnet, 2048), (vgg16, 512), (resnet50, 512)])
-def test_convolutions_split_the_batch_and_wide_products_their_features(tmp_path: Path, network: Network, batch: int) -> None:
+def test_convolutions_split_the_batch_and_wide_products_their_features(tmp_path: Path, network: Builder, batch: int) -> None:
     """What MLSL and 15-PF published: groups of one device for convolutions; for large products groups of several, up to all."""
     graph = network(batch)
     question = asked(tmp_path, graph, 8, "training: true\nsplits: [batch, features]\n")
@@ -159,28 +161,60 @@ def test_ties_by_type_cost_no_less_and_their_worth_is_said(tmp_path: Path) -> No
     assert len(convolutions) == 1
 
 
-def test_megatron_is_a_point_of_the_space(tmp_path: Path) -> None:
-    """A product by columns, its activation and a product by rows: one gather and one reduce-scatter each way, nothing between them."""
-    width, rows = 1024, 64
-    tensors: dict[str, Shape] = {
-        name: (rows, extent) for name, extent in (("x", width), ("a", width), ("b", 4 * width), ("g", 4 * width), ("c", width))
-    }
-    weights = {"a.w": Weights((width, width)), "b.w": Weights((width, 4 * width)), "c.w": Weights((4 * width, width))}
-    nodes = (
-        Node("a", "product", ("x",), ("a",), ("a.w",), (rows, width, width, 1)),
-        Node("b", "product", ("a",), ("b",), ("b.w",), (rows, width, 4 * width, 1)),
-        Node("g", "activation", ("b",), ("g",)),
-        Node("c", "product", ("g",), ("c",), ("c.w",), (rows, 4 * width, width, 1)),
+def block(width: int = 1024, rows: int = 256, heads: int = 8, batch: int = 8, fused: bool = False) -> OperatorGraph:
+    """Norm, queries, keys and values, attention, projection and addition, as an export of PyTorch writes them."""
+    flat, by_head = (batch, rows, width), (batch, heads, rows, width // heads)
+    tensors: dict[str, Shape] = {"x": flat}
+    weights, nodes = dict[str, Weights](), list[Node]()
+
+    def add(name: str, operator: str, shape: Shape, inputs: tuple[str, ...], source: str = "", sides: Sides | None = None) -> str:
+        tensors[name] = shape
+        if operator == "product":
+            weights[f"{name}.w"] = Weights((width, shape[-1]))
+        own = (f"{name}.w",) if operator == "product" else ()
+        nodes.append(Node(name, operator, inputs, (name,), own, sides, (), source))
+        return name
+
+    def linear(name: str, source: str, out: int = width) -> str:
+        return add(name, "product", (batch, rows, out), (source,), "aten.linear.default", (batch * rows, width, out, 1))
+
+    first = linear("first", "x")
+    norm = add("norm", "norm", flat, (first,), "aten.layer_norm.default")
+    if fused:
+        together = linear("qkv", norm, 3 * width)
+        parts = [add(f"{one} part", "view", flat, (together,), "aten.slice.Tensor") for one in "qkv"]
+    else:
+        parts = [linear(one, norm) for one in "qkv"]
+    turned = tuple(add(f"{one} heads", "view", by_head, (one,), "aten.transpose.int") for one in parts)
+    mixed = add(
+        "attention", "attention", by_head, turned, "aten.scaled_dot_product_attention", (rows, 2 * width // heads, rows, batch * heads)
     )
-    graph = OperatorGraph("feed-forward", ("x",), ("c",), tensors, weights, nodes)
-    question = asked(tmp_path, graph, 4, "training: true\n")
+    joined = add("joined", "move", flat, (mixed,), "aten.reshape.default")
+    add("sum", "addition", flat, (linear("out", joined), first), "aten.add.Tensor")
+    return OperatorGraph("block", ("x",), ("sum",), tensors, weights, tuple(nodes))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_megatron_with_sequence_parallelism_is_a_point_of_the_space(tmp_path: Path, fused: bool) -> None:
+    """One gather in front of queries, keys and values, whether one product or three, and nothing until the sums of the projection."""
+    question = asked(tmp_path, block(fused=fused), 4, "training: true\n")
     problem = question.problem
-    plan = {"b": "features 4", "g": "features 4", "c": "inputs 4"}
-    for link in problem.links:
-        first, second = problem.layers[link.first], problem.layers[link.second]
-        if first in plan:
-            row, column = problem.strategies[link.first].index(plan[first]), problem.strategies[link.second].index(plan[second])
-            assert not link.uses[row, column].any()
+    features = ("q", "k", "v", "qkv", "attention", "joined")
+    plan = dict.fromkeys(features, "features 4") | {"out": "inputs 4", "copy of norm": "gathered 4"}
+    chosen = [plan.get(name, "batch") for name in problem.layers]
+    rows = [own.index(one) for own, one in zip(problem.strategies, chosen, strict=True)]
+    links = sum(int(link.uses[rows[link.first], rows[link.second], 0]) for link in problem.links)
+    network = Network(4, (4,), build_device(device("h100-sxm"), "h100-sxm", "bf16", 1).links)
+    once = network.gather(8 * 256 * 1024 * 2.0, 4)[0]
+    assert problem.amount(0, links) == pytest.approx(2 * once, rel=1e-9)  # gathered, and the gradient reduced and scattered
     found = solved(question)
-    answer = LayerChoices(("batch", "features 4", "features 4", "inputs 4"))
-    assert found.value is not None and judge(question, answer).value >= found.value
+    assert found.proved and found.value is not None
+    assert judge(question, LayerChoices(tuple(chosen))).value >= found.value
+
+
+def test_a_common_copy_is_in_the_format_that_its_operators_take(tmp_path: Path) -> None:
+    question = asked(tmp_path, block(), 2, "formats: [fp8]\nfixed: {q: fp8, k: fp8, v: fp8}\n")
+    place = question.problem.layers.index("copy of norm")
+    assert "fp8 gathered 2" in question.problem.strategies[place]
+    found = solved(question)
+    assert found.proved and not prove(question, found, unwatched).refused
