@@ -135,6 +135,12 @@ KINDS = {
         "crossopt.instances.serving.question",
         family="crossopt.solvers.serving.family",
     ),
+    "instances": Kind(
+        "instances on the threads of a server",
+        "crossopt.instances.counts.shapes",
+        family="crossopt.solvers.counts.instances",
+        shown=f"{_SHEETS}.counts:instances_sheet",
+    ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }
 """Problem types by the value of `kind`; a file without it is a joint-design question."""

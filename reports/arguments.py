@@ -146,6 +146,7 @@ JOBS = ("slurm", "pytorchjob", "jobset")
 EDITORS = ("vscode", "neovim", "helix", "modeline")
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
+REPLICAS = "replicas"
 STRATEGIES, MODELOPT, TORCHAO = QUANTISED = ("strategies", "modelopt", "torchao")
 
 
@@ -155,11 +156,11 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, REPLICAS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
-        "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; strategies of operators, or joint "
-        "designs of one transformer, as a certificate that solvers/standalone.py checks without this package; a tree about an "
+        "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of "
+        "each kind of device, as JSON; strategies of operators, or joint designs of one transformer, as a certificate that solvers/standalone.py checks without this package; a tree about an "
         "integer model as a certificate for any checker of VIPR 1.0; or what is done when, as a "
         "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark "
         "runs, or of a trace with its changes",

@@ -183,6 +183,20 @@ objective: cost
 requests: {input: 1000, output: 100, rate: 5}
 choices: {tensor: 2, batch: [16, 64], prefill_batch: 1}
 """
+INSTANCES = """\
+kind: instances
+threads: 4
+batch: 8
+profile:
+  - {threads: 1, batch: 1, latency: 20 ms}
+  - {threads: 1, batch: 2, latency: 31 ms}
+  - {threads: 2, batch: 2, latency: 18 ms}
+  - {threads: 2, batch: 4, latency: 30.5 ms}
+  - {threads: 3, batch: 4, latency: 22 ms}
+  - {threads: 4, batch: 8, latency: 33 ms}
+"""
+SLOWED = INSTANCES.replace("threads: 4\nbatch", "threads: 8\nsockets: 2\nbatch") + "interference: {3: 1.25, 5: 1.5}\nidle_threads: false\n"
+RATES = INSTANCES.replace("batch: 8\nprofile", "objective: throughput\nlatency: 30 ms\nmemory: 5 GB\nmemory_per_instance: 1.3 GB\nprofile")
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -208,6 +222,7 @@ SAMPLES = {
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
     "serving": Sample((SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED), ("limits.tpot=1 us",), worse=("devices=5",)),
+    "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
     "knapsack": Sample((SACK,), ("room=2",)),
     "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5, worse=("nodes.first.costs=[1, 1000000000000000000]",)),
 }

@@ -54,7 +54,17 @@ def read_table(path: str | Path, required: Sequence[str], known: Collection[str]
     A name that is not `known` may be meant for one that is missing; `noun` is what a row holds.
     """
     source = str(path)
-    lines = _lines(_text(Path(path), source), source)
+    return table_in(_text(Path(path), source), source, required, known, noun)
+
+
+def text_of(path: Path) -> str:
+    """The text of a CSV file; an InstanceError if it cannot be read."""
+    return _text(path, str(path))
+
+
+def table_in(text: str, source: str, required: Sequence[str], known: Collection[str], noun: str) -> Table:
+    """As `read_table`, of the text of a file."""
+    lines = _lines(text, source)
     head_line, header = _header(lines)
     if faults := _header_faults(header, head_line, required, known):
         raise InstanceError(source, faults)

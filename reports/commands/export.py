@@ -168,6 +168,23 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
         write_whole(out, text)
 
 
+def export_replicas(path: Path, out: Path | None) -> None:
+    """Write the instances or the fleet of a saved result as JSON."""
+    from crossopt.reports.sheets.counts import replicas  # noqa: PLC0415 - of two kinds alone
+
+    family, result = read_saved(path, kind_of(path) or "fleet")
+    if result.answer is None:
+        raise RefusedError(f"{path}: there is no {family.what} in this result (solve a question that has one)")
+    report = check(family, result, path.parent)
+    if not report.accepted:
+        raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
+    text = json.dumps(replicas(read_again(result.question, result.kind, path.parent), result), indent=1) + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(out, text)
+
+
 _UNQUANTISED = frozenset(("fp32", "tf32", "bf16", "fp16"))
 _PER_BLOCK = {"num_bits": "e2m1", "block_sizes": {-1: 16, "type": "dynamic", "scale_bits": "e4m3"}}
 _RECIPES = {

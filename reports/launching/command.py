@@ -22,7 +22,7 @@ from crossopt.instances.kinds import KINDS, kind_asked, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
-from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, QUANTISED, STACKS, TRACE, VIPR
+from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, QUANTISED, REPLICAS, STACKS, TRACE, VIPR
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
@@ -186,6 +186,10 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
         export_strategies(options.file, options.stack, options.out)
+    elif options.stack == REPLICAS:
+        from crossopt.reports.commands.export import export_replicas  # noqa: PLC0415
+
+        export_replicas(options.file, options.out)
     elif options.stack in (CERTIFICATE, VIPR):
         from crossopt.reports.commands.export import export_certificate, export_vipr  # noqa: PLC0415
 
@@ -252,6 +256,8 @@ def _refuse(options: Namespace) -> None:
     own = {
         "placement": (*PLACEMENTS, TRACE),
         "layers": QUANTISED,
+        "instances": (REPLICAS,),
+        "fleet": (REPLICAS,),
         "sharding": (CERTIFICATE,),
         "what-if": (GRAPH,),
         "benchmark": (GRAPH,),

@@ -1,0 +1,119 @@
+"""Sheets of counts of kinds: instances on a server, and a fleet of several kinds of devices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from crossopt.instances.counts.shapes import InstancesQuestion
+from crossopt.instances.files.units import format_quantity, rounded_quantity
+from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.sheet import Column, Limit, Limits, Section, Sheet, Table, amounts, answer_sheet, baselines_in, counts
+from crossopt.solvers.answer import Result
+from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, ServerUse
+
+
+def instances_sheet(question: InstancesQuestion, result: Result[InstanceGroups, ServerUse]) -> Sheet:
+    """What is shown of instances."""
+    file, answer, use = question.file, result.answer, result.details
+    sought = "the slowest instance ends soonest" if file.objective == "latency" else "they answer most requests a second"
+    return answer_sheet(
+        result,
+        "configuration",
+        f"How many instances of how many threads and requests each run on {file.threads} threads, so that {sought}?",
+        asks="latency" if file.objective == "latency" else "time per request",
+        summary=_groups_text(answer.groups, file.sockets) if answer else "",
+        answer_rows=(("instances", _groups_text(answer.groups, file.sockets)),) if answer else (),
+        figures=_instance_figures(question, use) if use else (),
+        given=_instances_given(question),
+        sections=(
+            *((_groups(question, answer.groups, use), _instance_limits(question, use)) if answer and use else ()),
+            baselines_in(
+                "configuration",
+                result,
+                result.baselines,
+                [_groups_text(one.answer.groups, file.sockets) if one.answer else "" for one in result.baselines],
+            ),
+        ),
+        notes=(*result.notes, *(_instance_notes(question, use) if use else ())),
+        judged="instance by instance",
+        next_step="`crossopt export RESULT --as replicas` writes them as JSON",
+    )
+
+
+def replicas(question: InstancesQuestion, result: Result[InstanceGroups, ServerUse]) -> list[dict[str, Any]]:
+    """Instances for other programs: how many, with their threads, batch and latency, and their socket where there are several."""
+    if result.answer is None or result.details is None:
+        return []
+    return [
+        {**({"socket": group.socket} if question.file.sockets > 1 else {}), "instances": group.instances, "threads": group.threads}
+        | {"batch": group.batch, "latency_s": latency}
+        for group, latency in zip(result.answer.groups, result.details.latencies, strict=True)
+    ]
+
+
+def _groups_text(groups: Sequence[InstanceGroup], sockets: int) -> str:
+    """Instances with their threads and batch; equal sockets together."""
+    parts = [
+        f"{group.instances} x ({several(group.threads, 'thread')}, batch {group.batch})"
+        + (f" on socket {group.socket}" if sockets > 1 else "")
+        for group in groups
+    ]
+    if sockets > 1:
+        of_socket = [[(one.instances, one.threads, one.batch) for one in groups if one.socket == socket] for socket in range(sockets)]
+        if all(one == of_socket[0] for one in of_socket):
+            parts = [part.partition(" on socket")[0] for part in parts[: len(of_socket[0])]]
+            return f"{' · '.join(parts)} on each of {sockets} sockets"
+    return " · ".join(parts)
+
+
+def _time(seconds: float) -> str:
+    return rounded_quantity(seconds, "time", 5)
+
+
+def _instance_figures(question: InstancesQuestion, use: ServerUse) -> tuple[tuple[str, str], ...]:
+    rest = ("latency", _time(use.latency)) if question.file.objective == "throughput" else ("requests a second", f"{use.throughput:.5g}")
+    idle = question.file.threads - use.threads
+    return rest, ("threads", f"{use.threads} of {question.file.threads}" + (f", {idle} idle" if idle else ""))
+
+
+def _instances_given(question: InstancesQuestion) -> tuple[tuple[str, str], ...]:
+    file = question.file
+    rows = (
+        ("threads", f"{file.threads}" + ("" if file.idle_threads else ", none idle")),
+        ("sockets", f"{file.sockets}" if file.sockets > 1 else ""),
+        ("requests in flight", "" if file.batch is None else f"{file.batch:,}"),
+        ("measured shapes", f"{len(question.shapes):,}"),
+        ("service level", "" if file.latency is None else format_quantity(file.latency, "time")),
+        ("memory", "" if question.memory_instances is None else f"of {several(question.memory_instances, 'instance')}"),
+        ("interference", ", ".join(f"{float(factor):g} from {count} instances on" for count, factor in question.factors[1:])),
+    )
+    return tuple(row for row in rows if row[1])
+
+
+def _groups(question: InstancesQuestion, groups: Sequence[InstanceGroup], use: ServerUse) -> Section:
+    socket = [counts("socket", [group.socket for group in groups])] if question.file.sockets > 1 else []
+    rates = [group.instances * group.batch / latency for group, latency in zip(groups, use.latencies, strict=True)]
+    table = Table(
+        (
+            *socket,
+            counts("instances", [group.instances for group in groups]),
+            counts("threads each", [group.threads for group in groups]),
+            counts("batch each", [group.batch for group in groups]),
+            amounts("latency", use.latencies, _time, "s"),
+            Column("requests a second", tuple(f"{rate:.5g}" for rate in rates), tuple(rates)),
+        )
+    )
+    return Section("Instances", (table,))
+
+
+def _instance_limits(question: InstancesQuestion, use: ServerUse) -> Section:
+    file = question.file
+    rows = [Limit("latency", use.latency, file.latency, "time")] if file.latency is not None else []
+    if file.memory is not None and file.memory_per_instance is not None:
+        rows.append(Limit("memory", use.instances * file.memory_per_instance, file.memory, "bytes"))
+    return Section("Limits", (Limits(tuple(rows)),) if rows else ())
+
+
+def _instance_notes(question: InstancesQuestion, use: ServerUse) -> tuple[str, ...]:
+    if use.instances > 1 and len(question.factors) == 1:
+        return ("latencies were measured with one instance running; several slow each other down (state it as interference)",)
+    return ()

@@ -1,0 +1,1 @@
+"""Counts of kinds: engines, judges, baselines and proofs."""

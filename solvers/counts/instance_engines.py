@@ -1,0 +1,273 @@
+"""Engines for instances: the dynamic program, bisection over latencies, an integer program, and rules to compare with."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import inf
+from time import monotonic
+
+from crossopt.formulation.counts import (
+    Best,
+    LargeError,
+    Part,
+    Placed,
+    after_socket,
+    best_of,
+    counts_instances,
+    latency_ranks,
+    parts_of,
+    reached_sets,
+    shape_model,
+    traced_bits,
+)
+from crossopt.instances.counts.shapes import InstancesQuestion
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.backends import Spend, backend
+from crossopt.solvers.counts.instances import BY_PROGRAM, InstanceGroup, InstanceGroups, groups_of, judge, value_of
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
+
+Found = SearchOutcome[InstanceGroups]
+
+
+class _TimeUpError(Exception):
+    """The time is over."""
+
+
+def _tick(limits: Limits) -> Callable[[], None]:
+    """Raises once the time is over."""
+    deadline = monotonic() + limits.seconds
+
+    def tick() -> None:
+        if monotonic() >= deadline:
+            raise _TimeUpError
+
+    return tick
+
+
+def program(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
+    """The dynamic program."""
+    return _exactly(question, "program", best_of, limits, watch)
+
+
+def bisection(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
+    """Bisection over the different latencies, by the feasibility form of the dynamic program."""
+    if question.file.objective != "latency":
+        raise RefusedError("bisection is over latencies, and the objective is the throughput (take the engine program)")
+    return _exactly(question, "bisection", _bisected, limits, watch)
+
+
+def auto(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
+    """The dynamic program; CP-SAT where it has too many states."""
+    try:
+        return program(question, limits, watch)
+    except RefusedError:
+        return cpsat(question, limits, watch)
+
+
+def _exactly(
+    question: InstancesQuestion, name: str, solve: Callable[[InstancesQuestion, Callable[[], None]], Best], limits: Limits, watch: Watch
+) -> Found:
+    watch(Progress("dynamic program", None))
+    tick = _tick(limits)
+    try:
+        tick()
+        best = solve(question, tick)
+        reasons = () if best.placed else reasons_of(question, tick)
+    except _TimeUpError:
+        return SearchOutcome(None, engine=name, stopped="time limit")
+    except LargeError as error:
+        raise RefusedError(f"{error} (take the engine cpsat)") from error
+    answer = groups_of(question, best.placed) if best.placed else None
+    value = value_of(question, best.cost)
+    baselines = baselines_of(question)
+    return SearchOutcome(answer, value, RecomputableBound(BY_PROGRAM), name, reasons=reasons, baselines=baselines)
+
+
+def _bisected(question: InstancesQuestion, tick: Callable[[], None]) -> Best:
+    """The least latency of every part, and the best of these."""
+    best = Best(inf)
+    for part in parts_of(question):
+        ranks = latency_ranks(question, part)
+        low, high, found = 0, len(ranks), Best(inf)
+        while low < high:
+            middle = (low + high) // 2
+            placed = _placed_within(question, part, ranks[middle], tick)
+            if placed:
+                high, found = middle, Best(part.factor * ranks[middle], placed)
+            else:
+                low = middle + 1
+        best = found if found.cost < best.cost else best
+    return best
+
+
+def _placed_within(question: InstancesQuestion, part: Part, latency: int, tick: Callable[[], None]) -> Placed:
+    """Instances of latencies up to this that keep all limits; none where there are none."""
+    shapes = [place for place in part.shapes if question.shapes[place].latency <= latency]
+    counted, batch = counts_instances(question), question.file.batch or 0
+    if not shapes:
+        return ()
+    sockets = reached_sets(question, shapes, part.high if counted else None, tick)
+    ends = after_socket(question, sockets[-1])
+    rows = [row for row in (range(part.low, part.high + 1) if counted else (0,)) if ends[row] >> batch & 1]
+    return traced_bits(question, sockets, shapes, rows[0]) if rows else ()
+
+
+def reasons_of(question: InstancesQuestion, tick: Callable[[], None]) -> tuple[str, ...]:
+    """The limit that leaves nothing, with those before it: batches, threads, memory, then latency."""
+    file = question.file
+    batches = sorted({shape.batch for shape in question.shapes if shape.threads <= question.per_socket})
+    if file.batch is not None and not _is_sum(file.batch, batches):
+        shown = ", ".join(map(str, batches[:_FEW])) + (", ..." if len(batches) > _FEW else "")
+        return (f"batch: no sum of measured batches is {file.batch} (measured are {shown})",)
+    unlimited = replace(question, file=replace(file, latency=None, memory=None, memory_per_instance=None))
+    if not best_of(unlimited, tick).placed:
+        used = "at most" if file.idle_threads else "exactly"
+        where = f" on each of {file.sockets} sockets" if file.sockets > 1 else ""
+        requests = "" if file.batch is None else f" and take {file.batch} requests"
+        return (f"threads: no measured instances use {used} {question.per_socket} threads{where}{requests}",)
+    any_latency = replace(question, file=replace(file, latency=None))
+    if not best_of(any_latency, tick).placed:
+        return (f"memory: it holds {question.memory_instances} instances, which cannot take the requests on these threads",)
+    if file.batch is None:
+        return (f"latency: no measured instances on these threads keep the service level of {_time(file.latency)}",)
+    least = best_of(replace(any_latency, file=replace(any_latency.file, objective="latency")), tick)
+    slowest = _time(question.seconds(Fraction(least.cost)))
+    return (f"latency: the slowest instance takes {slowest} or more, above the service level of {_time(file.latency)}",)
+
+
+def _time(seconds: float | None) -> str:
+    return rounded_quantity(seconds or 0.0, "time", 6)
+
+
+_FEW = 6
+"""Measured batches that a reason names."""
+
+
+def _is_sum(total: int, batches: list[int]) -> bool:
+    """Whether batches add up to a total, each as often as one likes."""
+    reached, mask = 1, (1 << total + 1) - 1
+    for batch in batches:
+        step = batch
+        while step <= total:  # 2^k copies of a batch after k doublings
+            reached |= reached << step & mask
+            step *= 2
+    return bool(reached >> total & 1)
+
+
+# The integer program, one for each number of instances from which on a factor holds.
+
+
+def highs(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
+    """HiGHS on the integer program."""
+    return _by_solver(question, "highs", limits, watch)
+
+
+def cpsat(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
+    """CP-SAT on the integer program."""
+    return _by_solver(question, "cpsat", limits, watch)
+
+
+def _by_solver(question: InstancesQuestion, name: str, limits: Limits, watch: Watch) -> Found:
+    """The best answer of all parts, and the least of their bounds, which rest on the solver."""
+    if not limits.seconds:
+        return SearchOutcome(None, engine=name, stopped="time limit")
+    deadline, best, bounds, solver, stopped = monotonic() + limits.seconds, Best(inf), list[Fraction | float](), "", "complete"
+    for part in parts_of(question):
+        watch(Progress(f"integer program of {part.low} to {part.high} instances", None))
+        built = shape_model(question, part)
+        try:
+            found = backend(name)(built.model, Spend(max(deadline - monotonic(), 0.0), workers=limits.workers, seed=limits.seed))
+        except ValueError as error:
+            raise RefusedError(f"{error} (take the engine program)") from error
+        solver = found.solver
+        bounds.append(inf if found.status == "INFEASIBLE" else _cost_of(question, part, found.bound))
+        stopped = stopped if found.status in {"OPTIMAL", "INFEASIBLE"} or found.stopped == "complete" else found.stopped
+        if found.values is not None:
+            placed = tuple(key for key, variable in built.counts.items() for _ in range(found.values[variable]))
+            cost = _cost_of(question, part, found.value)
+            best = Best(cost, placed) if cost < best.cost else best
+    bound = min(bounds, default=inf)
+    reasons = reasons_of(question, _tick(limits)) if not best.placed and bound == inf else ()
+    return SearchOutcome(
+        groups_of(question, best.placed) if best.placed else None,
+        value_of(question, bound) if best.placed or bound == inf else None,
+        UnverifiedBound(name),
+        name,
+        stopped if stopped in {"interrupted", "complete"} else "time limit",
+        reasons=reasons,
+        baselines=baselines_of(question),
+        solver=solver,
+    )
+
+
+def _cost_of(question: InstancesQuestion, part: Part, value: int | None) -> Fraction | float:
+    """What an objective of the integer program stands for, in units of latency or of time per request."""
+    if question.file.objective == "latency":
+        return part.factor * latency_ranks(question, part)[max(value or 0, 0)]
+    return part.factor / value if value else inf
+
+
+# Rules to compare with.
+
+
+def greedy(question: InstancesQuestion, limits: Limits, watch: Watch) -> Found:
+    """Instances one after another, each the quickest that takes its share; no proof."""
+    del limits, watch
+    answer = greedy_of(question)
+    return SearchOutcome(None if answer is None or judge(question, answer).violations else answer, engine="greedy")
+
+
+def baselines_of(question: InstancesQuestion) -> tuple[Baseline[InstanceGroups], ...]:
+    """One instance of all threads, instances of one thread, the best of equal instances, and greedy."""
+    file, found = question.file, list[Baseline[InstanceGroups]]()
+    equal = _equal_instances(question)
+    if file.sockets == 1:
+        whole = [group for group in equal if group.groups[0].instances == 1 and group.groups[0].threads == file.threads]
+        found += [Baseline("one instance of all threads", None, whole[0])] if whole else []
+    single = [group for group in equal if group.groups[0].threads == 1 and _count(group) == file.threads]
+    found += [Baseline("instances of one thread", None, single[0])] if single else []
+    judged = [(verdict.value, group) for group in equal if not (verdict := judge(question, group)).violations]
+    found += [Baseline("equal instances", None, min(judged, key=lambda pair: pair[0])[1])] if judged else []
+    answer = greedy_of(question)
+    found += [Baseline("greedy", None, answer)] if answer is not None else []
+    return tuple(found)
+
+
+def _count(answer: InstanceGroups) -> int:
+    return sum(group.instances for group in answer.groups)
+
+
+def _equal_instances(question: InstancesQuestion) -> list[InstanceGroups]:
+    """Equal instances that share the threads and the requests evenly, those of most requests a second first."""
+    file, sockets = question.file, range(question.file.sockets)
+    found = []
+    for shape in sorted(question.shapes, key=lambda shape: -shape.rate):
+        each = question.per_socket // shape.threads
+        if each and (file.batch is None or each * file.sockets * shape.batch == file.batch):
+            found.append(InstanceGroups(tuple(InstanceGroup(socket, each, shape.threads, shape.batch) for socket in sockets)))
+    return found
+
+
+def greedy_of(question: InstancesQuestion) -> InstanceGroups | None:
+    """Instances one after another: the quickest that takes its share of the requests that are left, or where their number is open, the one
+    of most requests a second for its threads. None where requests are left, or no instance fits."""
+    file, left, shapes = question.file, question.file.batch, question.shapes
+    placed, free = list[tuple[int, int]](), [question.per_socket] * file.sockets
+    for socket in range(file.sockets):
+        while left != 0:
+            room = sum(free)
+            fit = [place for place, shape in enumerate(shapes) if shape.threads <= free[socket]]
+            if left is not None:
+                fit = [place for place in fit if shapes[place].batch <= left and shapes[place].batch * room >= left * shapes[place].threads]
+            if not fit:
+                break
+            if left is None:
+                best = max(fit, key=lambda place: Fraction(shapes[place].rate, shapes[place].threads))
+            else:
+                best = min(fit, key=lambda place: shapes[place].latency)
+                left -= shapes[best].batch
+            placed.append((socket, best))
+            free[socket] -= shapes[best].threads
+    return groups_of(question, tuple(placed)) if placed and not left else None
