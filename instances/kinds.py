@@ -141,6 +141,12 @@ KINDS = {
         family="crossopt.solvers.counts.instances",
         shown=f"{_SHEETS}.counts:instances_sheet",
     ),
+    "fleet": Kind(
+        "devices of several kinds for classes of requests",
+        "crossopt.instances.counts.fleet",
+        family="crossopt.solvers.counts.fleet",
+        shown=f"{_SHEETS}.counts:fleet_sheet",
+    ),
     "study": Kind("studies", "", "crossopt.instances.studies.study", commands=f"{_COMMANDS}.compare"),
 }
 """Problem types by the value of `kind`; a file without it is a joint-design question."""

@@ -159,11 +159,11 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, REPLICAS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
-        "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of "
-        "each kind of device, as JSON; strategies of operators, or joint designs of one transformer, as a certificate that solvers/standalone.py checks without this package; a tree about an "
-        "integer model as a certificate for any checker of VIPR 1.0; or what is done when, as a "
-        "trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; or the graph of what a benchmark "
-        "runs, or of a trace with its changes",
+        "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
+        "kind of device, as JSON; strategies of operators, or joint designs of one transformer, as a certificate that "
+        "solvers/standalone.py checks without this package; a tree about an integer model as a certificate for any checker of VIPR "
+        "1.0; or what is done when, as a trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; "
+        "or the graph of what a benchmark runs, or of a trace with its changes",
     )
     job = "of a training stack: a job that runs it, as a script for sbatch or a resource of Kubernetes, with torchrun, steps and data"
     parser.add_argument("--job", choices=JOBS, help=job)

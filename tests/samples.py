@@ -197,6 +197,15 @@ profile:
 """
 SLOWED = INSTANCES.replace("threads: 4\nbatch", "threads: 8\nsockets: 2\nbatch") + "interference: {3: 1.25, 5: 1.5}\nidle_threads: false\n"
 RATES = INSTANCES.replace("batch: 8\nprofile", "objective: throughput\nlatency: 30 ms\nmemory: 5 GB\nmemory_per_instance: 1.3 GB\nprofile")
+FLEET_OF_KINDS = """\
+kind: fleet
+classes: {short: 12, long: 3, batch: 7.5}
+devices:
+  small: {price: 1.01, rates: {short: 5, long: 1, batch: 2}}
+  middle: {price: 1.9, rates: {short: 8, batch: 5.5}, available: 2}
+  large: {price: 3.67, rates: {short: 20, long: 10, batch: 8}}
+"""
+SLICED = FLEET_OF_KINDS + "slices: 3\n"
 SAMPLES = {
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
@@ -223,6 +232,7 @@ SAMPLES = {
     "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
     "serving": Sample((SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED), ("limits.tpot=1 us",), worse=("devices=5",)),
     "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
+    "fleet": Sample((FLEET_OF_KINDS, SLICED), ("devices.small.available=1", "devices.large.available=0")),
     "knapsack": Sample((SACK,), ("room=2",)),
     "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5, worse=("nodes.first.costs=[1, 1000000000000000000]",)),
 }

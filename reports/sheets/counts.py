@@ -1,13 +1,16 @@
 """Sheets of counts of kinds: instances on a server, and a fleet of several kinds of devices."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
+from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Column, Limit, Limits, Section, Sheet, Table, amounts, answer_sheet, baselines_in, counts
+from crossopt.reports.sheets.sheet import Column, Limit, Limits, Section, Sheet, Table, amounts, answer_sheet, baselines_in, counts, names
 from crossopt.solvers.answer import Result
+from crossopt.solvers.counts.fleet import Fleet, FleetUse
 from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, ServerUse
 
 
@@ -39,10 +42,17 @@ def instances_sheet(question: InstancesQuestion, result: Result[InstanceGroups, 
     )
 
 
-def replicas(question: InstancesQuestion, result: Result[InstanceGroups, ServerUse]) -> list[dict[str, Any]]:
-    """Instances for other programs: how many, with their threads, batch and latency, and their socket where there are several."""
+def replicas(question: InstancesQuestion | FleetQuestion, result: Result[Any, Any]) -> list[dict[str, Any]]:
+    """Instances with their threads, batch and latency, and their socket where there are several; or replicas of each kind of device, with
+    the requests a second of every class that are sent to all of them."""
     if result.answer is None or result.details is None:
         return []
+    if isinstance(question, FleetQuestion):
+        return [
+            {"device": kind, "replicas": number, "price_usd_per_hour": question.file.devices[kind].price}
+            | {"requests_per_second": {name: float(rate) for name, rate in _sent(question, result.answer, kind).items()}}
+            for kind, number in result.answer.devices.items()
+        ]
     return [
         {**({"socket": group.socket} if question.file.sockets > 1 else {}), "instances": group.instances, "threads": group.threads}
         | {"batch": group.batch, "latency_s": latency}
@@ -117,3 +127,100 @@ def _instance_notes(question: InstancesQuestion, use: ServerUse) -> tuple[str, .
     if use.instances > 1 and len(question.factors) == 1:
         return ("latencies were measured with one instance running; several slow each other down (state it as interference)",)
     return ()
+
+
+# Fleets.
+
+
+def fleet_sheet(question: FleetQuestion, result: Result[Fleet, FleetUse]) -> Sheet:
+    """What is shown of a fleet."""
+    answer, use = result.answer, result.details
+    return answer_sheet(
+        result,
+        "fleet",
+        "How many devices of each kind serve all classes of requests for the least cost?",
+        asks="cost",
+        summary=_fleet_text(answer) if answer else "",
+        answer_rows=(("devices", _fleet_text(answer)),) if answer else (),
+        figures=_fleet_figures(use) if use else (),
+        given=(
+            ("classes", f"{len(question.classes):,}"),
+            ("requests a second", f"{float(sum(question.loads)):.6g}"),
+            ("kinds of devices", f"{len(question.kinds):,}"),
+            ("utilization", f"up to {question.file.utilization:.0%}"),
+            ("split of a class", "any" if question.file.slices is None else f"{question.file.slices} equal slices"),
+        ),
+        sections=(
+            *((_kinds(question, answer, use), _classes(question, answer)) if answer and use else ()),
+            baselines_in("fleet", result, result.baselines, [_fleet_text(one.answer) if one.answer else "" for one in result.baselines]),
+        ),
+        notes=(*result.notes, *((_BUSY,) if use and use.utilization > _FULL else ())),
+        judged="class by class, in exact fractions",
+        next_step="`crossopt export RESULT --as replicas` writes replicas and where requests go as JSON",
+    )
+
+
+_FULL, _BUSY = 0.95, "nearly all devices are always busy (utilization: 80 % in the question leaves room for bursts)"
+_NAMED = 8
+"""Kinds of devices that a line names."""
+
+
+def _fleet_text(answer: Fleet) -> str:
+    parts = [f"{number:,} {kind}" for kind, number in answer.devices.items()]
+    more = f" · {len(parts) - _NAMED + 1} more kinds" if len(parts) > _NAMED else ""
+    return " · ".join(parts if not more else parts[: _NAMED - 1]) + more
+
+
+def _fleet_figures(use: FleetUse) -> tuple[tuple[str, str], ...]:
+    return (
+        ("devices", f"{use.devices:,}"),
+        ("busy", f"{use.utilization:.1%} of what is paid"),
+        ("a million requests", f"{use.cost_per_million:.4g} USD"),
+    )
+
+
+def _sent(question: FleetQuestion, answer: Fleet, kind: str) -> dict[str, Fraction]:
+    """Requests a second of each class that go to a kind."""
+    loads = dict(zip(question.classes, question.loads, strict=True))
+    return {name: loads[name] * Fraction(shares[kind]) for name, shares in answer.shares.items() if kind in shares}
+
+
+def _kinds(question: FleetQuestion, answer: Fleet, use: FleetUse) -> Section:
+    """Devices, cost and load of each kind that is taken."""
+    kinds, prices = list(answer.devices), [question.file.devices[kind].price for kind in answer.devices]
+    numbers = [answer.devices[kind] for kind in kinds]
+    busy = [use.busy[kind] / number for kind, number in zip(kinds, numbers, strict=True)]
+    costs = [price * number for price, number in zip(prices, numbers, strict=True)]
+    rates = [float(sum(_sent(question, answer, kind).values())) for kind in kinds]
+    table = Table(
+        (
+            names("device", kinds),
+            counts("number", numbers),
+            Column("USD/h", tuple(f"{cost:,.2f}" for cost in costs), tuple(costs)),
+            Column("busy", tuple(f"{one:.1%}" for one in busy), tuple(busy), "busy share"),
+            Column("requests a second", tuple(f"{rate:.5g}" for rate in rates), tuple(rates)),
+        )
+    )
+    return Section("Devices", (table,))
+
+
+def _classes(question: FleetQuestion, answer: Fleet) -> Section:
+    """Where the requests of each class go."""
+    rates = tuple(float(load) for load in question.loads)
+    where = [
+        ", ".join(f"{kind} {float(Fraction(share)):.4%}".replace(".0000%", "%") for kind, share in answer.shares[name].items())
+        for name in question.classes
+    ]
+    table = Table(
+        (
+            names("class", question.classes),
+            Column("requests a second", tuple(f"{rate:.5g}" for rate in rates), rates),
+            names("served by", where),
+        ),
+        most=_ROWS,
+    )
+    return Section("Where requests go", (table,))
+
+
+_ROWS = 40
+"""Classes that a terminal shows; spreadsheets have all."""

@@ -90,8 +90,8 @@ class Relaxation:
         self._solver.addRows(len(rows), lows, highs, len(entries), starts, places, factors)
         self._units = np.concatenate([self._units, self._unit / units])
 
-    def solved(self, lows: Sequence[int], highs: Sequence[int], deadline: float) -> Solved:
-        """Its proposal about a box; a TimeoutError where time is up."""
+    def solved(self, lows: Sequence[float], highs: Sequence[float], deadline: float) -> Solved:
+        """Its proposal about a box, of which the ends of the first columns are given; a TimeoutError where time is up."""
         from highspy import HighsModelStatus as Told
 
         left = deadline - monotonic()

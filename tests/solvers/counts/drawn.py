@@ -1,11 +1,13 @@
 """Drawn questions about counts, small enough for a look at everything."""
 
+from fractions import Fraction
 from itertools import product
-from math import inf
+from math import ceil, inf
 from random import Random
 
 import yaml
 
+from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.question import read_again
 from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, judge
@@ -58,3 +60,82 @@ def best_instances(question: InstancesQuestion) -> float:
 
 def _threads(question: InstancesQuestion, counts: tuple[int, ...]) -> int:
     return sum(count * shape.threads for count, shape in zip(counts, question.shapes, strict=True))
+
+
+def fleet_in(document: dict[str, object]) -> FleetQuestion:
+    text = yaml.safe_dump({"kind": "fleet", **document}, sort_keys=False)
+    question = read_again({"text": text, "source": "question.yaml", "settings": []}, "fleet")
+    assert isinstance(question, FleetQuestion)
+    return question
+
+
+def drawn_fleet(seed: int) -> FleetQuestion:
+    """Up to three classes on up to three kinds of devices, some of them limited, and some questions in slices."""
+    random = Random(f"fleet {seed}")
+    kinds, classes = random.randint(1, 3), random.randint(1, 3)
+    loads = {f"class {place}": random.choice((1, 2, 3, 4.5, 6, 7.25, 10)) for place in range(classes)}
+    devices: dict[str, object] = {}
+    for number in range(kinds):
+        served = {name: random.choice((1.5, 2, 3, 4, 5, 6.4, 9)) for name in loads if number == 0 or random.random() < 0.7}
+        devices[f"kind {number}"] = {"price": random.choice((1, 1.5, 2, 2.35, 3, 4.2)), "rates": served}
+        devices[f"kind {number}"] |= {"available": random.randint(0, 3)} if random.random() < 0.4 else {}  # type: ignore[operator]
+    document: dict[str, object] = {"classes": loads, "devices": devices}
+    document |= {"slices": random.randint(1, 4)} if random.random() < 0.4 else {}
+    document |= {"utilization": 0.8} if random.random() < 0.2 else {}
+    return fleet_in(document)
+
+
+def best_fleet(question: FleetQuestion) -> float:
+    """The least cost of all fleets that serve all classes; infinite where none does."""
+    return _best_of_slices(question) if question.file.slices is not None else _best_of_counts(question)
+
+
+def _best_of_counts(question: FleetQuestion) -> float:
+    """All fleets by their cost, each by an exact linear program."""
+    fleets = product(*(range(most + 1) for most in question.most))
+    for units, counts in sorted((sum(p * n for p, n in zip(question.prices, counts, strict=True)), counts) for counts in fleets):
+        if served_share(question, counts) >= 1:
+            return question.cost(units)
+    return inf
+
+
+def _best_of_slices(question: FleetQuestion) -> float:
+    """All ways to give the slices of each class to kinds."""
+    parts, kinds, best = question.file.slices or 1, len(question.kinds), inf
+    ways = [
+        [way for way in product(range(parts + 1), repeat=kinds) if sum(way) == parts and all(rates[k] or not way[k] for k in range(kinds))]
+        for rates in question.rates
+    ]
+    for chosen in product(*ways):
+        busy = [Fraction(0)] * kinds
+        for load, rates, way in zip(question.loads, question.rates, chosen, strict=True):
+            for kind in (kind for kind in range(kinds) if way[kind]):
+                busy[kind] += load * way[kind] / parts / rates[kind]
+        counts = [ceil(one) for one in busy]
+        if all(limit is None or number <= limit for number, limit in zip(counts, question.limits, strict=True)):
+            best = min(best, question.cost(sum(price * number for price, number in zip(question.prices, counts, strict=True))))
+    return best
+
+
+def served_share(question: FleetQuestion, counts: tuple[int, ...]) -> Fraction:
+    """The greatest share of all classes alike that a fleet serves, by the simplex method in fractions."""
+    pairs = [(place, kind) for place, rates in enumerate(question.rates) for kind, rate in enumerate(rates) if rate and counts[kind]]
+    width = len(pairs) + 1
+    rows = list[list[Fraction]]()
+    for place, load in enumerate(question.loads):
+        rows.append([load, *(-question.rates[place][kind] if own == place else Fraction(0) for own, kind in pairs)])
+    for number in range(len(counts)):
+        rows.append([Fraction(0), *(Fraction(kind == number) for _, kind in pairs)])
+    sides = [Fraction(0)] * len(question.loads) + [Fraction(number) for number in counts]
+    slack = [[Fraction(at == other) for other in range(len(rows))] for at in range(len(rows))]
+    table = [[*row, *own, side] for row, own, side in zip(rows, slack, sides, strict=True)]
+    goal, basis = [Fraction(-1), *[Fraction(0)] * (len(table[0]) - 1)], list(range(width, width + len(rows)))
+    while (column := next((at for at, cost in enumerate(goal[:-1]) if cost < 0), None)) is not None:
+        ratios = [(row[-1] / row[column], basis[at], at) for at, row in enumerate(table) if row[column] > 0]
+        _, _, pivot = min(ratios)
+        table[pivot] = [entry / table[pivot][column] for entry in table[pivot]]
+        for other in (goal, *(row for at, row in enumerate(table) if at != pivot)):
+            factor = other[column]
+            other[:] = [entry - factor * own for entry, own in zip(other, table[pivot], strict=True)]
+        basis[pivot] = column
+    return goal[-1]

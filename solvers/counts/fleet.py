@@ -1,0 +1,140 @@
+"""Fleets of several kinds of devices as a problem type: answers, their judge in exact fractions, and bounds counted anew."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import Final
+
+from crossopt.formulation.certificate import bound_of_tree, integer_form, unpacked
+from crossopt.formulation.fleet import bound_of_fleets, scaled, slice_model
+from crossopt.instances.counts.fleet import FleetQuestion
+from crossopt.instances.counts.shapes import exact
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.proofs import Integers, UnverifiedBound
+
+BY_PRICES: Final = "a tree of branches on counts, with prices of requests"
+BY_TREE: Final = "a tree of branches in whole numbers"
+MOST_STEPS, LARGEST_SCALE = 500_000, 128
+"""Steps of a tree, and bits of a scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Devices by kind, and the share of each class that they serve, as exact fractions such as 1/3."""
+
+    devices: dict[str, int]
+    shares: dict[str, dict[str, str]]
+    """By class, then by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetUse:
+    """What the judge says of a fleet beside its cost."""
+
+    devices: int
+    busy: dict[str, float]
+    """By kind, the devices that all their requests keep busy."""
+    utilization: float
+    """Share of all devices that is busy, weighted by price."""
+    cost_per_million: float
+    """USD per million requests."""
+
+
+def judge(question: FleetQuestion, answer: Fleet) -> Verdict[FleetUse]:
+    """Cost an hour, and broken limits; a ValueError where devices or shares are none of the question."""
+    places = {name: place for place, name in enumerate(question.kinds)}
+    if not answer.devices or any(name not in places or count < 1 for name, count in answer.devices.items()):
+        raise ValueError("devices are counted from 1 on, by kinds of the question")
+    if answer.shares.keys() != set(question.classes):
+        raise ValueError("every class with requests needs its shares")
+    busy = {name: Fraction(0) for name in answer.devices}
+    violations = list[str]()
+    for name, load, rates in zip(question.classes, question.loads, question.rates, strict=True):
+        shares = {kind: _fraction(text) for kind, text in answer.shares[name].items()}
+        for kind, share in shares.items():
+            if kind not in busy or not rates[places[kind]]:
+                raise ValueError(f"no device of kind {kind!r} serves the class {name}")
+            busy[kind] += share * load / rates[places[kind]]
+            if question.file.slices is not None and question.file.slices % share.denominator:
+                violations.append(f"{kind} serves {share} of {name}, which is no whole number of {question.file.slices} slices")
+        if (total := sum(shares.values(), start=Fraction(0))) != 1:
+            violations.append(f"{total} of the class {name} is served")
+    violations += _violations(question, answer, busy)
+    units = sum(question.prices[places[name]] * count for name, count in answer.devices.items())
+    spent = sum((question.prices[places[name]] * amount for name, amount in busy.items()), start=Fraction(0))
+    allowed = exact(question.file.utilization)
+    hourly = 3600 * sum(question.loads, start=Fraction(0))
+    use = FleetUse(
+        devices=sum(answer.devices.values()),
+        busy={name: float(amount * allowed) for name, amount in busy.items()},
+        utilization=float(spent * allowed / units),
+        cost_per_million=float(Fraction(units * 10**6) / Fraction(10) ** question.places / hourly),
+    )
+    return Verdict(question.cost(units), tuple(violations), use)
+
+
+def _fraction(text: str) -> Fraction:
+    """A share above 0, written in the only way that it is."""
+    if len(text) > 10_000 or not text.replace("/", "", 1).isdecimal():
+        raise ValueError(f"{text[:40]!r} is no share")
+    numerator, _, denominator = text.partition("/")
+    found = Fraction(int(numerator), int(denominator or 1)) if int(denominator or 1) else Fraction(0)
+    if str(found) != text or not 0 < found <= 1:
+        raise ValueError(f"{text[:40]!r} is no share above 0 and up to 1 in lowest terms")
+    return found
+
+
+def _violations(question: FleetQuestion, answer: Fleet, busy: Mapping[str, Fraction]) -> Iterator[str]:
+    limits = dict(zip(question.kinds, question.limits, strict=True))
+    for name, count in answer.devices.items():
+        limit = limits[name]
+        if busy[name] > count:
+            yield f"{count} devices of kind {name} serve less than is sent to them, which takes {float(busy[name]):.9g}"
+        if limit is not None and count > limit:
+            yield f"{count} devices of kind {name} are more than the {limit} available"
+
+
+def prove(question: FleetQuestion, saved: Result[Fleet, FleetUse], watch: Watch) -> Proved:
+    """Count the tree anew, in whole numbers: with prices of requests, or of slices about the integer model."""
+    proof = saved.proof
+    if isinstance(proof, UnverifiedBound):
+        return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
+    if not isinstance(proof, Integers):
+        return Proved((), ("proof: bounds on fleets are proved by a tree",))
+    by = BY_PRICES if question.file.slices is None else BY_TREE
+    watch(Progress("the tree", None))
+    try:
+        units = _units_of(question, proof)
+    except (ValueError, OverflowError) as error:
+        return Proved((), (f"proof: {error}",))
+    shown, said = inf if units is None else question.cost(units), inf if saved.bound is None else saved.bound
+    fault = f"bound: its proof shows {shown!r} USD/h, the result claims {said!r}"
+    done = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
+    return Proved((done,), () if said <= shown else (fault,), by=by)
+
+
+def _units_of(question: FleetQuestion, proof: Integers) -> int | None:
+    """The bound that a proof shows, in units of cost; None where it shows that no fleet serves all."""
+    if len(proof.steps) > MOST_STEPS or proof.scale.bit_length() > LARGEST_SCALE:
+        raise ValueError("the tree is larger than the limit of `check`")
+    tree = unpacked(proof.scale, proof.steps)
+    if question.file.slices is None:
+        return bound_of_fleets(scaled(question), tree)
+    return bound_of_tree(integer_form(slice_model(question, inner=False).model), tree)
+
+
+_ENGINES = "crossopt.solvers.counts.fleet_engines"
+FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
+    kind="fleet",
+    what="fleet",
+    unit="USD/h",
+    answer=Fleet,
+    details=FleetUse,
+    engines={name: lazy_import(_ENGINES, name) for name in ("auto", "tree", "slices", "cheapest")},
+    judge=judge,
+    judged="shares, load and number of devices of each kind",
+    prove=prove,
+    proof_labels=frozenset({BY_PRICES, BY_TREE}),
+)

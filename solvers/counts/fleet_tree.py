@@ -1,0 +1,340 @@
+"""The search for a fleet and its proof, behind the wall: a branch and bound over counts of devices, and exact shares of fleets.
+
+HiGHS proposes the duals of the linear relaxation of a box. Rounded to whole prices, they prove what `formulation.fleet` counts from them,
+whatever HiGHS says. A fleet counts as found once its shares serve all requests in exact fractions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import product
+from math import ceil, floor, inf
+from typing import Literal
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.formulation.certificate import Branch, Certificate, Leaf, Step
+from crossopt.formulation.fleet import Scaled, fleet_bound, halves, leaf_of, prices_of, relaxation_of, shortfall
+from crossopt.solvers.backends.wall import Line
+from crossopt.solvers.backends.whole import Relaxation, Solved
+
+Shares = dict[tuple[int, int], Fraction]
+"""Shares above 0, by class and kind."""
+_NEAR = 1e-6
+"""How near to an integer a figure counts as one; nothing rests on it but what is looked at."""
+_SPARE = 1e-6
+"""Part of all devices that is kept free where that is possible, so that shares can be rounded."""
+_PARTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 20, 50, 100, 1_000, 10_000, 10**6, 10**9)
+"""Denominators of shares that are tried."""
+_FINE, _LARGEST, _DIGITS = 64, 100, (2.0**20, 2.0**40, 2.0**60)
+"""Rounding of prices moves a bound by a unit over this; bits of a scale at most; digits of a ray."""
+_TRIED, _SELDOM = 6, 2
+"""Branches that are tried in a box, and how often a kind is tried before its earlier gains are relied on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A tree, the bound that it proves in units of cost, and the best fleet."""
+
+    certificate: Certificate
+    bound: int | None
+    """None where no fleet serves all requests."""
+    value: int | None
+    counts: tuple[int, ...]
+    shares: Shares
+    stopped: Literal["complete", "time limit"]
+
+
+@dataclass(slots=True)
+class _Box:
+    """Fleets between two counts of each kind: prices that bound them, and where the box was cut."""
+
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+    leaf: Leaf
+    bound: int | None
+    figures: Array | None
+    """Devices by kind, as the relaxation takes them."""
+    cut: Branch | None = None
+    parts: tuple[int, int] | None = None
+
+    def cost(self, form: Scaled) -> float:
+        """Of the relaxation; infinite where nothing is known."""
+        return inf if self.figures is None else float(np.dot(form.prices, self.figures))
+
+
+@dataclass(slots=True)
+class _Search:
+    """Where the search stands."""
+
+    form: Scaled
+    linear: Relaxation
+    columns: tuple[tuple[int, int], ...]
+    """Class and kind of each column behind those of devices."""
+    scale: int
+    gap: float
+    deadline: float
+    line: Line
+    boxes: list[_Box] = field(default_factory=list)
+    heap: list[tuple[int, int]] = field(default_factory=list)
+    gains: dict[tuple[int, int], list[float]] = field(default_factory=dict)
+    """Of branches by kind and direction, for each device that they take or add."""
+    value: int | None = None
+    counts: tuple[int, ...] = ()
+    shares: Shares = field(default_factory=dict)
+
+    @property
+    def goal(self) -> float:
+        """No box needs a better bound."""
+        return inf if self.value is None else self.value - spared(self.gap, self.value)
+
+
+def spared(gap: float, value: int) -> int:
+    """What a bound may be below a value for a gap, so that it holds for both as floats, too."""
+    return floor(gap * value * (1.0 - 1e-9))
+
+
+def search(line: Line, form: Scaled, gap: float, deadline: float) -> Searched:
+    """The best fleet and its tree, as far as there is time."""
+    whole = relaxation_of(form)
+    columns = tuple((place, kind) for place, rates in enumerate(form.rates.tolist()) for kind, rate in enumerate(rates) if rate)
+    moved = sum(form.loads) + sum(most * max(column) for most, column in zip(form.most, form.rates.T.tolist(), strict=True))
+    scale = 1 << min((_FINE * max(moved, 1)).bit_length(), _LARGEST)
+    walk = _Search(form, Relaxation(whole), columns, scale, gap, deadline, line)
+    stopped: Literal["complete", "time limit"] = "complete"
+    try:
+        root = _looked(walk, (0,) * len(form.most), form.most, None)
+        _keep(walk, root)
+        if root.bound is not None:
+            _dive(walk, root)
+        while walk.heap and walk.heap[0][0] < walk.goal:
+            if line.stopping:
+                raise TimeoutError
+            _cut(walk, -heappop(walk.heap)[1])
+    except TimeoutError:
+        stopped = "time limit"
+    steps = tuple(_steps(walk.boxes))
+    divided = any(isinstance(step, Leaf) and not step.empty for step in steps)
+    bounds = [box.bound for box in walk.boxes if box.parts is None and box.bound is not None]
+    bound = min(bounds, default=None if walk.boxes else 0)
+    return Searched(Certificate(scale if divided else 1, steps), bound, walk.value, walk.counts, walk.shares, stopped)
+
+
+def _looked(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
+    """A box with the best prices that are known of it; fleets are offered on the way."""
+    solved = walk.linear.solved(lows, highs, walk.deadline)
+    for prices in _emptying(walk, solved):
+        if shortfall(walk.form, highs, prices) > 0:
+            return _Box(lows, highs, leaf_of(prices, empty=True), None, None)
+    classes = len(walk.form.loads)
+    duals = np.zeros(classes) if solved.duals is None else np.nan_to_num(solved.duals[:classes])
+    leaf = leaf_of([max(round(dual * walk.scale), 0) for dual in duals.tolist()])
+    bound = fleet_bound(walk.form, lows, highs, walk.scale, prices_of(walk.form, leaf))
+    if around is not None and around.bound is not None and bound < around.bound:
+        other = fleet_bound(walk.form, lows, highs, walk.scale, prices_of(walk.form, around.leaf))
+        leaf, bound = (around.leaf, other) if other > bound else (leaf, bound)
+    figures = None if solved.figures is None else solved.figures[: len(lows)]
+    if figures is not None:
+        _offer(walk, tuple(min(ceil(figure - _NEAR), high) for figure, high in zip(figures.tolist(), highs, strict=True)))
+    return _Box(lows, highs, leaf, bound, figures)
+
+
+def _emptying(walk: _Search, solved: Solved) -> Iterator[list[int]]:
+    """Prices at which more may be asked than all devices serve: what HiGHS proposes, either way round."""
+    if solved.ray is None:
+        return
+    ray = np.nan_to_num(solved.ray[: len(walk.form.loads)])
+    largest = float(np.abs(ray).max(initial=0.0))
+    for digits, sign in product(_DIGITS, (1.0, -1.0) if largest > 0.0 else ()):
+        yield [max(round(price), 0) for price in (sign * ray / largest * digits).tolist()]
+
+
+def _offer(walk: _Search, counts: tuple[int, ...]) -> None:
+    """Keep a fleet that costs less than all before, if it serves all requests exactly."""
+    cost = sum(price * number for price, number in zip(walk.form.prices, counts, strict=True))
+    if walk.value is not None and cost >= walk.value:
+        return
+    shares = _split(walk, counts)
+    if shares is not None:
+        walk.value, walk.counts, walk.shares = cost, counts, shares
+        walk.line.tell((cost, walk.heap[0][0] if walk.heap else None, counts, shares))
+
+
+def _keep(walk: _Search, box: _Box) -> None:
+    walk.boxes.append(box)
+    if box.bound is not None:
+        heappush(walk.heap, (box.bound, 1 - len(walk.boxes)))  # of equal bounds the latest box first
+
+
+def _dive(walk: _Search, root: _Box) -> None:
+    """Round the count nearest to an integer, one after another, for a first good fleet; nothing of this is kept in the tree."""
+    box = root
+    while box.figures is not None:
+        away = np.abs(box.figures - np.round(box.figures))
+        open_kinds = np.flatnonzero(away > _NEAR)
+        if not len(open_kinds):
+            return
+        kind = int(open_kinds[np.argmin(away[open_kinds] * np.array(walk.form.prices, float)[open_kinds])])
+        down, up = halves(box.lows, box.highs, Branch(kind, floor(float(box.figures[kind]))))
+        first, second = (down, up) if box.figures[kind] % 1.0 < 0.5 else (up, down)
+        found = _looked(walk, *first, None)
+        box = found if found.bound is not None else _looked(walk, *second, None)
+
+
+def _cut(walk: _Search, number: int) -> None:
+    """Cut a box at the branch that raises the bounds of both parts most, of a few that promise most."""
+    box, best = walk.boxes[number], None
+    for branch in _branches(walk, box):
+        tried = min((len(walk.gains.get((branch.variable, way), ())) for way in (0, 1)), default=0)
+        parts = [_looked(walk, *part, box) for part in halves(box.lows, box.highs, branch)]
+        gain = _gain(walk, box, branch, parts)
+        if best is None or gain > best[0]:
+            best = gain, branch, parts
+        if tried >= _SELDOM:
+            break
+    if best is None:  # a single fleet, of which HiGHS and the fractions disagree
+        return
+    box.cut, box.parts = best[1], (len(walk.boxes), len(walk.boxes) + 1)
+    for part in best[2]:
+        _keep(walk, part)
+
+
+def _branches(walk: _Search, box: _Box) -> list[Branch]:
+    """Branches at counts that are fractions, the most promising first; else one in the middle of the widest range."""
+    figures = box.figures
+    if figures is not None:
+        open_kinds = np.flatnonzero(np.abs(figures - np.round(figures)) > _NEAR).tolist()
+        ranked = sorted(open_kinds, key=lambda kind: -_promise(walk, kind, float(figures[kind]) % 1.0))
+        if ranked:
+            return [Branch(kind, floor(float(figures[kind]))) for kind in ranked[:_TRIED]]
+    widths = [high - low for low, high in zip(box.lows, box.highs, strict=True)]
+    kind = max(range(len(widths)), key=lambda place: widths[place])
+    return [Branch(kind, box.lows[kind] + (widths[kind] - 1) // 2)] if widths[kind] else []
+
+
+def _promise(walk: _Search, kind: int, part: float) -> float:
+    """Product of what both sides of a branch are expected to gain, by earlier branches (pseudo-costs, Benichou and others 1971)."""
+    usual = 0.5 * walk.form.prices[kind]
+    down, up = (walk.gains.get((kind, way), [usual]) for way in (0, 1))
+    return max(sum(down) / len(down) * part, _NEAR) * max(sum(up) / len(up) * (1.0 - part), _NEAR)
+
+
+def _gain(walk: _Search, box: _Box, branch: Branch, parts: Sequence[_Box]) -> float:
+    """Product of what both parts gain, up to the goal; gains are noted for later branches."""
+    cost = box.cost(walk.form)
+    most = walk.goal - cost if walk.goal < inf else float(sum(walk.form.prices))
+    product_of_gains = 1.0
+    for way, part in enumerate(parts):
+        gain = most if part.bound is None else part.cost(walk.form) - cost
+        if part.bound is not None and cost < inf and gain < inf and box.figures is not None:
+            inside = float(box.figures[branch.variable]) % 1.0
+            walk.gains.setdefault((branch.variable, way), []).append(max(gain, 0.0) / max(inside if way == 0 else 1.0 - inside, 1e-3))
+        product_of_gains *= max(min(gain, most), _NEAR)
+    return product_of_gains
+
+
+def _steps(boxes: Sequence[_Box]) -> list[Step]:
+    """The tree from its root down, each branch before its parts."""
+    steps, left = list[Step](), [0] if boxes else []
+    while left:
+        box = boxes[left.pop()]
+        if box.cut is None or box.parts is None:
+            steps.append(box.leaf)
+        else:
+            steps.append(box.cut)
+            left += [box.parts[1], box.parts[0]]
+    return steps or [Leaf()]
+
+
+# Exact shares of a fleet: rounded where devices are to spare, else by elimination of what is full.
+
+
+def _split(walk: _Search, counts: tuple[int, ...]) -> Shares | None:
+    """Shares of all classes that the fleet serves, in exact fractions; None where none were found."""
+    spare = [number * (1.0 - _SPARE) for number in counts]
+    served = _served(walk, spare)
+    for parts in _PARTS if served else ():
+        shares = _rounded(walk.form, served, parts)
+        if _is_within(walk.form, shares, counts):
+            return shares
+    served = _served(walk, counts)
+    shares = _eliminated(walk.form, served, counts) if served else {}
+    return shares if shares and _is_within(walk.form, shares, counts) else None
+
+
+def _served(walk: _Search, counts: Sequence[float]) -> dict[tuple[int, int], float]:
+    """Shares by class and kind as HiGHS proposes them; none where it finds that the fleet is too small."""
+    solved = walk.linear.solved(counts, counts, walk.deadline)
+    if solved.figures is None:
+        return {}
+    rates, found, totals = walk.form.rates, dict[tuple[int, int], float](), [0.0] * len(walk.form.loads)
+    for (place, kind), devices in zip(walk.columns, solved.figures[len(counts) :].tolist(), strict=True):
+        if devices > 0.0:
+            found[place, kind] = devices * float(rates[place, kind])
+            totals[place] += found[place, kind]
+    return {key: amount / totals[key[0]] for key, amount in found.items()} if all(totals) else {}
+
+
+def _rounded(form: Scaled, served: dict[tuple[int, int], float], parts: int) -> Shares:
+    """Shares in whole parts, by the largest remainders."""
+    found: Shares = {}
+    for place in range(len(form.loads)):
+        own = {key: share * parts for key, share in served.items() if key[0] == place}
+        whole = {key: floor(share + _NEAR) for key, share in own.items()}
+        left = parts - sum(whole.values())
+        for key in sorted(own, key=lambda key: whole[key] - own[key])[: max(left, 0)]:
+            whole[key] += 1
+        found |= {key: Fraction(number, parts) for key, number in whole.items() if number}
+    return found
+
+
+def _load(form: Scaled, key: tuple[int, int]) -> Fraction:
+    """Devices of a kind that all requests of a class keep busy."""
+    return Fraction(form.loads[key[0]], int(form.rates[key]))
+
+
+def _is_within(form: Scaled, shares: Shares, counts: Sequence[int]) -> bool:
+    """Whether every class is served as a whole, and no kind beyond its devices."""
+    busy, served = [Fraction(0)] * len(counts), [Fraction(0)] * len(form.loads)
+    for key, share in shares.items():
+        busy[key[1]] += share * _load(form, key)
+        served[key[0]] += share
+    positive = all(share > 0 for share in shares.values())
+    return positive and all(one == 1 for one in served) and all(one <= number for one, number in zip(busy, counts, strict=True))
+
+
+def _eliminated(form: Scaled, served: dict[tuple[int, int], float], counts: Sequence[int]) -> Shares:
+    """The shares near those proposed that serve each class as a whole and fill the kinds that are full, by exact elimination."""
+    keys = [key for key, share in served.items() if share > _NEAR * _NEAR]
+    busy = [0.0] * len(counts)
+    for key in keys:
+        busy[key[1]] += served[key] * float(_load(form, key))
+    rows = [({key: Fraction(1) for key in keys if key[0] == place}, Fraction(1)) for place in range(len(form.loads))]
+    full = [kind for kind, number in enumerate(counts) if number and busy[kind] > number * (1.0 - _NEAR)]
+    rows += [({key: _load(form, key) for key in keys if key[1] == kind}, Fraction(counts[kind])) for kind in full]
+    solved = dict[tuple[int, int], tuple[dict[tuple[int, int], Fraction], Fraction]]()
+    for terms, side in rows:
+        left, rest = dict(terms), side
+        for key in [key for key in left if key in solved]:
+            factor, (other, other_side) = left.pop(key), solved[key]
+            rest -= factor * other_side
+            for column, amount in other.items():
+                left[column] = left.get(column, Fraction(0)) - factor * amount
+        left = {key: amount for key, amount in left.items() if amount}
+        if not left:
+            continue
+        pivot = max(left, key=lambda key: served[key])
+        divisor = left.pop(pivot)
+        new = {key: amount / divisor for key, amount in left.items()}, rest / divisor
+        for key, (other, other_side) in list(solved.items()):
+            if pivot in other:
+                factor = other.pop(pivot)
+                for column, amount in new[0].items():
+                    other[column] = other.get(column, Fraction(0)) - factor * amount
+                solved[key] = {column: amount for column, amount in other.items() if amount}, other_side - factor * new[1]
+        solved[pivot] = new
+    free = {key: Fraction(served[key]).limit_denominator(1_000) for key in keys if key not in solved}
+    found = {key: side - sum(amount * free[column] for column, amount in other.items()) for key, (other, side) in solved.items()}
+    return {key: share for key, share in (found | free).items() if share}
