@@ -7,10 +7,13 @@ base format or in a narrower one that an operator behind it takes. All others st
 Between two operators nothing is converted where the format in memory is the one that is taken. Else a kernel reads the tensor and writes it
 in the taken format. A narrow tensor that somebody needs in the base format is written in both.
 
-    size      bytes of the weights in the operator's format
+    size      bytes of the weights in the operator's format; those that operators share count once
     memory    the same, and in training what is kept from the forward to the backward pass, in the format in which it lies
     bops      multiply-adds times the bits of both operands
     quality   what the user says of layer and format; where quality counts, formats of which nothing is said are not offered
+
+Operators with operands that share weights take one strategy. Where an operator in the base format shares them too (an embedding with its
+head), they are stored in both formats if these differ.
 
 `splits` offers each format with several ways to split the operator over devices.
 """
@@ -25,7 +28,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.operator_costs import OPERATORS, GraphCosts, columns_of, graph_costs, kept_tensors
-from crossopt.crossflow.operator_graph import Node, OperatorGraph, group_of, weight_values
+from crossopt.crossflow.operator_graph import Node, OperatorGraph, group_of, values_in
 from crossopt.crossflow.roofline import stream_cost
 from crossopt.crossflow.workload import Precision
 from crossopt.instances.catalogue.registry import build_device, device
@@ -121,7 +124,7 @@ def format_problem(asked: Asked, objective: str, budgets: Figures) -> Written:
             }
             if any(any(figures.values()) for figures in pairs.values()):
                 links.append((maker.name, node.name, pairs))
-    return Written(layers, links, objective, budgets, tuple(_ties(asked, offered)))
+    return Written(layers, links, objective, budgets, (*pricing.sharing, *_ties(asked, offered)))
 
 
 def is_view(node: Node) -> bool:
@@ -135,14 +138,7 @@ def has_operands(node: Node) -> bool:
 def offered_formats(asked: Asked, pricing: "Pricing") -> dict[str, tuple[str, ...]]:
     """Formats of every operator, the base first."""
     base, formats = asked.device.base, tuple(asked.device.formats)
-    found = dict[str, tuple[str, ...]]()
-    for node in asked.graph.nodes:
-        if not has_operands(node):
-            continue
-        known = (
-            formats if asked.quality is None else tuple(one for one in formats if one == base or one in asked.quality.get(node.name, {}))
-        )
-        found[node.name] = (asked.fixed[node.name],) if node.name in asked.fixed else known
+    found = operand_formats(asked)
     for node in asked.graph.nodes:
         if node.name in found or is_view(node):
             continue
@@ -151,6 +147,40 @@ def offered_formats(asked: Asked, pricing: "Pricing") -> dict[str, tuple[str, ..
         fuses = node.operator in _FUSING and len(node.outputs) == 1
         found[node.name] = (base, *(one for one in formats if one in wanted)) if fuses else (base,)
     return found
+
+
+def operand_formats(asked: Asked) -> dict[str, tuple[str, ...]]:
+    """Formats of operators with operands; of those that share weights what all have, and a ValueError where that is nothing."""
+    base, formats = asked.device.base, tuple(asked.device.formats)
+    found, changed = dict[str, tuple[str, ...]](), True
+    for node in (node for node in asked.graph.nodes if has_operands(node)):
+        known = (
+            formats if asked.quality is None else tuple(one for one in formats if one == base or one in asked.quality.get(node.name, {}))
+        )
+        found[node.name] = (asked.fixed[node.name],) if node.name in asked.fixed else known
+    while changed:
+        changed = False
+        for names in _sharing(asked.graph):
+            common = tuple(one for one in found[names[0]] if all(one in found[name] for name in names))
+            if not common:
+                raise ValueError(f"{names[0]} and {names[-1]} share weights and have no format in common (offer or fix the same)")
+            changed = changed or any(len(found[name]) > len(common) for name in names)
+            found |= dict.fromkeys(names, common)
+    return found
+
+
+def _holders(graph: OperatorGraph) -> dict[tuple[str, bool], list[str]]:
+    """Operators that take weights, by the name of these and whether they take them as operands."""
+    found = dict[tuple[str, bool], list[str]]()
+    for node in graph.nodes:
+        for name in () if is_view(node) else dict.fromkeys(node.weights):
+            found.setdefault((name, has_operands(node)), []).append(node.name)
+    return found
+
+
+def _sharing(graph: OperatorGraph) -> tuple[tuple[str, ...], ...]:
+    """Operators with operands that share weights, which take one strategy."""
+    return tuple(dict.fromkeys(tuple(names) for (_, operands), names in _holders(graph).items() if operands and len(names) > 1))
 
 
 def _ties(asked: Asked, offered: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
@@ -195,6 +225,8 @@ class Pricing:
             self.times[one], self.energies[one] = (total_cost(costs, asked.training, figure) for figure in ("time", "energy"))
         self.kept = set(kept_tensors(graph)) if asked.training else set[str]()
         self.casts = dict[tuple[str, float], tuple[float, float]]()
+        self.weights = {name: weights.shape for name, weights in graph.weights.items()}
+        self.holders, self.sharing = _holders(graph), _sharing(graph)
 
     def figures(self, node: Node, one: str) -> Figures:
         """Of an operator whose operands, or whose output, are in a format."""
@@ -204,7 +236,7 @@ class Pricing:
         time, energy = float(self.times[priced][row]), float(self.energies[priced][row])
         if not operands and one != base:  # what it writes is narrower, of all that it reads and writes
             time, energy = self.narrower(node, one, time, energy)
-        size = weight_values(self.asked.graph, node) * BITS[priced] / 8.0
+        size = values_in(self._counted(node, priced), self.weights) * BITS[priced] / 8.0
         kept = sum(prod(self.asked.graph.tensors[name]) for name in node.outputs if name in self.kept)
         found = {
             "time": time,
@@ -216,6 +248,13 @@ class Pricing:
         if self.asked.quality is not None:
             found["quality"] = self.asked.quality.get(node.name, {}).get(one, 0.0) if operands else 0.0
         return found
+
+    def _counted(self, node: Node, one: str) -> list[str]:
+        """Weights of an operator in a format, except those that an operator before it stores in the same one."""
+        operands = has_operands(node)
+        in_base = one == self.base or {one, self.base} <= {"fp32", "tf32"}
+        first = (name for name in dict.fromkeys(node.weights) if self.holders[name, operands][0] == node.name)
+        return [name for name in first if not (operands and in_base and (name, False) in self.holders)]
 
     def narrower(self, node: Node, one: str, time: float, energy: float, share: float = 1.0) -> tuple[float, float]:
         """An operator that moves a share of its bytes, with the output in a narrower format: by the share of bytes that it saves."""

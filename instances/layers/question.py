@@ -18,7 +18,7 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
-from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem
+from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem, operand_formats
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
 from crossopt.instances.layers.splits import MOST_DEVICES, Parallel, divisors, faults_of, split_problem
@@ -181,7 +181,12 @@ def _asked(file: LayersFile, name: str, written: Written) -> Asked:
             )
             for key, name in strange[:20]
         )
-    return Asked(graph, hardware, file.training, quality, file.fixed or {}, file.tie)
+    asked = Asked(graph, hardware, file.training, quality, file.fixed or {}, file.tie)
+    try:
+        operand_formats(asked)
+    except ValueError as error:
+        raise written.refused([written.fault("fixed" if file.fixed else "graph", str(error))]) from error
+    return asked
 
 
 def _like(name: str, names: Mapping[str, str]) -> str:

@@ -115,7 +115,7 @@ def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Fig
             links.append((source, node.name, pricing.pairs(tensor, olds, pricing.taken(node, tensor), _keeps(asked, node))))
         layers[node.name] = own
     links = [link for link in links if any(any(figures.values()) for figures in link[2].values())]
-    ties, types = tuple(_ties(asked, pricing, nodes)), {node.name: _type_of(node) for node in nodes}
+    ties, types = (*pricing.plain.sharing, *_ties(asked, pricing, nodes)), {node.name: _type_of(node) for node in nodes}
     written = Written(layers, links, objective, budgets, ties)
     rules = {} if ties else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
     return SplitProblem(written, rules, tuple(types.get(name, "") for name in layers))

@@ -1,5 +1,6 @@
 """Graphs of operators on a device as questions about formats: prices by hand, conversions, ties, budgets, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weight
 from crossopt.crossflow.roofline import stream_cost
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.layers.network import device_in
+from crossopt.instances.layers.network import BITS, device_in
 from crossopt.instances.layers.problem import chosen
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
@@ -49,8 +50,15 @@ def small(blocks: int = 1) -> OperatorGraph:
     return OperatorGraph("small", ("x",), ("out",), tensors, weights, tuple(nodes), repeated_blocks(nodes, tensors, weights))
 
 
-def asked(tmp_path: Path, more: str = "", blocks: int = 1, formats: str = "[fp8]", objective: str = "time") -> LayersQuestion:
-    (tmp_path / "graph.json").write_text(graph_text(small(blocks)), encoding="utf-8")
+def asked(
+    tmp_path: Path,
+    more: str = "",
+    blocks: int = 1,
+    formats: str = "[fp8]",
+    objective: str = "time",
+    graph: OperatorGraph | None = None,
+) -> LayersQuestion:
+    (tmp_path / "graph.json").write_text(graph_text(graph or small(blocks)), encoding="utf-8")
     path = tmp_path / "question.yaml"
     text = f"kind: layers\nobjective: {objective}\ngraph: graph.json\nhardware: h100-sxm\nformats: {formats}\n{more}"
     path.write_text(text, encoding="utf-8")
@@ -186,3 +194,66 @@ def test_a_budget_below_the_least_says_the_least(tmp_path: Path) -> None:
     values = 2 * 256 * 256 * 9 + 256 * 196 * 1000
     assert found.status == "INFEASIBLE"
     assert found.reasons == (f"size is at least {values} B, above its budget of 1000000 B",)
+
+
+def sharing() -> OperatorGraph:
+    """The two convolutions of a block have the same weights."""
+    graph = small()
+    nodes = tuple(replace(node, weights=("a0.w",)) if node.name == "c0" else node for node in graph.nodes)
+    return replace(graph, nodes=nodes, weights={name: one for name, one in graph.weights.items() if name != "c0.w"})
+
+
+def sizes(question: LayersQuestion, *strategies: str) -> float:
+    """Bytes of all weights."""
+    figure = question.problem.figures.index("size")
+    return question.problem.amount(figure, totals_of_rows(question.problem, chosen(question.problem, strategies))[figure])
+
+
+def test_shared_weights_count_once_and_have_one_format(tmp_path: Path) -> None:
+    question = asked(tmp_path, graph=sharing())
+    block, head = 256 * 256 * 9, 256 * 196 * 1000
+    assert sizes(question, *["bf16"] * 5) == 2.0 * (block + head)
+    assert sizes(question, "fp8", "bf16", "fp8", "bf16", "bf16") == block + 2.0 * head
+    apart = judge(question, LayerChoices(("fp8", "bf16", "bf16", "bf16", "bf16")))
+    assert apart.violations == ("a0 and c0 are tied and differ",)
+    budget = asked(tmp_path, f"budgets: {{size: {block + 2 * head} B}}\nfixed: {{head: bf16}}\n", graph=sharing())
+    found = solve(FAMILY, budget, "auto", Limits(), unwatched)
+    assert (found.status, found.value) == ("OPTIMAL", best_of_all(budget)[0])
+
+
+@pytest.mark.parametrize("more", ["fixed: {a0: fp8}\n", "quality: {a0: {fp8: 0.1}}\nbudgets: {quality: 1}\n"])
+def test_formats_of_shared_weights_are_those_that_all_operators_have(tmp_path: Path, more: str) -> None:
+    if "fixed" in more:
+        assert asked(tmp_path, more, graph=sharing()).problem.strategies[2] == ("fp8",)
+        with pytest.raises(InstanceError, match="a0 and c0 share weights and have no format in common"):
+            asked(tmp_path, "fixed: {a0: fp8, c0: bf16}\n", graph=sharing())
+    else:
+        assert asked(tmp_path, more, graph=sharing()).problem.strategies[0] == ("bf16",)
+
+
+@pytest.mark.parametrize(("base", "narrow", "copies"), [("bf16", "fp8", 1), ("fp32", "tf32", 0)])
+def test_a_table_and_its_head_are_stored_twice_only_in_two_formats(tmp_path: Path, base: str, narrow: str, copies: int) -> None:
+    tensors = {"ids": (1, 8), "t": (1, 8, 64), "out": (1, 8, 100)}
+    nodes = (Node("table", "embedding", ("ids",), ("t",), ("w",)), Node("head", "product", ("t",), ("out",), ("w",), (8, 64, 100, 1)))
+    graph = OperatorGraph("tied", ("ids",), ("out",), dict[str, Shape](tensors), {"w": Weights((100, 64))}, nodes)
+    question = asked(tmp_path, f"base: {base}\npeaks: {{tf32: 495 TFLOP/s}}\n", formats=f"[{narrow}]", graph=graph)
+    of_base = 6400 * BITS[base] / 8
+    assert sizes(question, base, base) == of_base
+    assert sizes(question, base, narrow) == of_base + copies * 6400 * BITS[narrow] / 8
+
+
+def test_weights_that_an_onnx_model_shares_count_once(tmp_path: Path) -> None:
+    """Transposed once: the same weights, and 16-bit values."""
+    onnx_models = pytest.importorskip("tests.instances.operators.onnx_models")
+    from crossopt.instances.operators.onnx_model import read_onnx
+
+    nodes = [
+        onnx_models.node("MatMul", ["x", "w"], ["y"]),
+        onnx_models.node("Transpose", ["w"], ["turned"], perm=[1, 0]),
+        onnx_models.node("MatMul", ["y", "turned"], ["z"]),
+    ]
+    ends = ([onnx_models.value("x", [4, 16])], [onnx_models.value("z", [4, 16])])
+    (tmp_path / "model.onnx").write_bytes(onnx_models.model(nodes, *ends, [onnx_models.weights("w", 16, 32)]).SerializeToString())
+    question = asked(tmp_path, graph=read_onnx(tmp_path / "model.onnx"))
+    assert (sizes(question, "bf16", "bf16"), sizes(question, "fp8", "fp8")) == (16 * 32 * 2.0, 16 * 32)
+    assert len(question.problem.ties) == 1
