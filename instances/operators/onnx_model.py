@@ -6,9 +6,12 @@ numbers that say shapes, axes and indices are no weights, nor are single numbers
 
 Open axes have names (`batch`) or are called by their input and place (`input.0`); each needs a length. What inference leaves open, such as
 a reshape to a computed shape, is inferred operator by operator, with small constants computed by ONNX's reference implementation.
+
+An axis of fixed length may get another one. Reshapes to fixed sizes then follow it: the axis that changed lies behind equally many values
+before and after a reshape, which says what axis of the sizes changes with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -43,6 +46,7 @@ _LARGEST = (1 << 31) - 1
 """Bytes of a protobuf, by its own format."""
 _SMALL = 1_024
 """Values of a tensor that may say a shape."""
+_REMEDY = "leave fixed axes out of --set, or export the model with open axes"
 
 _ALIASES = frozenset(
     {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"}
@@ -58,11 +62,14 @@ _WHOLE = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, Tens
 def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> OperatorGraph:
     """The graph of a model; an InstanceError in a sentence for each fault."""
     model = _loaded(path)
-    bound = _bind(model.graph, dict(axes or {}), path)
+    bound, changed = _bind(model.graph, dict(axes or {}), path)
     _shed(model.graph)
     _sort(model.graph, path)
-    network = _inferred(model, path)
+    network = _rebound(model, changed, path) if changed else _inferred(model, path)
     nodes, weights, remarks = _nodes_of(network, path)
+    if network.followed:
+        count = len(network.followed)
+        remarks = (*remarks, f"{count} reshape{'s' * (count > 1)} to fixed sizes follow{'s' * (count == 1)} the axes that were set")
     entering = [value.name for value in _inputs(model.graph)]
     shapes = {readable(name): shape for name, shape in network.shapes.items()}
     tensors = {name: shapes[name] for node in nodes for name in (*node.inputs, *node.outputs)}
@@ -114,16 +121,18 @@ def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
     return [item for item in graph.input if item.name not in given]
 
 
-def _bind(graph: GraphProto, axes: dict[str, int], path: Path) -> tuple[tuple[str, int], ...]:
-    """Give every open axis its length, and return which."""
+def _bind(graph: GraphProto, axes: dict[str, int], path: Path) -> tuple[tuple[tuple[str, int], ...], dict[tuple[str, int], int]]:
+    """Give every open axis its length; return which, and by input and axis the fixed lengths that changed."""
     bound, left = dict[str, int](), dict[str, str]()
-    changed = False
+    changed = dict[tuple[str, int], int]()
+    axes = _with_batch(graph, axes)
     for value in _inputs(graph):
         for axis, extent in enumerate(value.type.tensor_type.shape.dim):
             name, fixed = f"{value.name}.{axis}", extent.dim_value > 0
             key = name if name in axes or not extent.dim_param else extent.dim_param
             if key in axes:
-                changed = changed or fixed
+                if fixed and axes[key] != extent.dim_value:
+                    changed[value.name, axis] = extent.dim_value
                 bound[key] = extent.dim_value = axes[key]
             elif not fixed:
                 left.setdefault(key, f"the axis {key!r} of input {value.name!r} is open (give its length, such as --set {key}=1)")
@@ -137,7 +146,16 @@ def _bind(graph: GraphProto, axes: dict[str, int], path: Path) -> tuple[tuple[st
                 extent.dim_value = bound[extent.dim_param]
         if changed or not _is_known(value.type):
             value.type.tensor_type.ClearField("shape")
-    return tuple((readable(name), length) for name, length in bound.items())
+    return tuple((readable(name), length) for name, length in bound.items()), changed
+
+
+def _with_batch(graph: GraphProto, axes: dict[str, int]) -> dict[str, int]:
+    """Lengths of axes; `batch` is the first axis of all inputs where these have one length and none of that name."""
+    extents = {value.name: value.type.tensor_type.shape.dim[:1] for value in _inputs(graph)}
+    leading = {extent.dim_value for first in extents.values() for extent in first}
+    if "batch" not in axes or len(leading) != 1 or 0 in leading or not all(extents.values()):
+        return axes
+    return {name: length for name, length in axes.items() if name != "batch"} | {f"{name}.0": axes["batch"] for name in extents}
 
 
 def _is_known(kind: TypeProto) -> bool:
@@ -195,6 +213,12 @@ class _Network:
     """Of each constant the one that it is another view of."""
     values: dict[str, Any] = field(default_factory=dict)
     """Small constants."""
+    before: dict[str, Shape] = field(default_factory=dict)
+    """Shapes with the lengths of the file, where fixed axes have others."""
+    stated: set[str] = field(default_factory=set)
+    """Constants that no shape enters; of these the fixed sizes of reshapes."""
+    followed: list[str] = field(default_factory=list)
+    """Results of reshapes to fixed sizes that have other sizes for that reason."""
 
 
 def _inferred(model: ModelProto, path: Path) -> _Network:
@@ -217,15 +241,65 @@ def _inferred(model: ModelProto, path: Path) -> _Network:
     return network
 
 
+def _rebound(model: ModelProto, changed: Mapping[tuple[str, int], int], path: Path) -> _Network:
+    """The model with all shapes where axes of fixed length have another one; reshapes to fixed sizes follow."""
+    usual = ModelProto.FromString(model.SerializeToString())
+    for value in usual.graph.input:
+        for axis, extent in enumerate(value.type.tensor_type.shape.dim):
+            extent.dim_value = changed.get((value.name, axis), extent.dim_value)
+    usual_network = _inferred(usual, path)
+    network = _Network(model, {}, dict(usual_network.kinds), before=usual_network.shapes)
+    for given in _inputs(model.graph):
+        _note(network, given.name, given.type)
+    for tensor in model.graph.initializer:
+        network.shapes[tensor.name] = tuple(tensor.dims)
+    network.stated |= {tensor.name for tensor in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type not in {"Shape", "Size"} and _is_constant(node, network.stated):
+            network.stated |= set(node.output)
+    _infer_one_by_one(network)
+    for node in model.graph.node:
+        _refuse_changed(network, node, path)
+        taken = [name for name in node.input if name]
+        lost = any(name in network.before and name not in network.shapes for name in node.output)
+        if lost and all(name in network.shapes for name in taken):
+            sizes = ", ".join(" x ".join(map(str, network.shapes[name])) for name in taken)
+            refuse(path, readable(f"the operator {node.name or node.output[0]} takes {sizes}, which do not fit each other ({_REMEDY})"))
+    return network
+
+
+def _follow(network: _Network, node: NodeProto) -> None:
+    """Give the result of a reshape to fixed sizes those that follow from the axes that changed before it."""
+    known = node.input and all(name in network.before for name in (node.input[0], *node.output))
+    if node.op_type not in {"Reshape", "Resize"} or not known or not network.stated.issuperset(filter(None, node.input[1:])):
+        return
+    result, source = node.output[0], node.input[0]
+    sizes = _followed(network.before[source], network.shapes.get(source, ()), network.before[result])
+    if sizes is not None and sizes != network.shapes.get(result):
+        network.shapes[result] = sizes
+        network.followed.append(result)
+
+
+def _followed(old: Shape, new: Shape, result: Shape) -> Shape | None:
+    """Sizes that a tensor is reshaped to, once lengths of it changed; None where they cannot be told."""
+    found = list(result)
+    for axis in (axis for axis in range(len(old)) if new[axis] != old[axis]):
+        behind = [place for place in range(len(result)) if prod(result[:place]) == prod(old[:axis]) and result[place] % old[axis] == 0]
+        if not behind:
+            return None
+        place = axis if axis in behind else behind[0]
+        found[place] = found[place] // old[axis] * new[axis]
+    return tuple(found)
+
+
 def _refuse_changed(network: _Network, node: NodeProto, path: Path) -> None:
     """Refuse a reshape to a fixed shape that has other values than come in, which no inference minds."""
     before, after = (network.shapes.get(names[0]) if names else None for names in (node.input, node.output))
     if node.op_type == "Reshape" and before is not None and after is not None and prod(before) != prod(after):
         sizes = " and ".join(" x ".join(map(str, shape)) for shape in (before, after))
-        remedy = "leave fixed axes out of --set, or export the model with open axes"
         refuse(
             path,
-            readable(f"the operator {node.name or node.output[0]} takes and gives {sizes}, which have other numbers of values ({remedy})"),
+            readable(f"the operator {node.name or node.output[0]} takes and gives {sizes}, which have other numbers of values ({_REMEDY})"),
         )
 
 
@@ -250,6 +324,7 @@ def _infer_one_by_one(network: _Network) -> None:
     for node in model.graph.node:
         if not all(name in network.shapes for name in _made(node)) and all(name in network.kinds for name in node.input if name):
             _infer(network, node, versions)
+            _follow(network, node)
         _compute(network, node, versions)
 
 
@@ -330,7 +405,7 @@ def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str
     return tuple(nodes), weights, remarks
 
 
-def _is_constant(node: NodeProto, roots: Mapping[str, str]) -> bool:
+def _is_constant(node: NodeProto, roots: Container[str]) -> bool:
     """Whether a node follows from weights and shapes alone."""
     random = node.op_type.startswith("Random") or node.op_type in {"Bernoulli", "Multinomial"}
     subgraph = any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute)

@@ -50,16 +50,59 @@ def test_published_networks_have_their_counts(name: str) -> None:
     assert (graph.inputs, graph.tensors[graph.inputs[0]]) == ((expected["input"][0],), tuple(expected["input"][1]))
 
 
-def test_a_longer_batch_multiplies_the_work_and_no_weights() -> None:
-    one = read_onnx(LIGHT / "light_squeezenet.onnx")
-    many = read_onnx(LIGHT / "light_squeezenet.onnx", {f"{one.inputs[0]}.0": 32})
-    assert (many.macs, many.parameters) == (32 * one.macs, one.parameters)
+@pytest.mark.parametrize("name", sorted(path.name for path in LIGHT.glob("light_*.onnx")))
+def test_a_longer_batch_multiplies_the_work_and_no_weights(name: str) -> None:
+    """The first axis of every activation, also behind reshapes to fixed sizes."""
+    one = read_onnx(LIGHT / name)
+    many = read_onnx(LIGHT / name, {"batch": 32})
+    assert (many.macs, many.parameters, len(many)) == (32 * one.macs, one.parameters, len(one))
+    assert many.tensors == {tensor: (32 * shape[0], *shape[1:]) for tensor, shape in one.tensors.items()}
     assert many.axes == ((f"{one.inputs[0]}.0", 32),)
+    follow = sum(node.source == "Reshape" for node in one.nodes)
+    assert [remark.split()[0] for remark in many.remarks] == [str(follow)] * (follow > 0)
 
 
-def test_a_reshape_to_a_fixed_batch_keeps_the_batch() -> None:
-    with pytest.raises(InstanceError, match="takes and gives 32 x 2048 x 1 x 1 and 1 x 2048, which have other numbers of values"):
-        read_onnx(LIGHT / "light_resnet50.onnx", {"gpu_0/data_0.0": 32})
+def pinned(*shapes: tuple[int, ...]) -> Any:  # noqa: ANN401
+    """A product of 1 x 4 x 8 values with weights, and reshapes to fixed sizes one after the other."""
+    names = ["x", "q", *(f"r{number}" for number in range(len(shapes)))]
+    nodes = [node("MatMul", ["x", "w"], ["q"])]
+    nodes += [node("Reshape", [names[place + 1], f"s{place}"], [names[place + 2]]) for place in range(len(shapes))]
+    sizes = [whole(f"s{place}", *shape) for place, shape in enumerate(shapes)]
+    return model(nodes, [value("x", [1, 4, 8])], [value(names[-1], None)], [weights("w", 8, 8), *sizes])
+
+
+@pytest.mark.parametrize(
+    ("axis", "fixed", "shapes"),
+    [
+        ("batch", [(1, 4, 2, 4), (1, 32)], [(3, 4, 2, 4), (3, 32)]),
+        ("batch", [(1, 4, 2, 4), (1, -1)], [(3, 4, 2, 4), (3, 32)]),
+        ("x.0", [(2, 2, 8), (4, 8)], [(6, 2, 8), (12, 8)]),
+        ("x.1", [(1, 4, 2, 4), (4, 8)], [(1, 3, 2, 4), (3, 8)]),
+    ],
+)
+def test_reshapes_to_fixed_sizes_follow_the_axis_that_is_set(
+    tmp_path: Path, axis: str, fixed: list[tuple[int, ...]], shapes: list[tuple[int, ...]]
+) -> None:
+    graph = imported(pinned(*fixed), tmp_path, **{axis: 3})
+    assert [graph.tensors[f"r{number}"] for number in range(2)] == shapes
+
+
+def test_a_reshape_that_mixes_the_axis_with_others_is_refused(tmp_path: Path) -> None:
+    made = pinned((1, 2, 16))
+    [told] = refused(made, tmp_path, **{"x.1": 6})
+    assert told.startswith(
+        "the operator Reshape r0 takes and gives 1 x 6 x 8 and 1 x 2 x 16, which have other numbers of values (leave fixed"
+    )
+
+
+def test_lengths_that_do_not_fit_the_weights_are_refused(tmp_path: Path) -> None:
+    nodes = [node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"], ["y"])]
+    made = model(nodes, [value("x", [1, 3, 4])], [value("y", [1, 5])], [weights("w", 12, 5)])
+    assert imported(made, tmp_path, batch=7).nodes[1].product == (7, 12, 5, 1)
+    [told] = refused(made, tmp_path, **{"x.2": 5})
+    assert told.startswith(
+        "the operator Gemm y takes 1 x 15, 12 x 5, which do not fit each other (leave fixed axes out of --set, or export"
+    )
 
 
 def test_a_decoder_with_open_axes_and_computed_shapes(tmp_path: Path) -> None:
