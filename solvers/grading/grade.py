@@ -16,6 +16,7 @@ from crossopt.solvers.grading.assignments.curves import CURVES
 from crossopt.solvers.grading.assignments.expert import EXPERT
 from crossopt.solvers.grading.assignments.knapsack import KNAPSACK
 from crossopt.solvers.grading.assignments.layer import LAYER
+from crossopt.solvers.grading.assignments.precision import PRECISION
 from crossopt.solvers.grading.assignments.stages import STAGES
 from crossopt.solvers.grading.assignments.tradeoffs import TRADEOFFS
 from crossopt.solvers.grading.assignments.trees import TREES
@@ -286,7 +287,19 @@ def _verdict(case: Case, returned: Returned) -> Verdict:
 
 # The assignments by name, and where their solutions lie.
 
-ASSIGNMENTS: tuple[Assignment, ...] = (LAYER, KNAPSACK, STAGES, CHIPS, CURVES, TRADEOFFS, TREES, EXPERT, ALTERNATING, COLLECTIVES)
+ASSIGNMENTS: tuple[Assignment, ...] = (
+    LAYER,
+    KNAPSACK,
+    STAGES,
+    CHIPS,
+    CURVES,
+    TRADEOFFS,
+    TREES,
+    EXPERT,
+    ALTERNATING,
+    COLLECTIVES,
+    PRECISION,
+)
 LAB = "phaze-lab"
 """A folder beside the assignments."""
 SOLUTIONS = HANDOUTS / "solutions"
