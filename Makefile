@@ -36,7 +36,7 @@ compiled: $(INSTALLED) # once, ahead of tests that would do it side by side; a f
 	test -d tests/__pycache__ || $(BIN)/pytest --collect-only -qq > /dev/null || true # what is wrong is said when they run
 
 schema reference: $(INSTALLED) # the JSON schemas of all files that are read; the tables of keys are made with the site
-	$(BIN)/python -m crossopt.instances.editors instances
+	$(BIN)/python -m crossopt.instances.schema_export instances
 
 bench: $(INSTALLED)
 	$(BIN)/python -m tests.benchmarks

@@ -14,7 +14,7 @@ from nbconvert import MarkdownExporter
 from nbconvert.preprocessors import ExecutePreprocessor
 
 import crossopt
-from crossopt.instances.editors import reference_text, support_text
+from crossopt.instances.schema_export import reference_text, support_text
 from crossopt.reports import api as module
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.cli import main

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.files.json_schema import slug
+from crossopt.instances.schema_export import slug
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.cli import main
 from tests.paths import DATA, INSTANCES, NO_DATA, ROOT

@@ -11,11 +11,12 @@ for each strategy would take a hundred bytes where eight do.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.records import dataclass
 
 FORBIDDEN = 1 << 61
 """The cost of what may not be chosen. Two of them still add up within 64 bits; sums are cut back to it."""
@@ -67,3 +68,40 @@ class Problem:
 def greatest_sum(rows: Iterable[Whole]) -> int:
     """The most that one figure of each row may add up to, where 64 bits may not suffice."""
     return sum(int(row.max()) for row in rows if len(row))
+
+
+# How large a problem is, and what its reductions take away.
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Counts of what there is to choose, and of what it weighs on."""
+
+    nodes: int
+    """With more than one strategy."""
+    strategies: int
+    """Of these nodes."""
+    edges: int
+    entries: int
+    """Of the matrices of edges."""
+    members: int
+    """That need memory."""
+    times: int
+
+    def __add__(self, more: "Extent") -> "Extent":
+        return Extent(*(first + second for first, second in zip(astuple(self), astuple(more), strict=True)))
+
+    def __sub__(self, less: "Extent") -> "Extent":
+        return Extent(*(first - second for first, second in zip(astuple(self), astuple(less), strict=True)))
+
+
+NOTHING = Extent(0, 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one kind of reduction took away in all rounds together."""
+
+    name: str
+    taken: Extent
+    seconds: float

@@ -32,8 +32,8 @@ from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP, Placement, ended
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, PROOF_ALONG, PROOF_BY_BLOCK, alone, along, least_busiest
-from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.heuristics import LARGE, Staged, improved, staged_start
 from crossopt.solvers.placement.latency.engine import latency
 from crossopt.solvers.placement.run import Run, baselines_of, devices_of, in_time, none_by, none_by_size, start_many

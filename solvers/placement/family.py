@@ -54,7 +54,7 @@ def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> fl
     """Milliseconds below which no placement is, as what a result holds shows; None where it shows nothing."""
     if not isinstance(proof, MultiplierBound | Surrounded | Swept | OnPath | Branched):
         return None
-    from crossopt.solvers.placement.shown import shown_by  # noqa: PLC0415 - it loads models, which other proofs do not need
+    from crossopt.solvers.placement.certificates import shown_by  # noqa: PLC0415 - it loads models, which other proofs do not need
 
     return shown_by(question, proof, bound)
 
@@ -119,7 +119,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     prove=prove,
     proof_labels=_PROOF_LABELS,
     described=_described,
-    integer_proof=lazy_import("crossopt.solvers.placement.shown", "integer_proof"),
+    integer_proof=lazy_import("crossopt.solvers.placement.certificates", "integer_proof"),
     quick=lazy_import("crossopt.solvers.placement.run", "quick"),
     least_gap=LEAST_GAP,
     summing=1e-12,

@@ -13,12 +13,11 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.section import ChoicesSection
 from crossopt.instances.codesign.stacks.rules import STACKS
-from crossopt.instances.editors import FORMS
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text
-from crossopt.instances.files.json_schema import json_schema
 from crossopt.instances.files.written import TOP_ONLY, lay_over
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.instances.schema_export import FORMS, json_schema
 from crossopt.solvers.codesign.objective import OBJECTIVES
 
 NEEDED = 50

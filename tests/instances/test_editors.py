@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.editors import FORMS, reference_text, schema_path, schema_text, support_text
 from crossopt.instances.files.document import read_file
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.kinds import KINDS
+from crossopt.instances.schema_export import FORMS, reference_text, schema_path, schema_text, support_text
 from tests.paths import INSTANCES
 
 

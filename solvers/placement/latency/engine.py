@@ -16,7 +16,7 @@ from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, W
 from crossopt.solvers.backends import backend
 from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
-from crossopt.solvers.placement.bounds.branches import branched
+from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,

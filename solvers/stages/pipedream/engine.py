@@ -13,8 +13,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.stages.pipedream import Level, PipelineQuestion, Profile
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
-from crossopt.solvers.stages.pipedream.baselines import baselines_of, best_rule
-from crossopt.solvers.stages.pipedream.family import countable
+from crossopt.solvers.stages.pipedream.family import baselines_of, best_rule, countable
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 
 # Where a profile can be cut: its ideals, sets of nodes that hold all nodes they take data from; a stage is one ideal less a smaller one.

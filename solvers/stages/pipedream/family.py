@@ -1,31 +1,81 @@
-"""Stages of a profile as a problem type, and their bounds proved anew by a second dynamic program."""
+"""Stages of a profile as a problem type: baselines, and bounds proved again by a second dynamic program."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import fsum
+from math import fsum, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.stages.pipedream import PipelineQuestion, Profile
-from crossopt.solvers.answer import Number, Result, Watch
+from crossopt.solvers.answer import Baseline, Number, Result, Watch
 from crossopt.solvers.checking import by_looking_at_all, least_of_few
 from crossopt.solvers.family import Judge, ProblemType, Proved, judge_baseline, lazy_import
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.proofs import RecomputableBound
-from crossopt.solvers.stages.pipedream.baselines import baselines_of, best_rule
 from crossopt.solvers.stages.pipedream.judge import PipedreamLoads, PipedreamPlan, Stage, judge
+
+
+def rules(question: PipelineQuestion) -> dict[str, PipedreamPlan]:
+    """The plans of simple rules: one device, data parallelism, and a straight pipeline of equal stages."""
+    depth, ids = len(question.levels), question.profile.ids
+    at_top = (0,) * (depth - 1)
+    everywhere = tuple(level.members for level in question.levels)
+    return {
+        "one device": PipedreamPlan((Stage(ids, at_top, (1,) * depth),)),
+        "data parallel": PipedreamPlan((Stage(ids, at_top, everywhere),)),
+        "equal stages": _equal(question),
+    }
+
+
+def _equal(question: PipelineQuestion) -> PipedreamPlan:
+    """Stages of nearly equal time along one topological order, one stage per device."""
+    seconds, members = question.profile.seconds, [level.members for level in question.levels]
+    devices = prod(members)
+    middle = np.maximum.accumulate(np.cumsum(seconds) - seconds / 2.0)
+    stage = np.minimum((middle / max(float(seconds.sum()), 1e-300) * devices).astype(np.int64), devices - 1)
+    used = [number for number in range(devices) if (stage == number).any()]
+    return PipedreamPlan(
+        tuple(
+            Stage(tuple(question.profile.ids[row] for row in np.flatnonzero(stage == number)), group, (1,) * len(members))
+            for number, group in zip(used, _groups(used, members), strict=True)
+        )
+    )
+
+
+def _groups(devices: list[int], members: list[int]) -> list[tuple[int, ...]]:
+    """The indices of the groups of each device, the highest level first; groups without a used device are not numbered."""
+    sizes = [prod(members[: level + 1]) for level in reversed(range(len(members) - 1))]
+    found, group = list[tuple[int, ...]](), [0] * len(sizes)
+    for before, device in zip(devices[:1] + devices, devices, strict=False):
+        other = next((level for level, size in enumerate(sizes) if before // size != device // size), None)
+        if other is not None:
+            group[other:] = [group[other] + 1, *[0] * (len(sizes) - other - 1)]
+        found.append(tuple(group))
+    return found
+
+
+def baselines_of(question: PipelineQuestion) -> tuple[Baseline[PipedreamPlan], ...]:
+    """The plan of every rule, as baselines."""
+    return tuple(Baseline(name, None, plan) for name, plan in rules(question).items())
+
+
+def best_rule(question: PipelineQuestion) -> PipedreamPlan | None:
+    """The best feasible plan of the rules; None if no rule gives a feasible plan."""
+    feasible = [(verdict.value, plan) for plan in rules(question).values() if not (verdict := judge(question, plan)).violations]
+    return min(feasible, key=lambda pair: pair[0])[1] if feasible else None
+
 
 # A second dynamic program over the cuts of a profile: from the first cut to the last, with every cut and every number of replicas.
 #
-# It shares nothing with the search but the question; what a stage costs is written here again from `charges`. A row of tables for each
-# level of devices and each share of a minibatch, the lowest level first:
+# It shares no code with the search: the cost of a stage is computed here again from `charges`. There is one table for each level of devices
+# and each share of a minibatch, the lowest level first:
 #
-#     reached[i, s, r, j] = the least that the slowest stage takes of those from cut i to cut j on r members, with s stages still to come
-#     whole[i, e]         = the same to the end e of all of them, whose last stage hands nothing on at its level
+#     reached[i, s, r, j] = the least time of the slowest stage between cut i and cut j on r members, with s stages still to come
+#     whole[i, e]         = the same up to the last cut e, whose last stage sends nothing on at its level
 #
-# where s is told apart only where memory counts it. Bytes are whole numbers, of which doubles hold all sums exactly.
+# where s is an index only if memory depends on it. Bytes are whole numbers, of which doubles hold all sums exactly.
 
 MOST_CUTS, MOST_STEPS, _CALL = 5_000, 500_000_000, 6_000
 """Cuts before those go that nothing is better for, entries of all tables that are looked at, a few seconds of work, and as many as take as

@@ -20,9 +20,9 @@ from crossopt.crossflow.fields import As, Bounds, Bytes, Choice, Count, Doc, Key
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import fault_at, fault_at_key, read_text
-from crossopt.instances.files.json_schema import json_schema, reference
 from crossopt.instances.files.schema import MOST_VALUES, expand, figures_of, read_as
 from crossopt.instances.files.units import parse_quantity, pattern_of
+from crossopt.instances.schema_export import json_schema, reference
 from tests.every import every
 from tests.extent import examples
 from tests.paths import ROOT

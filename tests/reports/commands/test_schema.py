@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.instances.editors import FORMS, QUESTION, question_schema_text, schema_path
 from crossopt.instances.kinds import KINDS
+from crossopt.instances.schema_export import FORMS, QUESTION, question_schema_text, schema_path
 from crossopt.reports.arguments import EDITORS
 from crossopt.reports.cli import main
 from crossopt.reports.commands.schema import schemas

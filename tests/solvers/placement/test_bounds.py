@@ -34,17 +34,16 @@ from crossopt.solvers.placement.bounds import set_partitioning
 from crossopt.solvers.placement.bounds import set_partitioning as columns
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_busiest, put, swept
 from crossopt.solvers.placement.bounds.along import PROOF_BY_BLOCK as BLOCKS_PROOF
-from crossopt.solvers.placement.bounds.branches import branched
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.bounds.prices import BEYOND, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PARTITIONING_PROOF
 from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
+from crossopt.solvers.placement.certificates import branched, integer_proof, shown_by, tree_within
 from crossopt.solvers.placement.engines import least_stage
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import annealed, staged_start
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.run import Run
-from crossopt.solvers.placement.shown import integer_proof, shown_by, tree_within
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept, UnverifiedBound
 from crossopt.solvers.vipr import check
 from tests.every import every

@@ -18,7 +18,8 @@ from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, Verdict
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.placement import shown
+from crossopt.solvers.placement import certificates
+from crossopt.solvers.placement.certificates import shown_by
 from crossopt.solvers.placement.comparison import _SEEDED_LATENCY, LATENCY_RULES, compared_latency, equal_pieces, pieces_by_rank
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
@@ -26,7 +27,6 @@ from crossopt.solvers.placement.latency import engine
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, sharper, weighed, whole_of
 from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
-from crossopt.solvers.placement.shown import shown_by
 from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
 from tests.every import every
 from tests.extent import examples
@@ -460,7 +460,7 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     asked = latency_question(diamond, 2, memory=24.0)
     alone, beside = (shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
     assert alone < beside
-    for module in (engine, shown):
+    for module in (engine, certificates):
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
     assert shown_by(asked, OnPath("", "cpu", 9)) == alone
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)

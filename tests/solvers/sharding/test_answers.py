@@ -17,14 +17,15 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
+from crossopt.reports.commands import sharding
+from crossopt.reports.commands.sharding import BASELINES, Row, compared
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
 from crossopt.solvers.proofs import Steps
-from crossopt.solvers.sharding import comparison, engines
+from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding import engines as searching
 from crossopt.solvers.sharding import exhaustive as every
-from crossopt.solvers.sharding.comparison import BASELINES, Row, compared
 from crossopt.solvers.sharding.engines import ENGINES
 from crossopt.solvers.sharding.judge import (
     BY_ARCS,
@@ -331,7 +332,7 @@ def test_of_seeds_the_middle_one_is_shown_with_the_range(tmp_path: Path, monkeyp
         asked.append((engine, limits.seed))
         return Row(BASELINES[engine], values[limits.seed], None, 1.0)
 
-    monkeypatch.setattr(comparison, "_row", row)
+    monkeypatch.setattr(sharding, "_row", row)
     question = read(feasible(tmp_path))
     rows = {row.name: row for row in compared(question, 1.0, 4, lambda progress: None)}
     assert asked == [("greedy", 0), *(("local", seed) for seed in range(4)), ("weak", 0)]

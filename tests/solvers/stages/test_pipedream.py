@@ -20,9 +20,8 @@ from crossopt.solvers.answer import Limits, Progress, SearchOutcome, gap_between
 from crossopt.solvers.family import certify
 from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 from crossopt.solvers.stages.pipedream import family
-from crossopt.solvers.stages.pipedream.baselines import baselines_of, rules
 from crossopt.solvers.stages.pipedream.engine import best_stages, ideals_of
-from crossopt.solvers.stages.pipedream.family import FAMILY, every_plan, least_of_all, least_slowest, steps_of
+from crossopt.solvers.stages.pipedream.family import FAMILY, baselines_of, every_plan, least_of_all, least_slowest, rules, steps_of
 from crossopt.solvers.stages.pipedream.judge import PipedreamPlan, Stage, judge
 from tests.every import every
 from tests.extent import examples

@@ -1,19 +1,19 @@
-"""What a result holds of its proof, counted again from the question: prices, one block, a limit, or a path's name.
-
-Whatever stands there, no bound above an optimum comes of it: every limit, price, block and path gives a bound that holds, and a result is
-refused where that one is lower than its own. What is repeated is no more than engines do to find it, and ends at counts of its own.
-"""
+"""Proofs of bounds on placements: branch-and-bound trees of small models, and the bound that the proof in a result shows, recomputed."""
 
 from math import inf
+from time import monotonic
 
 import numpy as np
 
-from crossopt.formulation.certificate import proved_bound, unpacked
+from crossopt.formulation.certificate import packed, proved_bound, unpacked
+from crossopt.formulation.model import floored, real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import greatest_of, machine_of, model_within
 from crossopt.formulation.vipr import IntegerProof
+from crossopt.instances.errors import SolverError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Result
+from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.placement.answer import Placement
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_with
 from crossopt.solvers.placement.judge import PlacementLoads
@@ -31,11 +31,43 @@ from crossopt.solvers.placement.latency.paths import (
 from crossopt.solvers.placement.latency.paths import MOST_REPEATED as MOST_PIECES
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept
 
+# A solver's bound on a small model is not trusted: exact branch and bound on the same integer model proves it again, and may take only
+# only a share of the time that the answer took.
+
+PROOF = "a tree of branches in whole numbers"
+_LARGEST, _MOST = 1_500, 3_000
+"""Largest model (variables and rows together) that is tried, and the most nodes of a tree."""
+_SHORTEST, _SHARE, _LONGEST = 2.0, 0.4, 20.0
+"""Time limit of a tree in seconds: the least, the share of the time that the answer took, and the most."""
+
+
+def branched(question: PlacementQuestion, limit: float, bound: float, began: float, left: float) -> tuple[float, Branched] | None:
+    """The bound that a branch-and-bound tree proves, and the tree; None if it proves nothing.
+
+    An infinite `bound` claims that no placement is within `limit`. `began` is when the answer's search began, `left` the seconds left.
+    """
+    model, quantum = model_within(question, limit)
+    if len(model.variables) + len(model.constraints) > _LARGEST:
+        return None
+    claim = None if bound == inf else int(floored([bound], quantum)[0])
+    try:
+        found = trace(model, claim, min(max(_SHARE * (monotonic() - began), _SHORTEST), _LONGEST, left), _MOST)
+    except (SolverError, ValueError):  # the answer is valid without this proof
+        return None
+    shown = limit if found.bound is None else min(limit, real(found.bound, quantum))
+    return shown, Branched(PROOF, limit, found.certificate.scale, packed(found.certificate))
+
+
+# A result stores parameters of its proof: multipliers, a block, a limit or the name of a path. From these the bound is computed again.
+#
+# Any parameters give a valid lower bound, so a forged proof cannot give a bound above the optimum; a result is rejected if the recomputed
+# bound is lower than its own. Recomputation costs no more than the engine's search for the bound, and has work limits of its own.
+
 
 def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = inf) -> float | None:
-    """Milliseconds below which no placement is, as what a proof holds shows; None where it shows nothing of this question.
+    """The lower bound in milliseconds that a proof shows, recomputed; None if it shows nothing about this question.
 
-    What is repeated ends as soon as it shows the bound.
+    Iterative proofs stop as soon as they reach `bound`.
     """
     if isinstance(proof, Branched):
         return _by_branches(question, proof)
@@ -53,7 +85,7 @@ def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = in
 
 
 def _blocks(question: PlacementQuestion) -> Blocks:
-    """Those that the engine for this contiguity starts from."""
+    """The blocks that the engine for this contiguity starts from."""
     return blocks_of(question.graph, staged=question.contiguity != "no")
 
 
@@ -86,7 +118,7 @@ def _by_rounds(question: PlacementQuestion, proof: Swept, bound: float) -> float
 
 
 def _by_branches(question: PlacementQuestion, proof: Branched) -> float | None:
-    """Infinite where the limit is beyond all placements, and the tree shows that none is within it."""
+    """Infinite if the limit is above every placement's time and the tree shows that none is within it."""
     try:
         within = tree_within(question, proof)
         shown = within.shown(proved_bound(within.model, within.tree))
@@ -96,12 +128,12 @@ def _by_branches(question: PlacementQuestion, proof: Branched) -> float | None:
 
 
 def integer_proof(question: PlacementQuestion, saved: Result[Placement, PlacementLoads]) -> IntegerProof | None:
-    """The model that a tree is about, with that tree; None of other proofs."""
+    """The integer model of a branch-and-bound tree, with the tree; None for other proofs."""
     return tree_within(question, saved.proof) if isinstance(saved.proof, Branched) else None
 
 
 def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
-    """The model of all placements within the limit of a tree; a ValueError where it is none."""
+    """The integer model of all placements within the limit of a tree, with the tree; a ValueError for an invalid limit."""
     if not 0.0 < proof.limit < inf:
         raise ValueError(f"{proof.limit!r} ms is not a valid limit")
     model, quantum = model_within(question, proof.limit)
@@ -112,7 +144,7 @@ def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
 
 
 def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:
-    """What lies beside the path is looked at where the path alone does not show the bound."""
+    """The bound along the path alone, sharpened by the operators beside it if that does not reach `bound`."""
     scaled = whole_of(question)
     if proof.longest == "least":
         return critical_path(scaled)
