@@ -32,7 +32,7 @@ from crossopt.solvers.placement.latency.paths import MOST_REPEATED as MOST_PIECE
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept
 
 # A solver's bound on a small model is not trusted: exact branch and bound on the same integer model proves it again, and may take only
-# only a share of the time that the answer took.
+# a share of the time that the answer took.
 
 PROOF = "a tree of branches in whole numbers"
 _LARGEST, _MOST = 1_500, 3_000
