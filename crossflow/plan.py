@@ -174,8 +174,8 @@ class Plan:
         for name, options in NAMED_OPTIONS.items():
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(options)} is needed")
-        if (word := word_of(number_of(self.recompute))) != self.recompute:
-            raise ValueError(f"recompute is {self.recompute!r}, {word!r} is needed, which means the same")
+        if (canonical := word_of(number_of(self.recompute))) != self.recompute:
+            raise ValueError(f"recompute is {self.recompute!r}, {canonical!r} is needed, which means the same")
 
     @property
     def devices(self) -> int:

@@ -84,22 +84,22 @@ Recomputed = tuple[Array, Array] | None
 """Layers that a mode covers, out of how many; None if it covers all layers of all plans."""
 
 
-def layers_named(word: str) -> int:
+def layers_named(mode: str) -> int:
     """The number of layers per chunk in a name such as `full-2`; 0 for any other name."""
-    found = fullmatch(r"full-([1-9]\d{0,5})", word, ASCII)
+    found = fullmatch(r"full-([1-9]\d{0,5})", mode, ASCII)
     return int(found[1]) if found else 0
 
 
-def number_of(word: str) -> int:
+def number_of(mode: str) -> int:
     """The number of a recomputation mode; a ValueError if the name is invalid."""
-    if layers := layers_named(word):
+    if layers := layers_named(mode):
         return PARTLY * layers + _FULL
-    parts = word.split("+")
+    parts = mode.split("+")
     if not set(parts) <= {*(_SETS if len(parts) == 1 else MODULES)}:
         if set(parts) <= {*MODULES, *MEGATRON}:
             ours = "+".join(MEGATRON.get(part, part) for part in parts)
-            raise ValueError(f"recompute is {word!r}, which is called {ours!r} here (join modules that go together with +)")
-        raise ValueError(f"recompute is {word!r}, one of none, full, full-2 (of two layers), or of {', '.join(MODULES)} with + is needed")
+            raise ValueError(f"recompute is {mode!r}, which is called {ours!r} here (join modules that go together with +)")
+        raise ValueError(f"recompute is {mode!r}, one of none, full, full-2 (of two layers), or of {', '.join(MODULES)} with + is needed")
     return reduce(or_, (_SETS[part] for part in parts))
 
 
@@ -138,9 +138,9 @@ def meaning_of(model: Transformer, number: int) -> int:
     return number & ~absent
 
 
-def word_for(model: Transformer, word: str) -> str:
+def word_for(model: Transformer, mode: str) -> str:
     """The mode without parts of its name that do nothing for this network, such as up-projections without latents."""
-    number = number_of(word)
+    number = number_of(mode)
     if number & LAYER:
         return word_of(number)
     return word_of(number_of("+".join(part for part in word_of(number).split("+") if meaning_of(model, number_of(part))) or "none"))
@@ -186,8 +186,8 @@ def least_recomputed(numbers: Sequence[int]) -> int:
     return reduce(and_, (0 if number >= PARTLY else number for number in numbers))
 
 
-def recompute_text(word: str) -> str:
+def recompute_text(mode: str) -> str:
     """Recomputation as it is named in the one-line summary of a plan."""
-    if layers := layers_named(word):
+    if layers := layers_named(mode):
         return f"full recompute of {layers} {'layers' if layers > 1 else 'layer'} a chunk"
-    return f"{word} recompute" if word != "none" else "no recompute"
+    return f"{mode} recompute" if mode != "none" else "no recompute"

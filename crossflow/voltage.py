@@ -67,9 +67,9 @@ def operating_point(
     lowest, always = _drawn(circuit.margin_voltage, threshold), _always(circuit, leakage)
     highest = _drawn(_highest_drive(circuit, fastest), threshold, leak)
     used = np.minimum(power, always + nominal_power * (highest / nominal))
-    drawn = np.maximum(used - always, 0.0) / nominal_power * nominal
-    drive = _drive(np.minimum(np.maximum(drawn, lowest), highest), threshold, leak)
-    throttle = np.minimum(drawn / lowest, 1.0)
+    dynamic = np.maximum(used - always, 0.0) / nominal_power * nominal
+    drive = _drive(np.minimum(np.maximum(dynamic, lowest), highest), threshold, leak)
+    throttle = np.minimum(dynamic / lowest, 1.0)
     frequency = circuit.nominal_frequency * (_speed(drive, threshold) / _speed(nominal_drive, threshold)) * throttle
     return OperatingPoint(drive + threshold, frequency, used)
 
@@ -84,8 +84,8 @@ def efficient_power(circuit: Clocked, nominal_power: float, leakage: float, fast
     leak = leakage / nominal_power * (nominal_drive * nominal_drive)
     drive = max(circuit.margin_voltage, (leak * circuit.threshold_voltage) ** (1.0 / 3.0))
     drive = min(drive, _highest_drive(circuit, fastest))
-    drawn = _drawn(drive, circuit.threshold_voltage, Leak(leak, circuit.margin_voltage))
-    return float(_always(circuit, leakage) + nominal_power * (drawn / _drawn(nominal_drive, circuit.threshold_voltage)))
+    dynamic = _drawn(drive, circuit.threshold_voltage, Leak(leak, circuit.margin_voltage))
+    return float(_always(circuit, leakage) + nominal_power * (dynamic / _drawn(nominal_drive, circuit.threshold_voltage)))
 
 
 def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
@@ -145,27 +145,27 @@ def _speed(drive: Real, threshold: float) -> Real:
     return drive / (1.0 + threshold / drive)
 
 
-def _drive(drawn: Real, threshold: float, leak: Leak) -> Array:
-    """The largest floating-point overdrive with `_drawn(overdrive) <= drawn`, for `drawn` > 0.
+def _drive(dynamic: Real, threshold: float, leak: Leak) -> Array:
+    """The largest floating-point overdrive with `_drawn(overdrive) <= dynamic`, for `dynamic` > 0.
 
     A root that Newton merely approaches may land a bit high for one budget and a bit low for a larger one. The largest float that the
     computed, monotone `_drawn` admits is one definite number: the same however it is found, and never smaller for a larger budget.
     """
-    drive = _newton(drawn, threshold, leak)
-    while (above := np.greater(_drawn(drive, threshold, leak), drawn)).any():
+    drive = _newton(dynamic, threshold, leak)
+    while (above := np.greater(_drawn(drive, threshold, leak), dynamic)).any():
         drive = np.where(above, np.nextafter(drive, 0.0), drive)
-    while (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), drawn)).any():
+    while (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), dynamic)).any():
         drive = np.where(below, np.nextafter(drive, np.inf), drive)
     return drive[()]
 
 
-def _newton(drawn: Real, threshold: float, leak: Leak) -> Array:
-    """The overdrive within a few units in the last place. Its cube and Vt times its square are at most `drawn`: the smaller root of both
+def _newton(dynamic: Real, threshold: float, leak: Leak) -> Array:
+    """The overdrive within a few units in the last place. Its cube and Vt times its square are at most `dynamic`: the smaller root of both
     starts above that of a convex function, from where steps only fall, and the error of one is about the square of the last one's."""
-    drive = np.minimum(np.sqrt(drawn / threshold), np.cbrt(drawn))
+    drive = np.minimum(np.sqrt(dynamic / threshold), np.cbrt(dynamic))
     while True:
         slope = drive * (3.0 * drive + 2.0 * threshold) + leak.factor
-        step = (drive * drive * (2.0 * drive + threshold) + (drawn + leak.margin * leak.factor)) / slope
+        step = (drive * drive * (2.0 * drive + threshold) + (dynamic + leak.margin * leak.factor)) / slope
         if not (step < drive * _SETTLED).any():
             return np.asarray(np.minimum(step, drive))
         drive = np.minimum(step, drive)

@@ -233,7 +233,7 @@ def unpacked(scale: int, lines: Iterable[str]) -> Certificate:
 
 def numbers_in(line: str) -> tuple[int, ...]:
     """Whole numbers between blanks, written in the only way that they are."""
-    found = tuple(int(word) for word in line.split(" "))
+    found = tuple(int(text) for text in line.split(" "))
     if " ".join(map(str, found)) != line:
         raise ValueError(f"{line[:40]!r} is no line of whole numbers")
     return found

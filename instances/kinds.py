@@ -235,7 +235,7 @@ def _recognised(path: Path) -> tuple[str, bool]:
         raise InstanceError(name_of(path), [Fault(1, 1, "", str(error))]) from error
 
 
-def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) -> tuple[str, bool]:
+def _form_of(name: str, start: bytes, read_all: Callable[[], bytes] | None = None) -> tuple[str, bool]:
     """The problem type of a file, and whether it is another tool's file; by its content first, then by its name."""
     suffix = name.rpartition(".")[2].lower() if "." in name else ""
     if _RESULT.match(start):
@@ -248,7 +248,7 @@ def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) 
     if suffix == "csv":
         raise ValueError("this is a table, not a question (`crossopt accuracy` and `crossopt calibrate` read measured runs)")
     if suffix not in {"yaml", "yml"} and start.lstrip().startswith(b"{"):
-        return _form_of_json(start, whole, named_json=suffix == "json")
+        return _form_of_json(start, read_all, named_json=suffix == "json")
     if suffix == "json":
         return "placement", True
     if suffix == "txt" and _PROFILE.search(start):
@@ -258,12 +258,12 @@ def _form_of(name: str, start: bytes, whole: Callable[[], bytes] | None = None) 
     return kind_in(start.decode("utf-8", "replace")), False
 
 
-def _form_of_json(start: bytes, whole: Callable[[], bytes] | None, *, named_json: bool) -> tuple[str, bool]:
+def _form_of_json(start: bytes, read_all: Callable[[], bytes] | None, *, named_json: bool) -> tuple[str, bool]:
     if _OPERATORS.match(start):
         raise ValueError("this is a graph of operators, not a question (`crossopt import` tells what it holds)")
     if _STRATEGIES.match(start):
         return "sharding", True
-    if _CONFIGURATIONS.search(whole() if whole else start):
+    if _CONFIGURATIONS.search(read_all() if read_all else start):
         return "piper", True
     try:
         document = json.loads(start)

@@ -129,17 +129,17 @@ def _question_in(kind: str, written: Written) -> Any:  # noqa: ANN401 - of any k
     keys = getattr(module, "KEYS", TOP_ONLY)
     for setting in written.settings:
         root = lay_over(root, setting, written.source, keys)
-    stranger = _unknown_kind_fault(root) if kind == "codesign" else None
-    if stranger is None:
+    unknown_kind = _unknown_kind_fault(root) if kind == "codesign" else None
+    if unknown_kind is None:
         return module.read(replace(written, root=root, keys=keys))
     settled = replace(written, root=graft(root, ["kind"], node_of(kind)), keys=keys)
     if not isinstance(root.value, dict) or root.value.keys().isdisjoint(_DESIGNS):
-        raise settled.refused([stranger])
+        raise settled.refused([unknown_kind])
     try:  # what else is wrong, as it looks like a joint design
         module.read(settled)
     except InstanceError as error:
-        raise settled.refused([stranger, *(error.faults if error.source == settled.source else ())]) from error
-    raise settled.refused([stranger])
+        raise settled.refused([unknown_kind, *(error.faults if error.source == settled.source else ())]) from error
+    raise settled.refused([unknown_kind])
 
 
 _DESIGNS = ("cluster", "workload", "workloads", "hardware", "technology", "choices")

@@ -200,7 +200,7 @@ def _takes(schema: Schema, links: Mapping[str, str]) -> str:
         case {"$ref": name}:
             text = links[name.rpartition("/")[2]]
         case {"enum": names}:
-            text = " · ".join(f"`{word}`" for word in names)
+            text = " · ".join(f"`{name}`" for name in names)
         case {"examples": [example]}:
             text = _PHRASES[example].partition(" ")[2]
         case {"items": items}:
@@ -307,8 +307,8 @@ def support_text() -> str:
 def _support(name: str, stack: str) -> str:
     entry = device(name)
     whose = "" if stack in entry.stacks else "the device's constants, "
-    word = "derived" if not is_calibrated(entry, stack) else "measured on the device" if whose else "**measured**"
-    return f"{word}: {whose}{set_text(name, entry, stack).rpartition('; ')[2]}"
+    level = "derived" if not is_calibrated(entry, stack) else "measured on the device" if whose else "**measured**"
+    return f"{level}: {whose}{set_text(name, entry, stack).rpartition('; ')[2]}"
 
 
 def _stacks() -> str:

@@ -563,10 +563,10 @@ def sought(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) 
         bounds[gained], places[gained], stuck = found[better], chosen[better], stuck + 1
         stuck[gained] = 0
         best.take(gained, here.rows(np.flatnonzero(better)))
-        over, said = _gradient(chip, slopes[left], constants[left], amounts, limits, chosen)
-        said = said / below
-        step = (stride[left] * (below - found) / np.maximum((over**2).sum(axis=1) + (said**2).sum(axis=1), 1e-30))[:, None]
-        at.take(left, At(np.maximum(here.prices + step * over, 0.0), _shares(here.shares + step * said / below)))
+        over, gradient = _gradient(chip, slopes[left], constants[left], amounts, limits, chosen)
+        gradient = gradient / below
+        step = (stride[left] * (below - found) / np.maximum((over**2).sum(axis=1) + (gradient**2).sum(axis=1), 1e-30))[:, None]
+        at.take(left, At(np.maximum(here.prices + step * over, 0.0), _shares(here.shares + step * gradient / below)))
         back = left[stuck[left] >= _PATIENCE]
         at.take(back, best.rows(back))
         stride[back], stuck[back] = stride[back] / 2.0, 0
@@ -619,8 +619,8 @@ def _bounds(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits:
 def _gradient(chip: Chip, slopes: Array, constants: Array, amounts: Array, limits: Array, chosen: Whole) -> tuple[Array, Array]:
     """By how much the chips are over each budget, and what each tangent says of them less the mean."""
     columns = chosen + np.array([start for start, _ in _columns(chip)])
-    said = constants + np.take_along_axis(slopes, columns[:, None, :], axis=2).sum(axis=2)
-    return amounts[:, columns].sum(axis=2).T - limits, said - said.mean(axis=1, keepdims=True)
+    values = constants + np.take_along_axis(slopes, columns[:, None, :], axis=2).sum(axis=2)
+    return amounts[:, columns].sum(axis=2).T - limits, values - values.mean(axis=1, keepdims=True)
 
 
 def _shares(wanted: Array) -> Array:

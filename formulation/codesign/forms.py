@@ -166,12 +166,12 @@ def _log_row(problem: Codesign, row: int, touched: Whole) -> Linear:
     chip, tangents = problem.chip, problem.tangents
     table = tangents.slopes[row] + _spread(chip, _lifts(chip, tangents.slopes[[row]]))[0]
     here = _spread(chip, table[None, touched])[0]
-    said = here * (1.0 + np.log(table / here))
-    said -= _GUARD * (np.abs(said) + table + here)
+    linear = here * (1.0 + np.log(table / here))
+    linear -= _GUARD * (np.abs(linear) + table + here)
     shares = np.maximum(_at_one(chip, tangents, table), _multiples(chip, tangents, table, table[touched]))
     every = tangents.constants + shares.sum(axis=1)
     every -= _GUARD * (np.abs(tangents.constants) + np.abs(shares).sum(axis=1))
-    return lift_row(problem, f"logarithms of tangent {row}, plan {tangents.plans[row]}", said, every)
+    return lift_row(problem, f"logarithms of tangent {row}, plan {tangents.plans[row]}", linear, every)
 
 
 def _at_one(chip: Chip, tangents: Tangents, table: Array) -> Array:

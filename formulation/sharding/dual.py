@@ -132,9 +132,9 @@ def _refuse(core: Core, dual: Dual) -> None:
         (core.limit is not None or not dual.prices.any(), "memory has a price and no limit"),
         ((len(dual.to_firsts), len(dual.to_seconds)) == sizes, "the messages are none of this core"),
     )
-    said = [sentence for holds, sentence in faults if not holds]
-    if said:
-        raise ValueError(f"this dual bounds nothing: {'; '.join(said)}")
+    violated = [sentence for holds, sentence in faults if not holds]
+    if violated:
+        raise ValueError(f"this dual bounds nothing: {'; '.join(violated)}")
     if _greatest(core, dual) >= _ROOM:
         raise ValueError("this dual cannot be counted in 64 bits (take a smaller scale)")
 

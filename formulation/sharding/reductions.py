@@ -279,10 +279,10 @@ def _marked(
                     continue
                 if _fails(beside, better, worse) or not _takes_no_more(taken, usages, better, worse):
                     continue
-                makes_needless, looked = _costs_no_more(
+                makes_needless, scanned = _costs_no_more(
                     costs[begin + better] - costs[begin + worse], settings[0], steps, entries, better, worse
                 )
-                left -= looked
+                left -= scanned
                 if makes_needless:
                     keep[begin + worse] = False
                     instead[begin + worse] = better
@@ -344,7 +344,7 @@ def _takes_no_more(taken: Whole, usages: Whole, better: int, worse: int) -> bool
 @compiled
 def _costs_no_more(more: int, setting: Whole, steps: Whole, entries: Whole, better: int, worse: int) -> tuple[bool, int]:
     """Whether the sum is 0 at most, and how many entries that took."""
-    looked, total, sure = 0, more, True
+    scanned, total, sure = 0, more, True
     for index in range(len(steps)):
         begin, step, jump, _ = steps[index]
         cost = entries[begin + better * step + setting[index] * jump]
@@ -354,7 +354,7 @@ def _costs_no_more(more: int, setting: Whole, steps: Whole, entries: Whole, bett
         else:
             total += cost - cost_of_worse
     if sure and total > 0:
-        return False, looked
+        return False, scanned
     if not sure:
         total = more
     for index in range(len(steps)):
@@ -365,18 +365,18 @@ def _costs_no_more(more: int, setting: Whole, steps: Whole, entries: Whole, bett
             if cost_of_worse >= FORBIDDEN:
                 continue
             cost = entries[begin + better * step + against * jump]
-            looked += 1
+            scanned += 1
             if cost >= FORBIDDEN:
-                return False, looked
+                return False, scanned
             any_allowed = True
             most = max(most, cost - cost_of_worse)
         if not any_allowed:
-            return True, looked
+            return True, scanned
         at = begin + setting[index] * jump
         total += most - (entries[at + better * step] - entries[at + worse * step]) if sure else most
         if sure and total > 0:
-            return False, looked
-    return total <= 0, looked
+            return False, scanned
+    return total <= 0, scanned
 
 
 # Determined nodes: where each strategy t of u leaves exactly one strategy phi(t) of its neighbour v, v is merged into u.

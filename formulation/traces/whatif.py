@@ -309,11 +309,11 @@ def _table(group: Group, states: Whole) -> tuple[Whole, Whole]:
     own = sorted({change for change, _ in group.steps})
     codes = states[:, own] @ (3 ** np.arange(len(own), dtype=np.int64))
     different, column = np.unique(codes, return_inverse=True)
-    said = {change: different // 3**digit % 3 for digit, change in enumerate(own)}
+    choice_of = {change: different // 3**digit % 3 for digit, change in enumerate(own)}
     times = np.repeat(group.durations[:, None], len(different), 1)
     for change, rescale in group.steps:
         then = rescaled(times, rescale)
-        times = np.where(said[change] == OUT, times, np.where(said[change] == IN, then, np.minimum(times, then)))
+        times = np.where(choice_of[change] == OUT, times, np.where(choice_of[change] == IN, then, np.minimum(times, then)))
     return times, column
 
 
@@ -545,7 +545,7 @@ def packed(steps: Sequence[int]) -> str:
 
 def unpacked(line: str) -> list[int]:
     """The tree in a line; a ValueError where it is none."""
-    steps = [LEAF if word == "-" else int(word) for word in line.split(" ")]
+    steps = [LEAF if text == "-" else int(text) for text in line.split(" ")]
     if packed(steps) != line:
         raise ValueError("the tree is not written as trees are")
     return steps

@@ -98,10 +98,10 @@ _FIRST_WORDS: Final[Mapping[str, type[KernelConstants]]] = {
 
 def constants_form(kind: str) -> type[KernelConstants]:
     """The record type of the constants for kernels of that kind; a ValueError if the kind is unknown."""
-    word = kind.partition(" ")[0]
-    if word not in _FIRST_WORDS:
-        raise ValueError(f"kernels.{kind}: {quoted(word)} is no kind of kernels (one of {', '.join(_FIRST_WORDS)})")
-    return _FIRST_WORDS[word]
+    family = kind.partition(" ")[0]
+    if family not in _FIRST_WORDS:
+        raise ValueError(f"kernels.{kind}: {quoted(family)} is no kind of kernels (one of {', '.join(_FIRST_WORDS)})")
+    return _FIRST_WORDS[family]
 
 
 def kernel_constants(kind: str, figures: Mapping[str, float]) -> KernelConstants:
@@ -171,8 +171,8 @@ class StackEntry:
     @property
     def expected(self) -> float | None:
         """Mean leave-one-source-out error of a run; None if no source was left out, as with a single source or without a fit."""
-        counted = sum(self.rows[name] for name in self.left_out)
-        return sum(self.rows[name] * error for name, error in self.left_out.items()) / counted if counted else None
+        runs = sum(self.rows[name] for name in self.left_out)
+        return sum(self.rows[name] * error for name, error in self.left_out.items()) / runs if runs else None
 
 
 @dataclass(frozen=True, slots=True)

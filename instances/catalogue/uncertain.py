@@ -228,14 +228,14 @@ def price_ranges(prices: Prices) -> Iterator[Range]:
     return (Range(PRICES, name, 1.0 - _FIFTH, 1.0 + _FIFTH, _ESTIMATE) for name in names if getattr(prices, name))
 
 
-def _of_figure(name: str, parts: dict[str, Any], said: RangeEntry | None) -> Range | None:
+def _of_figure(name: str, parts: dict[str, Any], entry: RangeEntry | None) -> Range | None:
     """The range of a figure; None if the figure is zero or not stated."""
     section, _, figure = name.partition(".")
     value = {slot.key: value for slot, value in figures_of(parts[section])}.get(figure) if section in parts else None
     if not value:
         return None
-    if said is not None:
-        return Range(section, figure, said.low, said.high, said.source)
+    if entry is not None:
+        return Range(section, figure, entry.low, entry.high, entry.source)
     most = min(1.0 + _FIFTH, 1.0 / value) if figure in ("utilisation", "area_share") or section == SUSTAINED else 1.0 + _FIFTH
     least = 1.0 - _FIFTH
     if figure == "maximum_frequency":

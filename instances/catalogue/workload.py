@@ -124,9 +124,11 @@ def _name_of_configuration(written: str, config: Mapping[str, Any]) -> str:
     """
     path = PurePosixPath(written.replace("\\", "/"))
     own = [config.get(key) for key in ("_name_or_path", "model_type")]
-    said = [PurePosixPath(name).name for name in own if isinstance(name, str) and re.fullmatch(r"[\w./-]{1,80}", name)]
+    stated = [PurePosixPath(name).name for name in own if isinstance(name, str) and re.fullmatch(r"[\w./-]{1,80}", name)]
     return (
-        path.stem if path.stem != "config" else next((name for name in (path.parent.name, *said) if name not in {"", "..", "."}), "config")
+        path.stem
+        if path.stem != "config"
+        else next((name for name in (path.parent.name, *stated) if name not in {"", "..", "."}), "config")
     )
 
 
@@ -247,9 +249,9 @@ def model_text(workload: Workload) -> tuple[str, ...]:
     further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
     shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
     batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
-    alike = (text,) if (text := alike_text(workload)) else ()
+    similar = (text,) if (text := alike_text(workload)) else ()
     own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
-    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or alike)
+    return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or similar)
 
 
 def work_of(workload: Workload) -> dict[str, float]:

@@ -141,14 +141,14 @@ def _corners(instance: Instance, space: Grid, boxes: Boxes) -> Corners:
 
 def _cheapest(instance: Instance, space: Grid, boxes: Boxes, device: Hardware, made: Made) -> Hardware:
     """The devices with the least price over all numbers of dies in their boxes."""
-    priced = with_prices(instance, device, made)
+    with_price = with_prices(instance, device, made)
     if instance.prices is None or "dies" not in space.names:
-        return priced
-    choice, price = space.names.index("dies"), priced.price
+        return with_price
+    choice, price = space.names.index("dies"), with_price.price
     for index, dies in enumerate(space.options[choice].tolist()):
         inside = (boxes.low[:, choice] <= index) & (index <= boxes.high[:, choice])
         price = np.where(inside, np.minimum(price, with_prices(instance, device, replace(made, dies=dies)).price), price)
-    return replace(priced, price=price)
+    return replace(with_price, price=price)
 
 
 def stacked(parts: Sequence[Boxes]) -> Boxes:

@@ -447,7 +447,7 @@ class MultiScaleQuestion:
     @property
     def compared_name(self) -> str:
         """The same in words."""
-        return " and ".join("kind of device" if one == "device" else one for one in self.compared)
+        return " and ".join("kind of device" if axis == "device" else axis for axis in self.compared)
 
     @property
     def compared_names(self) -> str:

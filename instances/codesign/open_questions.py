@@ -144,7 +144,7 @@ def _question(file: CodesignFile, section: SharingSection, own: frozenset[str], 
         others = _PLAN_CHOICES - {*(KERNEL_CHOICES if kernel else _OF_TRANSFORMERS)}
         choices = replace(choices, **{name: getattr(defaults, name) for name in others})
     choices = replace(choices, **{name: getattr(section.choices, name) for name in own})
-    own_workload = TrainedWorkloadSection(**{one.name: getattr(section, one.name) for one in fields(WorkloadSection)})
+    own_workload = TrainedWorkloadSection(**{slot.name: getattr(section, slot.name) for slot in fields(WorkloadSection)})
     alone = replace(file, name=name_of(section), workload=own_workload, workloads=None, combine=None, choices=choices)
     alone = opened(alone, own | named)
     return Question(name_of(section), section.weight, alone, own)

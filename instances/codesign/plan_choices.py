@@ -54,9 +54,9 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
 def _unknown_modes(modes: tuple[str, ...]) -> list[tuple[int, str]]:
     """Faults of names that are not recompute modes, each at its index."""
     found = list[tuple[int, str]]()
-    for index, word in enumerate(modes):
+    for index, mode in enumerate(modes):
         try:
-            number_of(word)
+            number_of(mode)
         except ValueError as error:
             found.append((index, str(error)))
     return found
@@ -65,7 +65,7 @@ def _unknown_modes(modes: tuple[str, ...]) -> list[tuple[int, str]]:
 def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, ...]:
     """The recompute modes, with full recomputation once per number of layers of a chunk."""
     return tuple(
-        word for mode in modes for word in ([f"full-{count}" if count else mode for count in layers] if mode == "full" else [mode])
+        named for mode in modes for named in ([f"full-{count}" if count else mode for count in layers] if mode == "full" else [mode])
     )
 
 
@@ -75,8 +75,8 @@ def _modes(modes: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[
     A ValueError if none is left.
     """
     meant = dict[int, str]()
-    for word in modes:
-        number, own = number_of(word), word_for(model, word)
+    for mode in modes:
+        number, own = number_of(mode), word_for(model, mode)
         if not strictly or own == word_of(number):
             meant.setdefault(meaning_of(model, number), own)
     if not meant:

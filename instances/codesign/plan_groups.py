@@ -167,14 +167,14 @@ def _with_fixed(instance: Instance, out: LeftOut) -> LeftOut:
     about = {f"{instance.stack.name}: {row.sentence}": row.settings for row in instance.stack.rows}
     options = dict(instance.plan_options)
 
-    def said(sentence: str, count: int) -> str:
+    def with_fixed_settings(sentence: str, count: int) -> str:
         names = sorted(about.get(sentence, ()))
         given = [options.get(name, ()) for name in names]
         if count < out.combinations or not names or any(len(options) != 1 for options in given):
             return sentence
         return f"{sentence} ({', '.join(f'{name}: {str(options[0]).lower()}' for name, options in zip(names, given, strict=True))})"
 
-    return replace(out, broken=tuple((said(sentence, count), count) for sentence, count in out.broken))
+    return replace(out, broken=tuple((with_fixed_settings(sentence, count), count) for sentence, count in out.broken))
 
 
 def why_no_plan(instance: Instance) -> str | None:
@@ -227,9 +227,9 @@ def _several_dies(instance: Instance) -> bool:
     return isinstance(free, FreeHardware) and max(dict(free.options).get("dies", (free.dies,))) > 1
 
 
-def last_with_plan(counted: MultiScaleQuestion) -> int:
+def last_with_plan(question: MultiScaleQuestion) -> int:
     """The last part with a plan, usable for diagnosis; the last part if none has one."""
-    return next((index for index in reversed(range(len(counted.parts))) if why_no_plan(counted.parts[index]) is None), -1)
+    return next((index for index in reversed(range(len(question.parts))) if why_no_plan(question.parts[index]) is None), -1)
 
 
 def _count_left_out(instance: Instance) -> LeftOut:

@@ -134,24 +134,24 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         texts = [str(node.value.text) for node in nodes if isinstance(node.value, Scalar)]
         label = ", ".join(texts)
         try:
-            asked = read(_with_named(written, dict(zip(listed, nodes, strict=True)), texts))
+            question = read(_with_named(written, dict(zip(listed, nodes, strict=True)), texts))
         except InstanceError as error:
             wrong.append((label, error))
             continue
-        if isinstance(asked, Portfolio):
+        if isinstance(question, Portfolio):
             raise written.refused([written.fault(next(iter(listed)), "they are compared for one workload (give one `workload`)")])
-        objective = asked.objective
-        alone = (Place(asked.cluster.devices),) if isinstance(asked, Instance) else asked.places
-        found += zip(_labelled(label, alone), (asked,) if isinstance(asked, Instance) else asked.parts, strict=True)
-        if isinstance(asked, MultiScaleQuestion):
-            compared += ["network"] if asked.networks and "network" not in compared else []
-            impossible += [(place, why) for one, why in asked.impossible for place in _labelled(label, (one,))]
+        objective = question.objective
+        alone = (Place(question.cluster.devices),) if isinstance(question, Instance) else question.places
+        found += zip(_labelled(label, alone), (question,) if isinstance(question, Instance) else question.parts, strict=True)
+        if isinstance(question, MultiScaleQuestion):
+            compared += ["network"] if question.networks and "network" not in compared else []
+            impossible += [(labelled, why) for scale, why in question.impossible for labelled in _labelled(label, (scale,))]
     if not found:
         each = [dict.fromkeys(replace(fault, message=_plain_message(fault)) for fault in error.faults) for _, error in wrong]
-        shared = [fault for fault in each[0] if all(fault in one for one in each)]
-        raise written.refused(shared or dict.fromkeys(fault for one in each for fault in one))
-    found.sort(key=lambda one: one[0].devices)
-    pairs = dict.fromkeys((place.devices, place.batch) for place, _ in found)
+        shared = [fault for fault in each[0] if all(fault in others for others in each)]
+        raise written.refused(shared or dict.fromkeys(fault for others in each for fault in others))
+    found.sort(key=lambda pair: pair[0].devices)
+    pairs = dict.fromkeys((scale.devices, scale.batch) for scale, _ in found)
     impossible += [(Place(*pair, label), _why(error)) for label, error in wrong for pair in pairs]
     places, parts = zip(*found, strict=True)
     return MultiScaleQuestion(parts[0].name, objective, places, parts, written.document, tuple(impossible), tuple(compared))
@@ -195,7 +195,7 @@ def _with_named(written: Written, named: Mapping[str, Node], texts: Sequence[str
 
 
 def _labelled(label: str, places: Iterable[Place]) -> Iterator[Place]:
-    return (place._replace(network=", ".join(one for one in (label, place.network) if one)) for place in places)
+    return (scale._replace(network=", ".join(text for text in (label, scale.network) if text)) for scale in places)
 
 
 def _why(error: InstanceError) -> str:
@@ -293,24 +293,24 @@ def _multi_scale_question(file: CodesignFile, written: Written, scales: Sequence
     """A question for each number of devices, network and batch; if some have one, the others are reported beside the answers."""
     document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
     for scale, part_file, added in scales:
-        heard: list[tuple[str, str]] = []
+        reported: list[tuple[str, str]] = []
         own = {**document, "settings": [*document["settings"], *added]}
-        part = _of_workloads(part_file, written, own, _into(heard))
-        if heard or part is None:
-            wrong.append((scale, heard))
+        part = _of_workloads(part_file, written, own, _into(reported))
+        if reported or part is None:
+            wrong.append((scale, reported))
         else:
             parts.append((scale, _of_one_workload(part)))
     if not parts:
-        for path, message in dict.fromkeys(fault for _, heard in wrong for fault in heard):
+        for path, message in dict.fromkeys(fault for _, reported in wrong for fault in reported):
             report(path, message)
         return None
-    impossible = tuple((scale, "; ".join(message for _, message in heard)) for scale, heard in wrong)
+    impossible = tuple((scale, "; ".join(message for _, message in reported)) for scale, reported in wrong)
     places, found = zip(*parts, strict=True)
     return MultiScaleQuestion(found[0].name, file.objective, places, found, document, impossible)
 
 
-def _into(heard: list[tuple[str, str]]) -> Report:
-    return lambda path, message: heard.append((path, message))
+def _into(reported: list[tuple[str, str]]) -> Report:
+    return lambda path, message: reported.append((path, message))
 
 
 def _keep_configs(file: CodesignFile, written: Written) -> None:
@@ -342,12 +342,12 @@ def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any]
 def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Portfolio | None:
     """Several workloads: each is the question that remains without the others."""
     questions = questions_of(file, written.root, report)
-    heard = Hearing(len(questions))
+    hearing = Hearing(len(questions))
     parts = [
-        resolve(part.file, written, {**document, "workload": part.name}, heard.reporter(index, part))
+        resolve(part.file, written, {**document, "workload": part.name}, hearing.reporter(index, part))
         for index, part in enumerate(questions)
     ]
-    heard.tell(report)
+    hearing.tell(report)
     found = tuple(part for part in parts if part is not None)
     if not found or len(found) < len(parts):
         return None
@@ -388,11 +388,11 @@ def narrowing(question: MultiScaleQuestion, index: int | None = None) -> str:
     The default is the last part that has a plan, or the last part if none has one.
     """
     index = last_with_plan(question) if index is None else index
-    said = [f"cluster.devices={question.counts[index]}"] if question.by_devices else []
-    said += [key for key in question.parts[index].document["settings"] if key.startswith(_NAMED)] if question.networks else []
-    said += [f"workload.global_batch={question.batches[index]}"] if question.batches else []
-    said += ["objective=step_time"] if question.objective == FEWEST else []
-    return " ".join(f"--set {quote(key)}" for key in said)
+    settings = [f"cluster.devices={question.counts[index]}"] if question.by_devices else []
+    settings += [key for key in question.parts[index].document["settings"] if key.startswith(_NAMED)] if question.networks else []
+    settings += [f"workload.global_batch={question.batches[index]}"] if question.batches else []
+    settings += ["objective=step_time"] if question.objective == FEWEST else []
+    return " ".join(f"--set {quote(key)}" for key in settings)
 
 
 def _refused(question: Instance | Portfolio, message: str) -> NoReturn:

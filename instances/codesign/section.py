@@ -275,8 +275,8 @@ def _choice_of(slot: Slot) -> tuple[str, Kind, Any]:
     """A plan setting as questions state it: name, type and default."""
     kind, marks = unwrap(slot.kind, ())
     _, setting = SETTINGS[slot.key]
-    said = tuple(mark for mark in marks if isinstance(mark, Bounds))
-    options: Kind = Annotated[(tuple[kind, ...], *said, Choice())]  # type: ignore[valid-type]
+    bounds = tuple(mark for mark in marks if isinstance(mark, Bounds))
+    options: Kind = Annotated[(tuple[kind, ...], *bounds, Choice())]  # type: ignore[valid-type]
     stated = options if setting.keyword is None else options | Literal[setting.keyword]
     usual = (getattr(Plan(), slot.name),) if setting.usual is None else setting.usual
     return slot.key, Annotated[stated, Doc(slot.text)], field(default=usual)

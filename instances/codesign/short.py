@@ -80,15 +80,15 @@ def _group(text: str) -> Group:
 def device_named(text: str) -> str:
     """The registered device that is meant: its name, or the beginning of only one name."""
     known = names("hardware")
-    word = text.casefold()
-    if word in known:
-        return word
-    begun = [name for name in known if name.startswith(f"{word}-")] or [name for name in known if name.startswith(word)]
+    wanted = text.casefold()
+    if wanted in known:
+        return wanted
+    begun = [name for name in known if name.startswith(f"{wanted}-")] or [name for name in known if name.startswith(wanted)]
     if len(begun) == 1:
         return begun[0]
     if begun:
         raise ValueError(f"{quoted(text)} is {' or '.join(begun)} (name one of them)")
-    guess = nearest(word, known)
+    guess = nearest(wanted, known)
     raise ValueError(
         f"{quoted(text)} is no device that is known ({f'did you mean {guess[0]}? ' if guess else ''}see `crossopt list hardware`)"
     )
@@ -109,14 +109,14 @@ def model_named(text: str) -> tuple[str, str]:
         raise ValueError(f"{quoted(text)}: there is no such file ({_DOWNLOAD.format('ORG/MODEL')})")
     known = names("workloads")
     plain = {_plain(name): name for name in known}
-    word = text.rpartition("/")[2].casefold()
-    while word:
-        if found := plain.get(_plain(word)) or plain.get(_plain(word.removeprefix("meta-"))):
+    wanted = text.rpartition("/")[2].casefold()
+    while wanted:
+        if found := plain.get(_plain(wanted)) or plain.get(_plain(wanted.removeprefix("meta-"))):
             return "model", found
-        shorter = _ENDINGS.sub("", word)
-        if shorter == word:
+        shorter = _ENDINGS.sub("", wanted)
+        if shorter == wanted:
             break
-        word = shorter
+        wanted = shorter
     guess = nearest(text.rpartition("/")[2].casefold(), known)
     near = f"did you mean {guess[0]}? " if guess else ""
     if path.is_dir():
@@ -165,7 +165,7 @@ def question_text(run: Run, group: Group, folder: Path = Path(), limit: bool = T
     context, entry = context_of(run), device(group.device)
     precision = run.precision or ("bf16" if "bf16" in entry.peak else "fp16")
     stack = run.stack or (STACK if group.device.startswith(("a100", "h100", "h200", "b200", "b300", "gb200", "v100")) else "")
-    batch, said = (run.batch, "") if run.batch else (_usual_batch(context, group.count), "  # about four million tokens a step")
+    batch, remark = (run.batch, "") if run.batch else (_usual_batch(context, group.count), "  # about four million tokens a step")
     goal = [f"tokens: {f'{run.tokens:.12g}'.replace('e+', 'e')}"] if run.tokens else []
     goal += [f"{label}: {value}" for label, value in (("deadline" if limit else "target", run.deadline), ("rent", run.rent)) if value]
     lines = [
@@ -174,7 +174,7 @@ def question_text(run: Run, group: Group, folder: Path = Path(), limit: bool = T
         "workload:",
         f"  {key}: {written}",
         f"  sequence: {context}",
-        f"  global_batch: {batch}{said}",
+        f"  global_batch: {batch}{remark}",
         f"  precision: {precision}",
         f"cluster: {{devices: {group.count}}}",
         f"hardware: {group.device}",

@@ -95,8 +95,8 @@ def devices(instance: Instance, start: int, stop: int) -> Devices:
 
     hardware, made = generated(instance.hardware, points)
     built = np.broadcast_to(buildable(hardware), points.shape)
-    priced = take(with_prices(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
-    return Devices(priced, points[built], int(len(points) - built.sum()))
+    built_devices = take(with_prices(instance, as_arrays(hardware, len(points)), made), np.flatnonzero(built))
+    return Devices(built_devices, points[built], int(len(points) - built.sum()))
 
 
 def device_at(instance: Instance, point: int) -> Hardware:

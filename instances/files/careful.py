@@ -150,11 +150,11 @@ def _given_twice(text: str, key: str) -> JsonError:
                 begins = False
             case ",":
                 begins = stack[-1] is not None
-            case word:
+            case quoted_key:
                 keys, was_key, begins = stack[-1] if stack else None, begins, False
                 if not was_key or keys is None:
                     continue
-                name = json.loads(word)
+                name = json.loads(quoted_key)
                 if name in keys:
                     first, (line, column) = _line_and_column(text, keys[name])[0], _line_and_column(text, token.start())
                     message = f"the key {quoted(name)} is given twice, on line {first} and on line {line} (keep one)"
@@ -167,8 +167,8 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
     return text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position)
 
 
-def _no_number(word: str) -> NoReturn:
-    raise JsonError(f"{word} is no number that JSON knows")
+def _no_number(token: str) -> NoReturn:
+    raise JsonError(f"{token} is no number that JSON knows")
 
 
 def _integer(digits: str) -> int:

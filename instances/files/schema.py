@@ -50,9 +50,9 @@ def expand(start: Fraction, end: Fraction, ways: Mapping[str, Fraction], integra
     if len(ways) != 1:
         raise ValueError("a range needs exactly one of 'step', 'count' and 'factor'")
     [(way, amount)] = ways.items()
-    counted = amount if way == "count" else (end - start) / amount + 1 if way == "step" and amount > 0 else 0
-    options = list(islice(WAYS[way](start, end, amount), MOST_VALUES + 1)) if counted < MOST_VALUES + 1 else []
-    if counted >= MOST_VALUES + 1 or len(options) > MOST_VALUES:
+    number = amount if way == "count" else (end - start) / amount + 1 if way == "step" and amount > 0 else 0
+    options = list(islice(WAYS[way](start, end, amount), MOST_VALUES + 1)) if number < MOST_VALUES + 1 else []
+    if number >= MOST_VALUES + 1 or len(options) > MOST_VALUES:
         raise ValueError(f"the range has more than {MOST_VALUES:,} values (choose a larger '{way}')")
     if integral and any(option.denominator != 1 for option in options):
         raise ValueError(f"this '{way}' gives numbers that are not whole (choose another, or list the values)")
@@ -123,8 +123,8 @@ class Slot:
     @property
     def unit(self) -> str:
         """The unit in which files state a plain number."""
-        counted = self.mark(In)
-        return counted.unit if counted else ""
+        mark = self.mark(In)
+        return mark.unit if mark else ""
 
 
 def slots_of(cls: Kind) -> list[Slot]:
@@ -521,8 +521,8 @@ def _read_slots(slots: Sequence[Slot], node: Node, faults: _Faults) -> dict[str,
             faults.add(Fault(node.line, node.column, below(node.path, slot.key), message))
     renamed = {called_here(key).rpartition(".")[2]: entry for key, entry in entries.items() if key not in known}
     unset = {slot.key for slot in slots if slot.nullable and slot.key in entries and _is_empty(entries[slot.key].node)}
-    said = {key: entry for key, entry in (renamed | entries).items() if key not in unset}
-    given = [(slot, said) for slot in slots if slot.key in said]  # what is called otherwise has its faults too
+    present = {key: entry for key, entry in (renamed | entries).items() if key not in unset}
+    given = [(slot, present) for slot in slots if slot.key in present]  # what is called otherwise has its faults too
     values = {slot.name: _read(slot.kind, slot.marks, entries[slot.key].node, faults) for slot, entries in given}
     return values if len(faults.faults) == before else None
 
@@ -570,7 +570,7 @@ def _name(text: str) -> str:
 def _option(names: Mapping[str, object], text: str) -> object:
     if text not in names:
         guess = [
-            word for word in nearest(text, names) if "_" not in word or text not in word.split("_")
+            name for name in nearest(text, names) if "_" not in name or text not in name.split("_")
         ]  # of `expert_tensor` none means `tensor`
         raise ValueError(f"{quoted(text)} is unknown " + (f"(did you mean '{guess[0]}'?)" if guess else f"(one of {', '.join(names)})"))
     return names[text]

@@ -228,13 +228,13 @@ def quoted(text: str, longest: int = 40) -> str:
     return f"'{shown}'" if shown.isprintable() else repr(shown)
 
 
-def nearest(word: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
-    """Known words that differ from `word` by case only, else the most similar one, else none."""
+def nearest(wanted: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
+    """Known words that differ from `wanted` by case only, else the most similar one, else none."""
     known = list(known)
-    same = [other for other in known if other.casefold() == word.casefold()]
+    same = [other for other in known if other.casefold() == wanted.casefold()]
     if same or not known:
         return same
-    best, score = max(((other, SequenceMatcher(None, word[:LONGEST], other).ratio()) for other in known), key=lambda pair: pair[1])
+    best, score = max(((other, SequenceMatcher(None, wanted[:LONGEST], other).ratio()) for other in known), key=lambda pair: pair[1])
     return [best] if score >= likeness else []
 
 

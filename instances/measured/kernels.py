@@ -116,11 +116,11 @@ def _known(spelling: str) -> str:
 
 def _product(cells: Cells, gpu: str) -> Kernel:
     rows, columns, depth, seconds = _figures(cells, ("m", "n", "k"))
-    word = _option(cells, "dtype", FORMATS)
-    call = ProductCall(rows, columns, depth, FORMATS[word])
+    dtype = _option(cells, "dtype", FORMATS)
+    call = ProductCall(rows, columns, depth, FORMATS[dtype])
     _check_time(call.least_flops, gpu, seconds)
-    kind = " ".join(filter(None, (word, cells.given.get("kernel", ""))))
-    return Kernel(cells.line, gpu, kind, word, _rows_class(rows), (columns, depth), call, seconds)
+    kind = " ".join(filter(None, (dtype, cells.given.get("kernel", ""))))
+    return Kernel(cells.line, gpu, kind, dtype, _rows_class(rows), (columns, depth), call, seconds)
 
 
 def _rows_class(rows: float) -> str:
@@ -134,23 +134,23 @@ def _attention(cells: Cells, gpu: str) -> Kernel:
     past, window = _from_nothing(cells, "step"), _from_nothing(cells, "window")
     computed, cached = (_option(cells, name, _EIGHT_BITS) for name in ("attn_dtype", "kv_cache_dtype"))
     eight_bits, packs = _EIGHT_BITS[computed] or _EIGHT_BITS[cached], "vllm" in cells.given.get("engine", "").casefold()
-    word, form = f"{computed}, keys {cached}", AttentionFormat(1.0 if _EIGHT_BITS[cached] else 2.0, eight_bits, packs)
+    form_name, form = f"{computed}, keys {cached}", AttentionFormat(1.0 if _EIGHT_BITS[cached] else 2.0, eight_bits, packs)
     shape = (heads, kv_heads, size, window)
     if cells.given["op"] == "context":
         if past:
             raise _RejectedError("a context with past tokens is not modelled")
         call = ContextCall(heads, kv_heads, size, window, batch, tokens, form)
         _check_time(call.least_flops, gpu, seconds)
-        return Kernel(cells.line, gpu, f"context {word}", word, _tokens_class("context", tokens), shape, call, seconds)
+        return Kernel(cells.line, gpu, f"context {form_name}", form_name, _tokens_class("context", tokens), shape, call, seconds)
     if cells.given["op"] != "generation":
         raise _RejectedError(f"op: {quoted(cells.given['op'])} is not understood (context or generation)")
     if tokens != 1.0:
         raise _RejectedError("generation of more than one token a sequence is not modelled")
     alone = heads == kv_heads or (not packs and heads / kv_heads > SHARED_HEADS)
     form = AttentionFormat(form.cache_bytes, eight_bits, packs, alone, splits=not (alone and packs))
-    kind = f"generation {word}, {'heads alone' if alone else 'shared heads'}"
+    kind = f"generation {form_name}, {'heads alone' if alone else 'shared heads'}"
     generated = GenerationCall(heads, kv_heads, size, window, batch, past + 1.0, form)
-    return Kernel(cells.line, gpu, kind, word, _tokens_class("generation", past), shape, generated, seconds)
+    return Kernel(cells.line, gpu, kind, form_name, _tokens_class("generation", past), shape, generated, seconds)
 
 
 def _tokens_class(op: str, tokens: float) -> str:
@@ -165,11 +165,11 @@ def _collective(cells: Cells, gpu: str) -> Kernel:
     if ranks > device(gpu).devices_per_node:
         raise _RejectedError(f"{ranks:g} devices are more than a node has: exchanges between nodes are not modelled")
     library = cells.given.get("source") or cells.given["library"]
-    word = cells.given.get("dtype", "") or "not said"
+    dtype = cells.given.get("dtype", "") or "not said"
     classes = ((64.0 * _KIB, "up to 64 KiB"), (4.0 * _KIB * _KIB, "to 4 MiB"))
     name = next((name for most, name in classes if size <= most), "beyond 4 MiB")
     return Kernel(
-        cells.line, gpu, f"{operation} {library}", word, name, (ranks, size), CollectiveCall(ranks, size, OPERATIONS[operation]), seconds
+        cells.line, gpu, f"{operation} {library}", dtype, name, (ranks, size), CollectiveCall(ranks, size, OPERATIONS[operation]), seconds
     )
 
 
@@ -206,10 +206,10 @@ def _from_nothing(cells: Cells, name: str) -> float:
 
 
 def _option(cells: Cells, name: str, options: Mapping[str, object]) -> str:
-    word = cells.given[name]
-    if word not in options:
-        raise _RejectedError(f"{name}: {quoted(word)} is not understood (one of {', '.join(options)})")
-    return word
+    text = cells.given[name]
+    if text not in options:
+        raise _RejectedError(f"{name}: {quoted(text)} is not understood (one of {', '.join(options)})")
+    return text
 
 
 def _check_time(flops: Real, gpu: str, seconds: float) -> None:

@@ -225,9 +225,9 @@ class Framework:
     stack: str = ""
     """Of those that a device may have constants for."""
 
-    def recomputes(self, word: str) -> str:
+    def recomputes(self, text: str) -> str:
         """What is computed again, by the stack's own words."""
-        meaning = recompute_of(word)
+        meaning = recompute_of(text)
         return self.words_of_recompute.get(meaning, meaning)
 
 
@@ -346,40 +346,40 @@ _NARROW: Final = 3.5
 """A feed-forward part narrower than this many hidden sizes is gated: the gate's third matrix is paid for with a smaller width."""
 
 
-def precision_of(word: str) -> Precision:
+def precision_of(text: str) -> Precision:
     """The precision of matrix products."""
-    return _first(_PRECISIONS, word, "precision")
+    return _first(_PRECISIONS, text, "precision")
 
 
-def scaling_of(word: str, otherwise: Scaling = "tensorwise") -> Scaling:
+def scaling_of(text: str, otherwise: Scaling = "tensorwise") -> Scaling:
     """What scales of 8 and 4 bits are taken from, where the word for a precision says it, else what the stack takes them from."""
-    plain = word.casefold()
+    plain = text.casefold()
     return next((meaning for pattern, meaning in _SCALINGS if re.search(pattern, plain)), otherwise)
 
 
-def recompute_of(word: str) -> str:
+def recompute_of(text: str) -> str:
     """What is computed again in the backward pass; a set of modules as questions write it."""
     try:
-        return word_of(number_of(word))
+        return word_of(number_of(text))
     except ValueError:
         pass
-    return _first(_RECOMPUTE, word, "recompute")
+    return _first(_RECOMPUTE, text, "recompute")
 
 
-def zero_of(word: str) -> int:
+def zero_of(text: str) -> int:
     """The ZeRO stage; a ValueError for sharding that is none of them."""
-    return _first(_ZERO, word, "zero_fsdp")
+    return _first(_ZERO, text, "zero_fsdp")
 
 
-def shard_of(word: str, node: int) -> int:
+def shard_of(text: str, node: int) -> int:
     """Ranks of a group that shares: those that are said ("ZeRO-1 group 8", "hybrid ZeRO-1 over 8"), those of a node where shards are
     only said to be hybrid, 0 for all."""
-    plain = word.casefold()
+    plain = text.casefold()
     found = re.search(r"(?:group|over)\s+(\d+)", plain)
     return int(found[1]) if found else node if re.search("hsdp|hybrid", plain) else 0
 
 
-def framework_of(word: str, gpu: str, source: str = "", note: str = "") -> Framework:
+def framework_of(text: str, gpu: str, source: str = "", note: str = "") -> Framework:
     """The defaults of a training stack, of the edition that the source names, in the mode of precision (MP) that a note tells; an early
     Megatron cannot have run on a device that came after it.
 
@@ -387,10 +387,10 @@ def framework_of(word: str, gpu: str, source: str = "", note: str = "") -> Frame
     """
     edition = re.search(r"(?<![\d.])\d\d\.\d\d(?!\d)", source)
     mode = re.search(r"\bmp mode (\w+)", note.casefold())
-    plain = f"{word} {edition[0] if edition else ''} {mode[1] if mode else ''}".casefold().strip()
+    plain = f"{text} {edition[0] if edition else ''} {mode[1] if mode else ''}".casefold().strip()
     found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), None)
     if found is None:
-        raise ValueError(f"framework {quoted(word)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")
+        raise ValueError(f"framework {quoted(text)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")
     return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
 
 
@@ -404,11 +404,11 @@ def is_async(note: str) -> bool:
     return re.search(r"\basync[ -]?tp\b", note.casefold()) is not None
 
 
-def is_derived(word: str) -> bool:
+def is_derived(text: str) -> bool:
     """Whether a time was computed from another figure of its source instead of read from a clock."""
-    kind = next((kind for kind in ("measured", "derived") if word.casefold().startswith(kind)), None)
+    kind = next((kind for kind in ("measured", "derived") if text.casefold().startswith(kind)), None)
     if kind is None:
-        raise ValueError(f"time_kind {quoted(word)} is not understood (measured or derived)")
+        raise ValueError(f"time_kind {quoted(text)} is not understood (measured or derived)")
     return kind == "derived"
 
 
@@ -431,7 +431,7 @@ def heads_told(source: str, hidden: int) -> int | None:
 
 def trains_adapters(*texts: str) -> bool:
     """Whether a run fine-tunes adapters, with frozen weights and so without most of the weight gradients."""
-    return any(re.search("lora|adapter|peft", word.casefold()) for word in texts)
+    return any(re.search("lora|adapter|peft", text.casefold()) for text in texts)
 
 
 def experts_of(model: str) -> int:
@@ -440,12 +440,12 @@ def experts_of(model: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _first(table: Sequence[tuple[str, T]], word: str, column: str) -> T:
-    plain = word.casefold().strip()
+def _first(table: Sequence[tuple[str, T]], text: str, column: str) -> T:
+    plain = text.casefold().strip()
     for pattern, meaning in table:
         if re.search(pattern, plain):
             return meaning
-    raise ValueError(f"{column} {quoted(word)} is not understood")
+    raise ValueError(f"{column} {quoted(text)} is not understood")
 
 
 # Measured training runs: each row of a file as the workload, machine and plan that the model prices, or the reason why it cannot be one.
@@ -643,7 +643,7 @@ def _measurement(row: Row) -> Measurement:
     measured_on = machine(texts["gpu"], texts["source"], row.counts["gpus_per_node"], row.numbers["inter_node_GBps"])
     if not is_certain(texts["gpu"]):
         inferred.append("gpu")
-    stack = _stated_or(row, "framework", lambda word: framework_of(word, measured_on.gpu, texts["source"], texts["note"]), OTHER, inferred)
+    stack = _stated_or(row, "framework", lambda text: framework_of(text, measured_on.gpu, texts["source"], texts["note"]), OTHER, inferred)
     workload = _workload(row, measured_on.gpu, stack, inferred)
     _check_precision(measured_on.gpu, workload.precision)
     cluster = _cluster(row, measured_on)
@@ -826,11 +826,11 @@ def _overlap(wanted: Overlap, data: bool, pipeline: bool) -> Overlap:
 
 
 def _stated_or(row: Row, column: str, meaning: Callable[[str], T], otherwise: T, inferred: list[str]) -> T:
-    word = row.texts[column]
-    if word.casefold() in UNSTATED:
+    text = row.texts[column]
+    if text.casefold() in UNSTATED:
         inferred.append(column)
         return otherwise
-    return meaning(word)
+    return meaning(text)
 
 
 def _count_or(row: Row, column: str, usual: Callable[[], int], inferred: list[str]) -> int:

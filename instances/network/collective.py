@@ -200,9 +200,9 @@ def size_of(question: CollectiveQuestion) -> str:
 
 def read(written: Written) -> CollectiveQuestion:
     """The question; an InstanceError with every fault."""
-    said = written.read_as(CollectiveFile)
-    written.refuse(_ways(said))
-    file = _with_astra_files(said, written)
+    stated = written.read_as(CollectiveFile)
+    written.refuse(_ways(stated))
+    file = _with_astra_files(stated, written)
     written.refuse(_faults(file))
     dimensions = tuple(
         Dimension(section.shape, section.size, section.bandwidth / GIGABYTE, section.latency * _NS, section.algorithm)

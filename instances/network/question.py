@@ -255,16 +255,16 @@ def _dimension_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
         at = f"dimensions[{index}]"
         if dimension.name in names[:index]:
             yield f"{at}.name", f"there are two dimensions {quoted(dimension.name)} (give each a name of its own)"
-        said = [key for key in ("bandwidth", "options") if getattr(dimension, key) is not None]
-        if len(said) > 1 or (said and (dimension.at_least is not None or dimension.at_most is not None)):
-            yield f"{at}.{said[0]}", "give one of bandwidth, options, and at_least with at_most"
+        given = [key for key in ("bandwidth", "options") if getattr(dimension, key) is not None]
+        if len(given) > 1 or (given and (dimension.at_least is not None or dimension.at_most is not None)):
+            yield f"{at}.{given[0]}", "give one of bandwidth, options, and at_least with at_most"
         if dimension.tier is not None and dimension.prices is not None:
             yield f"{at}.prices", "prices are those of a tier or own ones (take one of the two away)"
         if len(dimension.options or ()) > MOST_OPTIONS:
             yield f"{at}.options", f"{len(dimension.options or ()):,} options are more than {MOST_OPTIONS:,} (give fewer)"
         low, high = _low(dimension), _high(dimension)
         if low < 1.0 or low > MOST or (isfinite(high) and high > MOST):
-            key = said[0] if said else "at_least" if low < 1.0 or low > MOST else "at_most"
+            key = given[0] if given else "at_least" if low < 1.0 or low > MOST else "at_most"
             yield f"{at}.{key}", "bandwidths lie between 1 B/s and 1000 PB/s (give one between these)"
         elif high < low:
             yield f"{at}.at_most", "at_most is below at_least, which defaults to 0.01 GB/s (exchange or correct them)"
@@ -333,10 +333,10 @@ def _weighing_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
 
 def _name_faults(file: NetworkFile) -> Iterator[tuple[str, str]]:
     names = [dimension.name for dimension in file.dimensions]
-    said = [(f"descending[{index}]", name) for index, name in enumerate(file.descending)]
+    mentions = [(f"descending[{index}]", name) for index, name in enumerate(file.descending)]
     for row, section in enumerate(file.together):
-        said += [(f"together[{row}].dimensions[{index}]", name) for index, name in enumerate(section.dimensions)]
-    for path, name in said:
+        mentions += [(f"together[{row}].dimensions[{index}]", name) for index, name in enumerate(section.dimensions)]
+    for path, name in mentions:
         if name not in names:
             meant = nearest(name, names)
             remedy = f"did you mean {quoted(meant[0])}?" if meant else f"one of {', '.join(names)}"

@@ -95,17 +95,17 @@ def size_of(question: SynthesisQuestion) -> str:
 
 def read(written: Written) -> SynthesisQuestion:
     """The question; an InstanceError with every fault."""
-    said = written.read_as(SynthesisFile)
-    written.refuse(_faults(said))
-    links = _links(said)
+    file = written.read_as(SynthesisFile)
+    written.refuse(_faults(file))
+    links = _links(file)
     npus = 1 + max(max(link.sender, link.receiver) for link in links)
-    if said.collective == "reduce_scatter":
+    if file.collective == "reduce_scatter":
         links = tuple(Link(link.receiver, link.sender, link.steps) for link in links)
     distances = distances_of(npus, links)
-    roots = (said.root or 0,) if said.collective == "broadcast" else tuple(range(npus))
-    written.refuse(_unreached(said, npus, roots, distances))
-    origins = tuple(root for root in roots for _ in range(said.chunks))
-    return SynthesisQuestion(said.name or Path(written.source).stem, said, npus, links, origins, distances, written.document)
+    roots = (file.root or 0,) if file.collective == "broadcast" else tuple(range(npus))
+    written.refuse(_unreached(file, npus, roots, distances))
+    origins = tuple(root for root in roots for _ in range(file.chunks))
+    return SynthesisQuestion(file.name or Path(written.source).stem, file, npus, links, origins, distances, written.document)
 
 
 def distances_of(npus: int, links: tuple[Link, ...]) -> tuple[tuple[int, ...], ...]:

@@ -465,7 +465,7 @@ class _Call:
         self.base = base[:-1] if base.endswith("_") and not base.endswith("__") else base
         self.base = self.base.removesuffix("_copy") if self.base not in {"_to_copy", "lift_fresh_copy", "index_copy"} else self.base
         self.kind_name = readable(f"{self.space}.{self.base}")
-        self.arguments = {argument["name"] or str(place): argument["arg"] for place, argument in enumerate(call["inputs"])}
+        self.arguments = {argument["name"] or str(index): argument["arg"] for index, argument in enumerate(call["inputs"])}
         self.names, self.outputs, self.tensors = names, outputs, tensors
         stack = str(call.get("metadata", {}).get("nn_module_stack", "")).split(";")[-1].split(",")
         self.module = re.sub(r"@\d+", "", readable(stack[1])) if len(stack) > 2 and not stack[1].startswith("_empty_nn") else ""
@@ -600,5 +600,5 @@ def _computed(tree: ast.AST, symbols: Mapping[str, int]) -> int:
         case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]):
             return symbols[name]
         case ast.Call(func=ast.Name(id=name), args=list(given)):
-            return _FUNCTIONS[name](*(_computed(one, symbols) for one in given))
+            return _FUNCTIONS[name](*(_computed(argument, symbols) for argument in given))
     raise KeyError(type(tree).__name__)

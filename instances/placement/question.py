@@ -290,8 +290,8 @@ def _columns(nodes: list[Any], faults: FaultList) -> _Columns:
     supported = np.array([_truth(node, "supportedOnFpga", f"nodes[{row}]", faults, default=True) for row, node in enumerate(given)])
     backward = np.array([_truth(node, "isBackwardNode", f"nodes[{row}]", faults, default=False) for row, node in enumerate(given)])
     keys = [("node", str(row)) if node.get("colorClass") is None else ("class", str(node["colorClass"])) for row, node in enumerate(given)]
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(keys))}
-    colour = np.array([numbers[word] for word in keys], np.int64)
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    colour = np.array([numbers[key] for key in keys], np.int64)
     return _Columns(
         names=tuple(str(node.get("name", node.get("id"))) for node in given),
         accelerator=np.where(supported, column("fpgaLatency"), np.inf),
@@ -602,7 +602,7 @@ def size_of(question: PlacementQuestion) -> str:
     """How large a question is."""
     graph = question.graph
     counts = ((len(graph), "node"), (len(graph.source), "edge"), (question.accelerators, "accelerator"), (question.cpus, "CPU"))
-    nodes, edges, accelerators, cpus = (f"{number:,} {word}{'' if number == 1 else 's'}" for number, word in counts)
+    nodes, edges, accelerators, cpus = (f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counts)
     return f"{nodes} with {edges} on {accelerators} and {cpus}"
 
 

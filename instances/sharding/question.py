@@ -232,10 +232,10 @@ def _as_json(file: ShardingFile, root: Node, source: str) -> str:
         if name not in numbers
     ]
     faults += [
-        fault_at(root, f"edges[{index}].costs", f"{said} rows and columns are given where the strategies of its nodes need {needed}")
+        fault_at(root, f"edges[{index}].costs", f"{shape} rows and columns are given where the strategies of its nodes need {needed}")
         for index, edge in enumerate(file.edges)
         if all(name in numbers for name in edge.between)
-        and (said := _shape(edge.costs)) != (needed := " x ".join(str(len(nodes[name].costs)) for name in edge.between))
+        and (shape := _shape(edge.costs)) != (needed := " x ".join(str(len(nodes[name].costs)) for name in edge.between))
     ]
     if faults:
         raise InstanceError(source, faults)

@@ -265,7 +265,7 @@ def _read_members(text: Text, raw: _Raw, at: str, readers: dict[str, Callable[[T
         if reader:
             reader(text, raw)
         else:
-            if any(word in key.lower() for word in ("limit", "memory")):
+            if any(part in key.lower() for part in ("limit", "memory")):
                 raw.faults.add(f"{at}{key}", "this limit is unknown (usage_limit is the limit of memory)")
             text.value()
     return found
@@ -352,8 +352,8 @@ def _node_faults(raw: _Raw, faults: FaultList) -> None:
     if not costs:
         faults.add("nodes.costs", "there is no node (give at least one)")
     if not len(intervals) == len(costs) == len(usages):
-        said = f"{len(intervals):,} intervals, {len(costs):,} costs and {len(usages):,} usages"
-        faults.add("nodes", f"{said} are given (each node needs one of each)")
+        counts = f"{len(intervals):,} intervals, {len(costs):,} costs and {len(usages):,} usages"
+        faults.add("nodes", f"{counts} are given (each node needs one of each)")
         return
     for node, (interval, cost, usage) in enumerate(zip(intervals, costs, usages, strict=True)):
         if len(interval) != 2 or interval[0] > interval[1]:

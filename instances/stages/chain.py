@@ -124,7 +124,7 @@ def _layers(file: ChainFile) -> tuple[tuple[str, ...], Array, tuple[Width, ...]]
     """Names, bytes that enter, and columns of the layers that a file lists."""
     sections = [section for section in file.layers for _ in range(section.count)]
     entering = np.array([0.0, *(float(ceil(section.output)) for section in sections[:-1]), 0.0])
-    widths = tuple(_width(sections, word) for word in sorted(file.layers[0].widths, key=int))
+    widths = tuple(_width(sections, key) for key in sorted(file.layers[0].widths, key=int))
     return tuple(section.name for section in sections), entering, widths
 
 
@@ -138,10 +138,10 @@ def _layers_of(profile: Profile) -> tuple[tuple[str, ...], Array, tuple[Width, .
     return profile.ids, entering, (Width(1, profile.forward, profile.backward, profile.parameters, profile.activation),)
 
 
-def _width(sections: list[LayerSection], word: str) -> Width:
-    figures = [section.widths[word] for section in sections]
+def _width(sections: list[LayerSection], key: str) -> Width:
+    figures = [section.widths[key] for section in sections]
     return Width(
-        int(word),
+        int(key),
         np.array([figure.forward for figure in figures]),
         np.array([figure.backward for figure in figures]),
         np.array([float(ceil(figure.parameters)) for figure in figures]),
@@ -169,10 +169,10 @@ def _faults(file: ChainFile) -> list[tuple[str, str]]:
 def _width_faults(file: ChainFile, index: int, section: LayerSection) -> list[tuple[str, str]]:
     """Widths that are no numbers, or others than those of the first layer."""
     path, first = f"layers[{index}].widths", set(file.layers[0].widths)
-    wrong = [word for word in section.widths if not word.isdecimal() or not 1 <= int(word) <= MOST_DEVICES or str(int(word)) != word]
+    wrong = [key for key in section.widths if not key.isdecimal() or not 1 <= int(key) <= MOST_DEVICES or str(int(key)) != key]
     if wrong or not section.widths:
-        word = quoted(wrong[0]) if wrong else "nothing"
-        return [(path, f"{word} is no width (write a number of devices, such as '1: {{forward: 2 ms, ...}}')")]
+        example = quoted(wrong[0]) if wrong else "nothing"
+        return [(path, f"{example} is no width (write a number of devices, such as '1: {{forward: 2 ms, ...}}')")]
     if set(section.widths) != first:
         return [(path, f"the widths {', '.join(section.widths)} are not those of the first layer, {', '.join(file.layers[0].widths)}")]
     return []

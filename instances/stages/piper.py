@@ -202,18 +202,18 @@ def _offers(
         if not isinstance(given, dict) or not given:
             faults.add(f"nodes[{row}].TMPCs", "a mapping is needed from numbers of devices to lists of configurations")
             given = {}
-        for word, listed in given.items():
-            path = f"nodes[{row}].TMPCs.{word}"
-            if not (word.isascii() and word.isdecimal() and word[0] != "0" and len(word) <= 9):
-                faults.add(path, f"{quoted(word)} is no number of devices (write 1 or more)")
+        for key, listed in given.items():
+            path = f"nodes[{row}].TMPCs.{key}"
+            if not (key.isascii() and key.isdecimal() and key[0] != "0" and len(key) <= 9):
+                faults.add(path, f"{quoted(key)} is no number of devices (write 1 or more)")
             elif not isinstance(listed, list) or not listed:
                 faults.add(path, "a list of configurations is needed")
             else:
                 neighbours = (rows, before[row], after[row])
-                offer[int(word)] = tuple(
+                offer[int(key)] = tuple(
                     _configuration(_mapping(option), f"{path}[{index}]", neighbours, seconds, faults) for index, option in enumerate(listed)
                 )
-                _refuse_twins(offer[int(word)], path, faults)
+                _refuse_twins(offer[int(key)], path, faults)
         found.append(dict(sorted(offer.items())))
     return tuple(found)
 
@@ -230,13 +230,13 @@ def _configuration(
         if not isinstance(table, dict):
             faults.add(f"{path}.{key}", "a mapping is needed from nodes to bytes")
             continue
-        for word in table:
-            row = rows.get(word, -1)
+        for neighbour in table:
+            row = rows.get(neighbour, -1)
             if row not in before and row not in after:
-                faults.add(f"{path}.{key}", f"no edge joins this node and {quoted(word)} (remove the entry, or add the edge)")
+                faults.add(f"{path}.{key}", f"no edge joins this node and {quoted(neighbour)} (remove the entry, or add the edge)")
             elif row in sync:
-                faults.add(f"{path}.{key}", f"{quoted(word)} has an entry in syncTimeFw already (keep one of them)")
-            sync[row] = _figure(table, word, f"{path}.{key}", faults)
+                faults.add(f"{path}.{key}", f"{quoted(neighbour)} has an entry in syncTimeFw already (keep one of them)")
+            sync[row] = _figure(table, neighbour, f"{path}.{key}", faults)
     return Configuration(
         name=str(name),
         time=_figure(given, "timePerSample", path, faults) * seconds,

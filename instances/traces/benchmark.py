@@ -135,13 +135,13 @@ def _columns(graph: Graph) -> Mapping[Total, Any]:
 
 
 def _kernels(graph: Graph, places: list[int], columns: list[Any]) -> tuple[Kernel, ...]:
-    alike = dict[tuple[Any, ...], list[int]]()
+    groups = dict[tuple[Any, ...], list[int]]()
     for index in places:
         key = graph.names[index], int(graph.kinds[index]), graph.groups[index], int(graph.bytes[index]), int(graph.flops[index])
-        alike.setdefault(key, []).append(index)
+        groups.setdefault(key, []).append(index)
     found = [
         Kernel(key[0], KINDS[key[1]], tuple(own), tuple(int(column[own].sum()) for column in columns), int(graph.durations[own].sum()))
-        for key, own in alike.items()
+        for key, own in groups.items()
     ]
     return tuple(sorted(found, key=lambda kernel: -kernel.time))
 

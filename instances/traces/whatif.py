@@ -221,10 +221,10 @@ def _change_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
         if change.name in names[:index]:
             yield f"{at}.name", f"there are two changes {quoted(change.name)} (give each a name of its own)"
         for key in _KEYS:
-            said = bool(getattr(change, key)) if key not in {"factor", "times", "longest_gap"} else getattr(change, key) is not None
-            if key in needed and not said:
+            stated = bool(getattr(change, key)) if key not in {"factor", "times", "longest_gap"} else getattr(change, key) is not None
+            if key in needed and not stated:
                 yield f"{at}.{key}", f"{quoted(change.transform)} needs a {key} (add it)"
-            elif said and key not in (*needed, *known):
+            elif stated and key not in (*needed, *known):
                 yield f"{at}.{key}", f"{key} does not apply to {quoted(change.transform)} (take it away)"
         for key in ("factor", "times"):
             figure = getattr(change, key)
@@ -289,8 +289,8 @@ def _unmatched(file: WhatIfFile, graph: Graph) -> Iterator[tuple[str, str]]:
     for index, change in enumerate(file.changes):
         for key, found in matched(graph, change).items():
             if not found and change.transform != "cpu":
-                said = ", ".join(quoted(pattern) for pattern in getattr(change, key)) or "any name"
-                text = f"no operation that {quoted(change.transform)} looks among is called {said} (the trace holds {kinds_there})"
+                patterns = ", ".join(quoted(pattern) for pattern in getattr(change, key)) or "any name"
+                text = f"no operation that {quoted(change.transform)} looks among is called {patterns} (the trace holds {kinds_there})"
                 yield f"changes[{index}].{key}", text
 
 

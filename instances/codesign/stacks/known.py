@@ -87,10 +87,10 @@ def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:
         return "", ()
     if own := {name: KNOWN[name][device] for name in known if device in KNOWN.get(name, {})}:
         return f"{' and '.join(own)} on {ON.get(device, device)}", tuple(error for errors in own.values() for error in errors)
-    alike = [runs for of, runs in KNOWN.items() if _family(of) == _family(known[0])]
-    if near := tuple(error for runs in alike for error in runs.get(device, ())):
+    of_family = [runs for of, runs in KNOWN.items() if _family(of) == _family(known[0])]
+    if near := tuple(error for runs in of_family for error in runs.get(device, ())):
         return f"{text} on {ON.get(device, device)}", near
-    return text, tuple(error for runs in alike for some in runs.values() for error in some) if model.experts > 1 else ()
+    return text, tuple(error for runs in of_family for some in runs.values() for error in some) if model.experts > 1 else ()
 
 
 def _family(name: str) -> str:

@@ -32,7 +32,7 @@ def _modes(*modules: str) -> tuple[str, ...]:
 
 MODES: Final = tuple(
     dict.fromkeys(
-        word for norms in ("norms", "feed-forward-norm") for word in _modes("selective", norms, "expert-activation", "up-projections")
+        mode for norms in ("norms", "feed-forward-norm") for mode in _modes("selective", norms, "expert-activation", "up-projections")
     )
 )
 

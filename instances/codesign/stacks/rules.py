@@ -66,10 +66,10 @@ def nearest(stack: Stack, model: Transformer, plan: Plan, machine: Machine) -> t
         return ()
     changed, distance = _differences(found, plan)
     first = int(np.lexsort((distance, changed))[0])
-    alike = changed == changed[first]
+    equivalent = changed == changed[first]
     for name in PLAN_FIELDS:
-        alike &= (getattr(found, name) == getattr(found, name)[first]) | (name == "placement")
-    return tuple(plan_at(found, int(row)) for row in np.flatnonzero(alike))
+        equivalent &= (getattr(found, name) == getattr(found, name)[first]) | (name == "placement")
+    return tuple(plan_at(found, int(row)) for row in np.flatnonzero(equivalent))
 
 
 def _in_all_ways(plan: Plan, ways: dict[str, tuple[Any, ...]]) -> Plans:

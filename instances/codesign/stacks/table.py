@@ -141,13 +141,13 @@ class Stack:
     whole_messages: bool = False
     """Whether each tensor rank sends the whole message between stages if ranks do not split the sequence."""
 
-    def trained(self, workload: Transformer, said: WorkloadSection) -> Transformer:
+    def trained(self, workload: Transformer, section: WorkloadSection) -> Transformer:
         """The workload as this stack trains it; explicit settings of the question are kept."""
-        if said.expert_dispatch is None:
+        if section.expert_dispatch is None:
             workload = replace(workload, once_a_node=self.once_a_node and workload.experts > 1)
-        if said.attention is None and workload.attention_cap and self.bends_kept_scores:
+        if section.attention is None and workload.attention_cap and self.bends_kept_scores:
             workload = replace(workload, attention="unfused")
-        if said.logit_bytes is None and said.logit_peak_bytes is None:
+        if section.logit_bytes is None and section.logit_peak_bytes is None:
             workload = replace(workload, logit_peak_bytes=self.logit_peak_bytes)
         workload = replace(workload, keeps_casts=self.keeps_casts, whole_messages=self.whole_messages, apart=self.apart)
         return replace(workload, hides_publication=self.hides_publication, stops_early=self.stops_early)
