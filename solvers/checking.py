@@ -120,14 +120,14 @@ def solve_and_hold(
 def _judging_once(family: ProblemType[Q, A, D]) -> ProblemType[Q, A, D]:
     """The problem type with a judge that caches verdicts per question object. A check, which reads its question anew, has one who does
     not."""
-    said: list[tuple[Q, A, Verdict[D]]] = []
+    cached: list[tuple[Q, A, Verdict[D]]] = []
 
     def judge(question: Q, answer: A) -> Verdict[D]:
-        for known, judged, verdict in said:
+        for known, judged, verdict in cached:
             if known is question and judged == answer:
                 return verdict
         verdict = family.judge(question, answer)
-        said.append((question, answer, verdict))
+        cached.append((question, answer, verdict))
         return verdict
 
     return replace(family, judge=judge)
@@ -182,7 +182,7 @@ def _is_proof_label(family: ProblemType[Q, A, D], saved: Result[A, D]) -> bool:
 
 def _long_text(saved: Result[A, D]) -> list[str]:
     """Free texts in a result that are too long or not single lines."""
-    baselines = [word for baseline in saved.baselines for word in (baseline.name, baseline.note)]
+    baselines = [text for baseline in saved.baselines for text in (baseline.name, baseline.note)]
     texts = {
         "notes": saved.notes,
         "reasons": saved.reasons,
@@ -196,7 +196,7 @@ def _long_text(saved: Result[A, D]) -> list[str]:
     faults = [f"{name}: more than {_MANY:,} of them cannot be" for name, several in texts.items() if len(several) > _MANY]
     for name, several in texts.items():
         longest = most.get(name, _LONGEST)
-        wrong = [word for word in several if not isinstance(word, str) or len(word) > longest or not set(word).isdisjoint("\t\n\r")]
+        wrong = [text for text in several if not isinstance(text, str) or len(text) > longest or not set(text).isdisjoint("\t\n\r")]
         faults += [f"{name}: {short(wrong[0])} is no line of at most {longest:,} characters"] if wrong else []
     return faults
 
@@ -230,8 +230,8 @@ def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str,
     except ValueError as error:
         return [f"{path}: the {family.what} does not belong to the question: {error}"]
     true = None if verdict.violations else verdict.value
-    said = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
-    return [] if true == baseline.value else [said]
+    fault = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
+    return [] if true == baseline.value else [fault]
 
 
 def least_of_few(question: Q, plans: Iterable[A], judge: Judge[Q, A, D], most: int) -> float | None:
@@ -255,26 +255,26 @@ def by_looking_at_all(saved: Result[A, D], least_of_all: Callable[[], Number | N
     return Proved(("every answer was enumerated again",), () if true else (fault,))
 
 
-def differences(path: str, true: dict[str, Any], said: object) -> list[str]:
+def differences(path: str, true: dict[str, Any], reported: object) -> list[str]:
     """Fields that differ from their expected value; integers equal their floats."""
-    if not isinstance(said, dict):
+    if not isinstance(reported, dict):
         return [f"{path} is missing"]
     return [
         fault
-        for name in sorted({*true, *said})
-        if name not in said or name not in true or true[name] != said[name]
-        for fault in _difference(f"{path}.{name}", true.get(name), said.get(name))
+        for name in sorted({*true, *reported})
+        if name not in reported or name not in true or true[name] != reported[name]
+        for fault in _difference(f"{path}.{name}", true.get(name), reported.get(name))
     ]
 
 
-def _difference(path: str, true: Any, said: Any) -> list[str]:  # noqa: ANN401
+def _difference(path: str, true: Any, reported: Any) -> list[str]:  # noqa: ANN401
     """Differences of two values, as deep as their shapes agree."""
-    if isinstance(true, dict) and isinstance(said, dict):
-        return differences(path, true, said)
-    if isinstance(true, list | tuple) and isinstance(said, list | tuple) and len(true) == len(said):
-        pairs = enumerate(zip(true, said, strict=True))
+    if isinstance(true, dict) and isinstance(reported, dict):
+        return differences(path, true, reported)
+    if isinstance(true, list | tuple) and isinstance(reported, list | tuple) and len(true) == len(reported):
+        pairs = enumerate(zip(true, reported, strict=True))
         return [fault for index, (first, second) in pairs if first != second for fault in _difference(f"{path}[{index}]", first, second)]
-    return [f"{path}: it is {short(true)}, the result says {short(said)}"]
+    return [f"{path}: it is {short(true)}, the result says {short(reported)}"]
 
 
 def trace_holds(trace: Trace, value: Number | None, bound: Number | None) -> bool:

@@ -327,7 +327,7 @@ UNLIKE = "The judge and the engine differ: it is "
 
 
 def _priced_by_the_judge(
-    family: ProblemType[Q, A, D], found: SearchOutcome[A], priced: Number, value: Number, bound: Number | None
+    family: ProblemType[Q, A, D], found: SearchOutcome[A], engine_value: Number, value: Number, bound: Number | None
 ) -> tuple[Number | None, SearchOutcome[A]]:
     """The bound that is left, and the outcome with a note and a trace by the judge's value, if engine and judge compute
     different values.
@@ -336,15 +336,15 @@ def _priced_by_the_judge(
     by no more than ROUNDING: the bound is lowered by that, and proves no optimum without a gap. Where they differ by more,
     none is left.
     """
-    integral = isinstance(value, int) and isinstance(priced, int)  # of which nothing is rounded
-    said = f"{UNLIKE}{value!r} for the {family.what} and not {priced!r}, as {found.engine} has"
-    if integral or abs(value - priced) > ROUNDING * max(abs(value), abs(priced)):
-        bound, said = None, f"{said}. That is more than rounding, so that the bound of the engine is omitted (please report this)"
+    integral = isinstance(value, int) and isinstance(engine_value, int)  # of which nothing is rounded
+    note = f"{UNLIKE}{value!r} for the {family.what} and not {engine_value!r}, as {found.engine} has"
+    if integral or abs(value - engine_value) > ROUNDING * max(abs(value), abs(engine_value)):
+        bound, note = None, f"{note}. That is more than rounding, so that the bound of the engine is omitted (please report this)"
     elif bound is not None:
         bound = min(less_rounding(value if bound >= value * (1.0 - ROUNDING) else bound), value)
-        said = f"{said}. The bound is lowered by the possible rounding error"
+        note = f"{note}. The bound is lowered by the possible rounding error"
     at_least = tuple((at, None if best is None else max(best, float(value)), below) for at, best, below in found.trace)
-    return bound, replace(found, trace=at_least, notes=(*found.notes, said))
+    return bound, replace(found, trace=at_least, notes=(*found.notes, note))
 
 
 def _closed(trace: Trace, value: Number | None, seconds: float) -> Trace:

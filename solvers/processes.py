@@ -145,8 +145,8 @@ class Process:
     def _read(self, read: Read) -> None:
         stream = self._process.stdout
         with suppress(Exception):  # whatever is no message ends the conversation
-            while stream is not None and (said := read(stream)) is not None:
-                self.inbox.put((self, said))
+            while stream is not None and (message := read(stream)) is not None:
+                self.inbox.put((self, message))
         if stream is not None:
             stream.close()
         self.inbox.put((self, GONE))

@@ -362,17 +362,17 @@ def evaluated(certificate: Json, places: list[int], command: list[str]) -> Json:
 
 def cover(certificate: Json, draws: list[int], command: list[str]) -> str:
     """What is known of joint designs without a price of one's own."""
-    choices, bound, answer, priced = certificate["choices"], certificate["bound"], integers(certificate["answer"]), 0
+    choices, bound, answer, prices_checked = certificate["choices"], certificate["bound"], integers(certificate["answer"]), 0
     every = boxes(certificate["tree"], [(0, len(options) - 1) for _, options in choices], bound)
     points = [[random.randrange(len(options)) for _, options in choices] for _ in range(sum(draws))]
     for places in [answer, *points]:
         inside = ((box, least) for box, least in every if all(a <= index <= b for index, (a, b) in zip(places, box, strict=True)))
         (box, least), value = next(inside), evaluated(certificate, places, command) if draws else NEVER
         need(value is None or (least is not None and value >= least), f"design {places} is below what its box may hold")
-        said = (value is not None or places != answer) and (value in (least, NEVER) or any(first < last for first, last in box))
-        need(said, f"design {places} is not worth what is said")
-        priced += value is not None
-    prices = f"of the answer and {len(points)} drawn {priced} have a price, as is said" if draws else "prices were not checked"
+        holds = (value is not None or places != answer) and (value in (least, NEVER) or any(first < last for first, last in box))
+        need(holds, f"design {places} is not worth what is said")
+        prices_checked += value is not None
+    prices = f"of the answer and {len(points)} drawn {prices_checked} have a price, as is said" if draws else "prices were not checked"
     parts = f"{prod(len(some) for _, some in choices)} designs of its own lists lie in {len(every)} boxes"
     return f"{parts}, none said to be below {float(bound)}; that these are all of the question's is not seen; {prices}"
 
@@ -386,14 +386,14 @@ def main(arguments: list[str]) -> int:
         known = certificate["format"] == 1 and (joint or certificate["kind"] == "sharding") and len(problems) <= (not joint)
         need(known, "its kind or its format is not known here, or there are too many files")
         if joint:
-            said = f"covered: {cover(certificate, [int(word) for word in arguments[at + 1 : at + 2]], arguments[at + 2 :])}"
+            message = f"covered: {cover(certificate, [int(number) for number in arguments[at + 1 : at + 2]], arguments[at + 2 :])}"
         else:
-            said = f"proved: {check(certificate, *problems)}"
+            message = f"proved: {check(certificate, *problems)}"
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, nothing is proved
         broken = f"this is no certificate ({type(error).__name__}: {str(error)[:80]})"
-        said = f"refused: {error if isinstance(error, (ValueError, OSError)) else broken}"
-    sys.stdout.write("".join(letter if letter.isprintable() else "?" for letter in said) + "\n")
-    return {"p": 0, "c": 2}.get(said[0], 1)
+        message = f"refused: {error if isinstance(error, (ValueError, OSError)) else broken}"
+    sys.stdout.write("".join(letter if letter.isprintable() else "?" for letter in message) + "\n")
+    return {"p": 0, "c": 2}.get(message[0], 1)
 
 
 if __name__ == "__main__":

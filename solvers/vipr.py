@@ -122,10 +122,10 @@ class _Reader:
         return found
 
     def index(self, what: str, least: int, most: int) -> int:
-        word = self.word(what)
-        if not _INDEX.fullmatch(word) or not least <= int(word) <= most:
-            raise self.refuse(f"{what}: {_short(word)} is no whole number from {least} to {most}")
-        return int(word)
+        token = self.word(what)
+        if not _INDEX.fullmatch(token) or not least <= int(token) <= most:
+            raise self.refuse(f"{what}: {_short(token)} is no whole number from {least} to {most}")
+        return int(token)
 
     def count(self, what: str) -> int:
         """A number of things, each of which has a word at least."""
@@ -134,13 +134,13 @@ class _Reader:
     def value(self, what: str) -> Number:
         return self.as_value(self.word(what), what)
 
-    def as_value(self, word: str, what: str) -> Number:
-        if len(word) > _DIGITS or not _VALUE.fullmatch(word):
-            raise self.refuse(f"{what}: {_short(word)} is no number (digits, a fraction or a decimal of at most {_DIGITS} signs)")
-        above, slash, below = word.partition("/")
+    def as_value(self, token: str, what: str) -> Number:
+        if len(token) > _DIGITS or not _VALUE.fullmatch(token):
+            raise self.refuse(f"{what}: {_short(token)} is no number (digits, a fraction or a decimal of at most {_DIGITS} signs)")
+        above, slash, below = token.partition("/")
         if slash and not below.strip("0"):
-            raise self.refuse(f"{what}: {_short(word)} divides by 0")
-        return _plain(Fraction(int(above), int(below)) if slash else Fraction(word) if "." in word else int(word))
+            raise self.refuse(f"{what}: {_short(token)} divides by 0")
+        return _plain(Fraction(int(above), int(below)) if slash else Fraction(token) if "." in token else int(token))
 
     def terms(self, what: str, most: int, count: int | None = None) -> dict[int, Number]:
         """Indices from 0 on and a number for each, without those that are 0."""
@@ -158,8 +158,8 @@ class _Reader:
             raise self.refuse(f"{_short(found[0])} stands after the last derivation")
 
 
-def _short(word: str) -> str:
-    return repr(word if len(word) <= 40 else f"{word[:37]}...")
+def _short(token: str) -> str:
+    return repr(token if len(token) <= 40 else f"{token[:37]}...")
 
 
 def _plain(value: Number) -> Number:
@@ -243,12 +243,12 @@ class _Check:
         read = self.read
         read.word("the name of a constraint")
         sense, right = _SENSES[read.expect(*_SENSES)], read.value("the right side of a constraint")
-        word = read.word("OBJ or a number of terms")
-        if word == "OBJ":
+        token = read.word("OBJ or a number of terms")
+        if token == "OBJ":
             return _Row(sense, right, self.costs)
-        if not re.fullmatch("[0-9]{1,9}", word):
-            raise read.refuse(f"{_short(word)} stands where OBJ or a number of terms is expected")
-        return _Row(sense, right, read.terms("a variable of a constraint", self.variables, int(word)))
+        if not re.fullmatch("[0-9]{1,9}", token):
+            raise read.refuse(f"{_short(token)} stands where OBJ or a number of terms is expected")
+        return _Row(sense, right, read.terms("a variable of a constraint", self.variables, int(token)))
 
     def _claim(self) -> tuple[bool, Number | None, Number | None]:
         """Whether there shall be no solution, else between what the optimum shall be."""

@@ -199,8 +199,8 @@ def answered(model: Model, spend: Spend, road: Road, other: Callable[[], Road]) 
     except (SolverError, ImportError, ValueError) as error:
         reply, broken = Reply(False, None, None, None, "interrupted"), f"{broken}; {error}"
         found = judged(model, reply, Course(model), road.name, spend.hint)
-    said = f"{broken}; {second.name} was asked instead" if found.solver == second.name else broken
-    return replace(found, seconds=monotonic() - began, note="; ".join(filter(None, (said, found.note))))
+    note = f"{broken}; {second.name} was asked instead" if found.solver == second.name else broken
+    return replace(found, seconds=monotonic() - began, note="; ".join(filter(None, (note, found.note))))
 
 
 def attended(solver: str, name: str, work: Callable[..., RawReply], course: Course, spend: Spend) -> Reply:

@@ -217,12 +217,12 @@ class Child:
             self._begun, self._open = False, True
             try:
                 self._process.send((work, arguments))
-                said = self._attend(until, hear, stop)
+                message = self._attend(until, hear, stop)
             except BaseException as error:
                 self._settle(0.0 if isinstance(error, LateError) else GRACE)
                 raise
             self._open = False
-            return self._outcome(said)
+            return self._outcome(message)
 
     def is_there(self) -> bool:
         """Whether it can be asked; one that was ended while it had nothing to do cannot."""
@@ -244,13 +244,13 @@ class Child:
         asked_at = inf
         while True:
             try:
-                said = self._process.receive(POLL)
-                if said == ("begun",):
+                message = self._process.receive(POLL)
+                if message == ("begun",):
                     self._begun = True
-                elif said is not None and said[0] == "news":
-                    hear(said[1])
-                elif said is not None:
-                    return said
+                elif message is not None and message[0] == "news":
+                    hear(message[1])
+                elif message is not None:
+                    return message
                 if asked_at == inf and stop():
                     asked_at = monotonic()
             except KeyboardInterrupt:
@@ -262,8 +262,8 @@ class Child:
             if monotonic() > min(until, asked_at) + GRACE:
                 raise LateError(f"{self.name} did not stop in time")
 
-    def _outcome(self, said: tuple[Any, ...]) -> Any:  # noqa: ANN401
-        match said:
+    def _outcome(self, reply: tuple[Any, ...]) -> Any:  # noqa: ANN401
+        match reply:
             case ("done", result):
                 return result
             case ("failed", str(kind), str(message), name):
@@ -277,7 +277,7 @@ class Child:
                     raise ImportError(message, name=name)
                 raise FailedError(failure(self.name, kind, message))
         self.end()
-        ending = _ending(self._process.code) if said == GONE else "speaks no sense"
+        ending = _ending(self._process.code) if reply == GONE else "speaks no sense"
         raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")
 
     def _settle(self, seconds: float) -> None:
@@ -285,8 +285,8 @@ class Child:
         self._process.send(("stop",))
         until = monotonic() + seconds
         while monotonic() < until:
-            said = self._process.receive(POLL)
-            if said is not None and said[0] in {"done", "failed"}:
+            message = self._process.receive(POLL)
+            if message is not None and message[0] in {"done", "failed"}:
                 self._open = False
                 return
         self.end()

@@ -55,8 +55,8 @@ def too_many(parts: Sequence[Instance]) -> int:
 
     Plans that are not quickly counted are all combinations."""
     counts = ((combinations(part) if (plans := plans_of(part)) is None else plans) for part in parts)
-    priced = hardware_points(parts[0]) * sum(counts)
-    return priced if priced > COUNTED_AGAIN else 0
+    designs = hardware_points(parts[0]) * sum(counts)
+    return designs if designs > COUNTED_AGAIN else 0
 
 
 def enumerated(space: Space, conflicts: tuple[Conflict, ...]) -> Enumerated:
@@ -172,9 +172,9 @@ def _of_several(portfolio: Portfolio, result: DesignResult) -> Iterator[tuple[st
         yield from _tree_rules(proof, portfolio.parts)
 
 
-def _of_counts(counted: MultiScaleQuestion, result: DesignResult) -> Iterator[tuple[str, bool]]:
+def _of_counts(question: MultiScaleQuestion, result: DesignResult) -> Iterator[tuple[str, bool]]:
     """All but the parts follows from the parts."""
-    true = together(counted, result.engine, result.parts)
+    true = together(question, result.engine, result.parts)
     gap, found = max((part.gap_asked for part in result.parts), default=result.gap_asked), result.answer is not None
     yield "the answer is not the best of its parts", result.answer == true.answer
     yield f"bound: {true.bound!r} follows, the result says {result.bound!r}", not found or result.bound == true.bound
@@ -256,9 +256,9 @@ def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, text: str, i
 
 def _designs_rules(name: str, chips: int, plans: Sequence[int], designs: int, parts: Sequence[Instance]) -> Rules:
     """Chips and plans, which are counted anew where they are few, and what they make together."""
-    points, counted = hardware_points(parts[0]), [plans_of(part) for part in parts]
-    most = [said if true is None else true for said, true in zip(plans, counted, strict=False)]
-    possible = all(0 <= said <= combinations(part) for said, part in zip(plans, parts, strict=False))
+    points, known = hardware_points(parts[0]), [plans_of(part) for part in parts]
+    most = [reported if true is None else true for reported, true in zip(plans, known, strict=False)]
+    possible = all(0 <= reported <= combinations(part) for reported, part in zip(plans, parts, strict=False))
     true = len(plans) == len(parts) and list(plans) == most and possible
     counts = ", ".join(f"{count:,}" for count in most)
     return (

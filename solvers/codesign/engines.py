@@ -155,8 +155,8 @@ def auto(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Desi
     """`exhaustive` where every design can be priced in about a second, else `boxes`; with what is sold beside a chip."""
     few, began = hardware_points(instance) * combinations(instance) <= ENUMERABLE, monotonic()
     found = (exhaustive if few else boxes)(instance, limits, watch)
-    sold = sold_text(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
-    return replace(found, notes=(*found.notes, *sold))
+    comparison = sold_text(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
+    return replace(found, notes=(*found.notes, *comparison))
 
 
 def by_rule(name: str, rule: Rule, instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:

@@ -189,15 +189,15 @@ def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tall
         _refuse_after(deadline)
         first = tally.plans == 0
         tally.plans += len(plans)
-        looked = 0
+        seen = 0
         for block in _device_blocks(instance, len(plans)):
             _refuse_after(deadline)
             tally.unbuilt += block.unbuilt if first else 0
             if _price_block(instance, plans, block, tally):
                 tally.trace.append((monotonic() - start, tally.value, None))
-            looked += len(block.points) + block.unbuilt
+            seen += len(block.points) + block.unbuilt
             designs += len(plans) * (len(block.points) + block.unbuilt)
-            done = behind + (share - behind) * looked / points
+            done = behind + (share - behind) * seen / points
             answer = partial(answer_of, instance, tally.best)
             watch(Progress(f"{done:.0%}  {designs:,} designs", tally.value if tally.best else None, answer=answer))
         behind = share

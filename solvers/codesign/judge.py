@@ -52,14 +52,14 @@ def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) 
     parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
     _refuse_strangers(question, parts, answer)
     chosen = [_read(part, design) for part, design in zip(parts, answer.designs, strict=True)]
-    if len({one.point for one in chosen}) > 1:
+    if len({candidate.point for candidate in chosen}) > 1:
         raise ValueError("the workloads have different chips")
-    asked = None if isinstance(question, Instance) else joint(question, answer.alone)
+    objective = None if isinstance(question, Instance) else joint(question, answer.alone)
     optima = answer.alone or (None,) * len(parts)
-    found = [verify(part, one) for part, one in zip(parts, chosen, strict=True)]
+    found = [verify(part, candidate) for part, candidate in zip(parts, chosen, strict=True)]
     shares = tuple(map(_share, parts, chosen, weights, found, optima))
-    violations = tuple(rule for part, one in zip(parts, found, strict=True) for rule in _broken(part, one, len(parts)))
-    together = found[0].value if asked is None else float(combined(asked, [np.float64(share.value) for share in shares]))
+    violations = tuple(rule for part, verdict in zip(parts, found, strict=True) for rule in _broken(part, verdict, len(parts)))
+    together = found[0].value if objective is None else float(combined(objective, [np.float64(share.value) for share in shares]))
     return Verdict(together, violations, Priced(shares))
 
 
@@ -91,9 +91,9 @@ def _broken(part: Instance, verdict: Verdict[Evaluation], workloads: int) -> tup
     return verdict.violations if workloads == 1 else tuple(f"{rule} of {part.name}" for rule in verdict.violations)
 
 
-def _share(part: Instance, one: Candidate, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
+def _share(part: Instance, candidate: Candidate, weight: float, verdict: Verdict[Evaluation], optimum: float | None) -> Share:
     regret = None if optimum is None else verdict.value / optimum - 1.0
-    return Share(part.name, weight, verdict.value, regret, evaluation_of(part, verdict.details, one.plan))
+    return Share(part.name, weight, verdict.value, regret, evaluation_of(part, verdict.details, candidate.plan))
 
 
 def verify(instance: Instance, chosen: Candidate) -> Verdict[Evaluation]:

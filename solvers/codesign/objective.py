@@ -289,15 +289,15 @@ def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, 
         return found
     fewer = hardware if len(columns) == len(chips.alive) else take(hardware, columns)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        times, priced, limited = times_and_values(instance, fewer, plans if len(rows) == len(plans) else rows_of(plans, rows))
+        times, values, limited = times_and_values(instance, fewer, plans if len(rows) == len(plans) else rows_of(plans, rows))
     if not all(
-        np.isfinite(figures).all() for figures in (priced, times, *(some for _, some, _ in limited))
+        np.isfinite(figures).all() for figures in (values, times, *(some for _, some, _ in limited))
     ):  # a not-a-number is above and below no bound, so that designs would be lost in silence
         raise ModelError(NO_FINITE_VALUE)
     feasible = times <= instance.budget.step_time
     for _, figures, most in limited:
         feasible = feasible & (figures <= most)
-    found[np.ix_(rows, columns)] = np.where(feasible, priced, np.inf)
+    found[np.ix_(rows, columns)] = np.where(feasible, values, np.inf)
     found = np.where(fits, found, np.inf)
     for other, same in chips.others:  # the greatest of bounds bounds the greatest of values
         found = np.maximum(found, _values_where_they_fit(other, same, plans, memory))

@@ -106,8 +106,8 @@ def _cut_again(instance: Instance, result: DesignResult, proof: Boxes, watch: Wa
 
 def _tree_again(tree: Tree, counts: tuple[tuple[int, ...], ...], faults: tuple[str, ...]) -> Proved:
     """What is seen on the way down a tree."""
-    said = (tree.plans, tree.groups, tree.promising)
-    others = () if counts == said else (f"tree: plans, groups and promising plans are {counts}, the result says {said}",)
+    reported = (tree.plans, tree.groups, tree.promising)
+    others = () if counts == reported else (f"tree: plans, groups and promising plans are {counts}, the result says {reported}",)
     return Proved((f"{ANEW}{_many(tree.boxes, 'box', 'es')} bounded, {_many(tree.designs, 'design')} in them",), (*faults, *others))
 
 
@@ -120,9 +120,9 @@ def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Pr
     except RefusedError as error:
         return Proved(refused=(str(error),))
     steps, screens = len(proof.whole.steps), sum(map(len, proof.whole.screens))
-    counted = f"a tree of {steps:,} step{'s' * (steps != 1)} counted in whole numbers" if steps else "no plan is below the bound"
+    done = f"a tree of {steps:,} step{'s' * (steps != 1)} counted in whole numbers" if steps else "no plan is below the bound"
     after = f", after {screens:,} plans at prices" if screens else ""
-    return Proved((f"{ANEW}{counted}{after}",), whole_faults(instance, float("inf") if result.bound is None else result.bound, proof.whole))
+    return Proved((f"{ANEW}{done}{after}",), whole_faults(instance, float("inf") if result.bound is None else result.bound, proof.whole))
 
 
 def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:

@@ -251,16 +251,16 @@ def _seconds(assignment: Assignment) -> int:
 
 def _key(entry: HandedIn, asking: Asking) -> str:
     """Key of a stored grade: another submission, seed or version of the grader has another key."""
-    word = hashlib.sha256(f"crossopt course/{asking.seed}".encode()).hexdigest()[:16]
-    return json.dumps([entry.student, entry.assignment.name, digest_of(entry.path), word, asking.walls, versions()["crossopt"]])
+    seed_digest = hashlib.sha256(f"crossopt course/{asking.seed}".encode()).hexdigest()[:16]
+    return json.dumps([entry.student, entry.assignment.name, digest_of(entry.path), seed_digest, asking.walls, versions()["crossopt"]])
 
 
 def _read(journal: Path) -> Iterator[tuple[str, Grade]]:
     """What was written down, but for a line that was cut short."""
     for line in journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else ():
         try:
-            said = json.loads(line)
-            yield said["key"], grade_in(said["grade"])
+            record = json.loads(line)
+            yield record["key"], grade_in(record["grade"])
         except (ValueError, KeyError, TypeError):
             continue
 
@@ -304,17 +304,17 @@ class Pair:
     prints: int
 
 
-def find_similar(handed: Sequence[HandedIn], alike: float = SIMILAR) -> tuple[Pair, ...]:
+def find_similar(handed: Sequence[HandedIn], least_share: float = SIMILAR) -> tuple[Pair, ...]:
     """Pairs of each assignment, the most alike first; ahead of them who has handed in what cannot be compared."""
     found = [Pair(entry.assignment.name, entry.student, f"{UNREAD}: {why}", 1.0, 0) for entry in handed if (why := _unread(entry.path))]
     for name in sorted({entry.assignment.name for entry in handed}):
         given = [text_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
         programs = {entry.student: _together(entry.path, given) for entry in handed if entry.assignment.name == name}
-        found += _pairs(name, programs, frozenset(mark for tokens in given for mark in prints_of(tokens)), alike)
+        found += _pairs(name, programs, frozenset(mark for tokens in given for mark in prints_of(tokens)), least_share)
     return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.first, pair.second)))
 
 
-def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], alike: float) -> Iterator[Pair]:
+def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], least_share: float) -> Iterator[Pair]:
     """Similar programs of one assignment. Programs that agree nearly from the first token to the last are listed however many share
     that."""
     own = {student: trail for student, tokens in programs.items() if len(trail := without(trail_of(tokens), given)) >= _FEW}
@@ -326,12 +326,12 @@ def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], ali
         all_of_it, all_prints = _similarity(own[first], own[second])
         if all_of_it >= ALL_ALIKE:
             yield Pair(name, first, second, all_of_it, all_prints)
-        elif share >= alike:
+        elif share >= least_share:
             yield Pair(name, first, second, share, prints)
     for student, trail in own.items():
         taken = sum(mark in _of_judges() for mark in trail)
         share = max(taken / len(trail), _densest(trail, _of_judges()))
-        if share >= alike:
+        if share >= least_share:
             yield Pair(name, student, JUDGES, share, taken)
 
 
@@ -400,7 +400,7 @@ def tokens_of(program: str) -> Iterator[tokenize.TokenInfo]:
 def _together(path: Path, given: Sequence[Tokens]) -> Tokens:
     """The tokens of all files of a submission but those that were handed out, whatever the files are called."""
     files = sorted({text_of(text) for text in programs_of(path)} - set(given))
-    return tuple(word for tokens in files for word in tokens)
+    return tuple(token for tokens in files for token in tokens)
 
 
 def _unread(path: Path) -> str:
@@ -459,10 +459,10 @@ print(min(user["email"] or user["name"] for user in users))
 """
 
 
-def autograder(assignment: Assignment, word: str, unconfined: bool) -> bytes:
+def autograder(assignment: Assignment, seed: str, unconfined: bool) -> bytes:
     """The zip. Of several who hand in together the first by their addresses says which cases are drawn."""
     name, wheel = _wheel()
-    run = _RUN.format(seed=shlex.quote(word), assignment=assignment.name, unconfined=" --unconfined" if unconfined else "")
+    run = _RUN.format(seed=shlex.quote(seed), assignment=assignment.name, unconfined=" --unconfined" if unconfined else "")
     files = {
         "setup.sh": (_SETUP.format(wheel=name).encode(), _EXECUTABLE),
         "run_autograder": (run.encode(), _EXECUTABLE),
@@ -477,10 +477,10 @@ def _wheel() -> tuple[str, bytes]:
     info = f"crossopt-{known.version}.dist-info"
     root = Path(crossopt.__file__).parent
     found = {f"crossopt/{path.relative_to(root).as_posix()}": path.read_bytes() for path in _package_files(root)}
-    said = {f"{info}/METADATA": known.read_text("METADATA") or known.read_text("PKG-INFO") or ""}
-    said[f"{info}/entry_points.txt"] = known.read_text("entry_points.txt") or ""
-    said[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: crossopt\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    files = found | {name: text.encode() for name, text in said.items()}
+    metadata = {f"{info}/METADATA": known.read_text("METADATA") or known.read_text("PKG-INFO") or ""}
+    metadata[f"{info}/entry_points.txt"] = known.read_text("entry_points.txt") or ""
+    metadata[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: crossopt\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = found | {name: text.encode() for name, text in metadata.items()}
     lines = [f"{name},sha256={_hash(data)},{len(data)}" for name, data in files.items()]
     files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""]).encode()
     return f"crossopt-{known.version}-py3-none-any.whl", _zipped({name: (data, _PLAIN) for name, data in files.items()})

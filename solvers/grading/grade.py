@@ -86,7 +86,7 @@ class Taken:
     lines: tuple[tuple[int, int], ...]
     starts: tuple[int, ...]
 
-    def placed(self, said: str, program: str) -> str:
+    def placed(self, message: str, program: str) -> str:
         """A message with line numbers of the program replaced by cells and lines of the notebook."""
 
         def in_notebook(found: re.Match[str]) -> str:
@@ -94,7 +94,7 @@ class Taken:
             there = self.lines[line] if line < len(self.lines) else None
             return f"({self.notebook})" if there is None else f"(line {there[1]} of cell {there[0]} of code in {self.notebook})"
 
-        return re.sub(rf"\(line (\d{{1,9}}) of {re.escape(program)}\)", in_notebook, said)
+        return re.sub(rf"\(line (\d{{1,9}}) of {re.escape(program)}\)", in_notebook, message)
 
 
 def program_in(notebook: str) -> str:

@@ -221,9 +221,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def seed_of(word: str, student: str | None) -> str:
+def seed_of(seed: str, student: str | None) -> str:
     """What cases are drawn from: the word, and the student to whom they belong."""
-    return f"{word}/{same_name(student)}" if student and student.strip() else word
+    return f"{seed}/{same_name(student)}" if student and student.strip() else seed
 
 
 def same_name(student: str) -> str:

@@ -271,12 +271,16 @@ def _remove(root: Path) -> None:
 
 def _read(line: str) -> Returned:
     try:
-        said = json.loads(line, parse_constant=_refuse)
+        message = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return Returned(failure="what is returned cannot be read")
-    if isinstance(said, dict) and isinstance(said.get("error"), str):
-        return Returned(failure=said["error"], from_program=True)
-    return Returned(said["value"]) if isinstance(said, dict) and "value" in said else Returned(failure="what is returned cannot be read")
+    if isinstance(message, dict) and isinstance(message.get("error"), str):
+        return Returned(failure=message["error"], from_program=True)
+    return (
+        Returned(message["value"])
+        if isinstance(message, dict) and "value" in message
+        else Returned(failure="what is returned cannot be read")
+    )
 
 
 def _refuse(constant: str) -> float:

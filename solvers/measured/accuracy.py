@@ -101,8 +101,8 @@ def fitted_to(run: Measurement) -> bool:
 def _lent(entry: StackEntry, gpu: str) -> StackEntry:
     """The set that was fitted, where this one is taken over from another of the same kind of device."""
     whose, stack = lender(entry)
-    alike = whose in names("hardware") and kind_of(whose) == kind_of(gpu)
-    return device(whose).stacks.get(stack, entry) if alike else entry
+    same_kind = whose in names("hardware") and kind_of(whose) == kind_of(gpu)
+    return device(whose).stacks.get(stack, entry) if same_kind else entry
 
 
 def kind_of(gpu: str) -> str:
@@ -266,18 +266,18 @@ def _no_narrower(run: Measurement, central: float, low: float, high: float) -> R
 def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Sequence[Range | None] | None = None) -> Accuracy:
     """The errors of one column of `predictions`, by source, gpu or model and over all, and how many runs are inside their ranges."""
     known = [None] * len(measured.measurements) if ranges is None else ranges
-    priced = tuple(Priced(run, float(time), found) for run, time, found in zip(measured.measurements, seconds, known, strict=True))
+    predictions = tuple(Priced(run, float(time), found) for run, time, found in zip(measured.measurements, seconds, known, strict=True))
     label = BY[by]
     rows: list[Measurement | Rejected] = [*measured.measurements, *measured.rejected]
     labels = dict.fromkeys(label(row) for row in sorted(rows, key=lambda row: row.line))
-    by_label = _by(priced, lambda row: label(row.run))
+    by_label = _by(predictions, lambda row: label(row.run))
     rejected = _by(measured.rejected, label)
     return Accuracy(
         by=by,
         lines=tuple(line for name in labels for line in _lines(name, by_label.get(name, []))),
-        totals=_lines("all", priced),
+        totals=_lines("all", predictions),
         rejected_by_label={name: len(rejected.get(name, ())) for name in labels},
-        predictions=priced,
+        predictions=predictions,
         rejected=measured.rejected,
     )
 

@@ -220,8 +220,8 @@ def calibrate(measurements: Sequence[Measurement], constants: tuple[Constant, ..
     """Constants for rows that all come from one kind of device."""
     rows = distinct(measurements)
     if not enough(rows, constants):
-        counted = f"{rows} distinct row{' is' if rows == 1 else 's are'}"
-        raise ValueError(f"{counted} too few to fit {len(constants)} constants (at least {2 * len(constants)} are needed)")
+        count_text = f"{rows} distinct row{' is' if rows == 1 else 's are'}"
+        raise ValueError(f"{count_text} too few to fit {len(constants)} constants (at least {2 * len(constants)} are needed)")
     weights = row_weights(measurements, np.ones(len(measurements), bool))
     sources, models = folds(measurements, constants, by_source), folds(measurements, constants, by_model)
     points = fitted(measurements, constants, [Task(weights), *without(measurements, [*sources, *models])], note)
@@ -371,8 +371,8 @@ def fit_stack(rows: Sequence[Measurement], note: Note = unnoted) -> StackFit:
     fold_of: FoldOf = by_source if len({row.source for row in rows}) > 1 else by_model
     if not folds(rows, STACK_CONSTANTS[:1], fold_of):
         left = "without any source or model fewer than two remain for a constant; some ten plans of two networks tell a set"
-        counted = f"{distinct(rows)} distinct row{' is' if distinct(rows) == 1 else 's are'}"
-        raise ValueError(f"{counted} too few: {left}")
+        count_text = f"{distinct(rows)} distinct row{' is' if distinct(rows) == 1 else 's are'}"
+        raise ValueError(f"{count_text} too few: {left}")
     own = source_means(rows, _off(rows, (), np.empty((1, 0))))
     chosen, steps = _chosen(rows, fold_of, _mean(own), note)
     left_out = _nested(rows, fold_of, note) if chosen else {}
@@ -425,9 +425,9 @@ def _entry(rows: Sequence[Measurement], constants: tuple[Constant, ...], left_ou
         return StackEntry({})
     point = fitted(rows, constants, [_all_rows(rows)])
     values = {constant.name: float(f"{value:.4g}") for constant, value in zip(constants, point[0], strict=True)}
-    counted = dict(Counter(row.source for row in rows))
+    runs = dict(Counter(row.source for row in rows))
     error = float(_off(rows, constants, np.array([list(values.values())])).mean())
-    return StackEntry(values, rows=counted, error=error, left_out=left_out)
+    return StackEntry(values, rows=runs, error=error, left_out=left_out)
 
 
 def _all_rows(rows: Sequence[Measurement]) -> Task:

@@ -200,27 +200,27 @@ def price_kernels(kernels: Sequence[Kernel], known: Known) -> tuple[PricedKernel
         seconds = _seconds([kernels[index] for index in places], constants)
         for index, value in zip(places, seconds.tolist(), strict=True):
             found[index] = PricedKernel(kernels[index], value, constants is not None)
-    return tuple(priced for priced in found if priced is not None)
+    return tuple(kernel for kernel in found if kernel is not None)
 
 
-def kernel_errors(priced: Sequence[PricedKernel], by: str) -> Iterator[KernelErrors]:
+def kernel_errors(kernels: Sequence[PricedKernel], by: str) -> Iterator[KernelErrors]:
     """A line for each label, in the order in which they come."""
     label = BY[by]
-    for name in dict.fromkeys(label(row.kernel) for row in priced):
-        yield errors_of(name, [row for row in priced if label(row.kernel) == name])
+    for name in dict.fromkeys(label(row.kernel) for row in kernels):
+        yield errors_of(name, [row for row in kernels if label(row.kernel) == name])
 
 
-def errors_of(label: str, priced: Sequence[PricedKernel]) -> KernelErrors:
+def errors_of(label: str, kernels: Sequence[PricedKernel]) -> KernelErrors:
     """The errors of at least one kernel."""
-    signed = [kernel.error for kernel in priced]
+    signed = [kernel.error for kernel in kernels]
     sizes = [abs(error) for error in signed]
-    mean, fitted = sum(sizes) / len(sizes), sum(kernel.fitted for kernel in priced)
+    mean, fitted = sum(sizes) / len(sizes), sum(kernel.fitted for kernel in kernels)
     return KernelErrors(label, len(sizes), fitted, mean, median(sizes), sum(signed) / len(signed), max(signed, key=abs))
 
 
-def worst_kernels(priced: Sequence[PricedKernel], count: int) -> list[PricedKernel]:
+def worst_kernels(kernels: Sequence[PricedKernel], count: int) -> list[PricedKernel]:
     """Those with the largest errors, as ratios."""
-    return sorted(priced, key=lambda kernel: (-abs(float(np.log(kernel.seconds / kernel.kernel.seconds))), kernel.kernel.line))[:count]
+    return sorted(kernels, key=lambda kernel: (-abs(float(np.log(kernel.seconds / kernel.kernel.seconds))), kernel.kernel.line))[:count]
 
 
 def of_device(kernels: Kernels, gpu: str, name: str) -> Kernels:

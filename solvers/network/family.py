@@ -92,11 +92,11 @@ def _exchanged(file: NetworkFile, workload: WorkloadSection, rates: tuple[float,
 def _violations(question: NetworkQuestion, rates: tuple[float, ...]) -> Iterator[str]:
     dimensions = question.file.dimensions
     for dimension, rate, low, high in zip(dimensions, rates, question.lows, question.highs, strict=True):
-        said = format_quantity(rate, "bandwidth")
+        bandwidth = format_quantity(rate, "bandwidth")
         if dimension.options is not None and rate not in dimension.options:
-            yield f"{dimension.name}: {said} is not among the options"
+            yield f"{dimension.name}: {bandwidth} is not among the options"
         elif not low <= rate <= high:
-            yield f"{dimension.name}: {said} is not within {format_quantity(low, 'bandwidth')} and its highest value"
+            yield f"{dimension.name}: {bandwidth} is not within {format_quantity(low, 'bandwidth')} and its highest value"
     for more, less in question.descending:
         if rates[more] < rates[less]:
             yield f"{dimensions[more].name} has less than {dimensions[less].name}"
@@ -148,11 +148,11 @@ def prove(question: NetworkQuestion, saved: Result[Bandwidths, Network], _: Watc
         shown = shown_by(question, saved.proof)
     except (ValueError, ZeroDivisionError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
-    said = inf if saved.bound is None else saved.bound
+    claimed = inf if saved.bound is None else saved.bound
     parts = len(saved.proof.tangents)
-    fault = f"bound: its multipliers show {shown!r}, the result claims {said!r}"
+    fault = f"bound: its multipliers show {shown!r}, the result claims {claimed!r}"
     done = f"a bound was counted anew from the multipliers of {parts:,} programs"
-    return Proved((done,), () if said <= shown else (fault,), by=_called(question, parts))
+    return Proved((done,), () if claimed <= shown else (fault,), by=_called(question, parts))
 
 
 def _called(question: NetworkQuestion, programs: int) -> str:

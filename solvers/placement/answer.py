@@ -56,7 +56,7 @@ def devices_in(question: PlacementQuestion, placement: dict[str, str]) -> Whole:
     ids = [str(name) for name in question.graph.ids]
     if wrong := sorted(set(ids) ^ set(placement)):
         raise ValueError(f"node {wrong[0]} {'has no device' if wrong[0] in ids else 'is not in the graph'}")
-    unknown = [word for word in placement.values() if not isinstance(word, str) or word not in numbers]
+    unknown = [device for device in placement.values() if not isinstance(device, str) or device not in numbers]
     if unknown:
         raise ValueError(f"there is no device {unknown[0]!r} (one of {', '.join(question.devices[:4])}, ...)")
     return np.array([numbers[placement[name]] for name in ids], np.int64)

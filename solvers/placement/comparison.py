@@ -71,13 +71,13 @@ def pieces_by_rank(question: PlacementQuestion, flow: Flow, seed: int, deadline:
     """Block after block, wherever what is placed is through soonest; None where time runs out."""
     del question, seed
     slot_of, begun, used = [CPU] * len(flow.blocks), 0, [0.0] * max(flow.accelerators, 1)
-    counted = [0.0] * len(flow.cpu)
-    partly = replace(flow, cpu=counted)
+    seconds = [0.0] * len(flow.cpu)
+    partly = replace(flow, cpu=seconds)
     for block in _by_rank(flow):
         if monotonic() >= deadline:
             return None
         for row in flow.rows[block]:
-            counted[row] = flow.cpu[row]
+            seconds[row] = flow.cpu[row]
         size, runs = float(flow.blocks.size[block]), np.isfinite(flow.blocks.accelerator_time[block])
         pieces = [slot for slot in (begun - 1, begun) if 0 <= slot < flow.slots]
         choices = [CPU, *(slot for slot in pieces if runs and used[slot // flow.pieces] + size <= flow.memory)]

@@ -120,9 +120,9 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
     found = [answer.values for answer in answers if answer.values is not None]
     refuting = tuple(answer.solver for answer in answers if answer.status == "INFEASIBLE")
     if refuting and found:  # what is found was looked at row by row: it stays, and no bound of these solvers does
-        said = f"{' and '.join(refuting)} broke its word: it calls a model infeasible of which the other has a solution"
+        note = f"{' and '.join(refuting)} broke its word: it calls a model infeasible of which the other has a solution"
         return Together(
-            min(found, key=model.objective_value), model.domain_bound(), "interrupted", (answers[0].solver,), tuple(known.trace), (said,)
+            min(found, key=model.objective_value), model.domain_bound(), "interrupted", (answers[0].solver,), tuple(known.trace), (note,)
         )
     if refuting:
         return Together(None, None, "complete", refuting, tuple(known.trace))
@@ -268,7 +268,7 @@ def least_stage(
     accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
     if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
         return None
-    overlapped, word = question.communication == "overlapped", ""
+    overlapped, label = question.communication == "overlapped", ""
     figures = figures_of(blocks, question.memory, greatest, _STEPS)
     most = alone(blocks, figures)
     for block in sorted(_busiest(blocks, start), key=lambda number: -most[number])[:_ASKED]:
@@ -279,10 +279,10 @@ def least_stage(
         bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
         bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
         if bound > least:
-            least, word = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
+            least, label = bound, f"the least stage with one of the blocks, by {answer.solver} in whole quanta of {quantum:.1e} ms"
         if least >= greatest * (1.0 - LEAST_GAP):
             break
-    return (least, word) if word else None
+    return (least, label) if label else None
 
 
 def _busiest(blocks: Blocks, start: Staged) -> list[int]:

@@ -84,8 +84,8 @@ def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None
     verdict = None if best is None or best.device_of is None else judge(question, best.device_of)
     if verdict is None or not verdict.accepted or (saved.bound is not None and verdict.value >= saved.bound):
         return ()
-    said = "that there is no placement" if saved.bound is None else f"that none is below {saved.bound!r}"
-    return (f"bound: a placement takes {verdict.value!r} ms, the result says {said}",)
+    claim = "that there is no placement" if saved.bound is None else f"that none is below {saved.bound!r}"
+    return (f"bound: a placement takes {verdict.value!r} ms, the result says {claim}",)
 
 
 # Placements as a family of questions: what is asked again, who answers, who judges, what proves.

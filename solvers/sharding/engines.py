@@ -337,8 +337,8 @@ def _at_once(question: ShardingQuestion, watch: Watch) -> Strategies | None:
 
 def _to_be_proved(run: Run) -> bool:
     """Whether an unverified claim of optimality remains to be proved, and the relaxation of the whole model is quick."""
-    said = run.said_by or run.bound == (FORBIDDEN if run.cost is None else run.cost)
-    return bool(said) and not _is_exact(run) and run.core.pairs <= _MODELLED
+    claimed = run.said_by or run.bound == (FORBIDDEN if run.cost is None else run.cost)
+    return bool(claimed) and not _is_exact(run) and run.core.pairs <= _MODELLED
 
 
 def _is_exact(run: Run) -> bool:

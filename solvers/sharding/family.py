@@ -251,11 +251,11 @@ def _reduction(question: ShardingQuestion) -> "Reduction | str":
         return str(error)
 
 
-def _reduction_faults(said: Reductions | None, found: "Reduction | None") -> list[str]:
+def _reduction_faults(saved: Reductions | None, found: "Reduction | None") -> list[str]:
     """Counts that are others than those of the reductions carried out anew, where there are any; their seconds are never the same."""
-    if found is None or said is None:
-        return [] if found is None and said is None else ["reductions: they stand where there are none, or are missing"]
-    true, reported = ((part.before, part.after, [(step.name, step.taken) for step in part.steps]) for part in (found, said))
+    if found is None or saved is None:
+        return [] if found is None and saved is None else ["reductions: they stand where there are none, or are missing"]
+    true, reported = ((part.before, part.after, [(step.name, step.taken) for step in part.steps]) for part in (found, saved))
     return [] if true == reported else ["reductions: other counts follow from the file"]
 
 

@@ -534,8 +534,8 @@ def opened(layout: Layout, standing: Standing, region: Region, prices: Whole, ra
         width = layout.offsets[node + 1] - low
         region.starts[here + 1] = at + width
         for strategy in range(width):
-            priced = (prices[low + strategy] * rate) >> 2
-            region.values[at + strategy] = layout.costs[low + strategy] + standing.sums[low + strategy] + priced
+            memory_price = (prices[low + strategy] * rate) >> 2
+            region.values[at + strategy] = layout.costs[low + strategy] + standing.sums[low + strategy] + memory_price
     for here in range(count):
         node = region.nodes[here]
         rank = layout.ranks[node]

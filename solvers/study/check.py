@@ -286,8 +286,8 @@ def _other_answer(instance: Instance, run: Run, limits: Limits, watch: Watch) ->
     if run.note:
         yield "note: solved again, the engine gives an answer; the run says that it refuses"
     elif found.stopped == "complete":
-        least, said = (inf if value is None else value for value in (found.value, run.value))
-        if said < least or (said > least and run.stopped == "complete"):
+        least, recorded = (inf if value is None else value for value in (found.value, run.value))
+        if recorded < least or (recorded > least and run.stopped == "complete"):
             yield f"value: solved again, it is {found.value!r}, the run says {run.value!r}"
 
 

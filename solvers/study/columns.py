@@ -285,11 +285,11 @@ def _facts_of(study: Study, number: int, instance: Instance) -> dict[str, Ends]:
     if best is None or best.design is None:
         return {}
     chosen = design_of(instance, candidate_in(instance, best.design))
-    priced = evaluation_of(instance, evaluate(instance.workload, chosen, instance.budget, instance.prices), chosen.plan)
-    facts = {f"design.{name}": value for name, value in to_plain(priced).items()} | {"design.memory": sum(priced.memory.values())}
+    evaluation = evaluation_of(instance, evaluate(instance.workload, chosen, instance.budget, instance.prices), chosen.plan)
+    facts = {f"design.{name}": value for name, value in to_plain(evaluation).items()} | {"design.memory": sum(evaluation.memory.values())}
     facts |= {f"plan.{name}": value for name, value in to_plain(best.design.plan).items()}
     facts |= {f"chip.{name}": value for name, value in best.design.hardware.choices.items()}
-    facts |= {f"part.{as_name(name)}": value for name, value in priced.breakdown.items()}
+    facts |= {f"part.{as_name(name)}": value for name, value in evaluation.breakdown.items()}
     return {name: exactly(float(value)) for name, value in facts.items() if isinstance(value, int | float)}
 
 
@@ -313,7 +313,7 @@ def _finding(rows: _Rows, says: str, claim: Comparison, where: Mapping[str, str]
 
 
 def _judged(says: str, found: Mapping[str, Verdict], source: str) -> Finding:
-    failed, undecided = ([name for name, verdict in found.items() if verdict == word] for word in ("failed", "open"))
+    failed, undecided = ([name for name, verdict in found.items() if verdict == outcome] for outcome in ("failed", "open"))
     if not found:
         return Finding(says, "open", "nothing is known where it would hold", source)
     if not failed and not undecided:

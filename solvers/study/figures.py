@@ -88,8 +88,8 @@ def consistency_faults(name: str, runs: Sequence[Run]) -> None:
         limit = float("inf") if prover.status == "INFEASIBLE" else prover.bound
         for run in found:
             if limit is not None and run.value is not None and run.value < limit:
-                said = "that there is no design" if prover.status == "INFEASIBLE" else f"a bound of {limit!r}"
-                raise VerificationError(f"{name}: {prover.engine} proves {said}, and {run.engine} finds a design of {run.value!r}")
+                claim = "that there is no design" if prover.status == "INFEASIBLE" else f"a bound of {limit!r}"
+                raise VerificationError(f"{name}: {prover.engine} proves {claim}, and {run.engine} finds a design of {run.value!r}")
 
 
 @dataclass(frozen=True, slots=True)

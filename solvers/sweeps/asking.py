@@ -242,13 +242,18 @@ def _file_of(name: str, folder: Path, only: str = "") -> Path | str:
 
 def _placed(fault: Fault, source: str, point: UnreadPoint, keys: Keys) -> Fault:
     """A fault of a question, at the setting of the study that brought it in, or where the study names the question."""
-    said = replace(fault, message=fault.message.partition(_SOURCE)[0])
+    own_fault = replace(fault, message=fault.message.partition(_SOURCE)[0])
     for setting in reversed(point.settings):
-        inside = with_setting(said, (setting.text,), keys) != said or setting.text.partition("=")[0].startswith(f"{said.path}.")
+        inside = with_setting(own_fault, (setting.text,), keys) != own_fault or setting.text.partition("=")[0].startswith(
+            f"{own_fault.path}."
+        )
         if source == f"--set {setting.text}" or inside:
-            path = "" if source.startswith("--set ") else f"{said.path}: "
-            return _at(setting, point, f"{path}{said.message}")
-    return replace(point.location, message=f"{source}:{said.line}:{said.column}: {said.path and said.path + ': '}{said.message}")
+            path = "" if source.startswith("--set ") else f"{own_fault.path}: "
+            return _at(setting, point, f"{path}{own_fault.message}")
+    return replace(
+        point.location,
+        message=f"{source}:{own_fault.line}:{own_fault.column}: {own_fault.path and own_fault.path + ': '}{own_fault.message}",
+    )
 
 
 def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:

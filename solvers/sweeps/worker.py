@@ -95,14 +95,14 @@ def lost_text(error: OSError, folder: Path) -> str:
 
 def failed_text(error: Exception) -> tuple[str, int]:
     """Why a run has no answer, on one line, and the exit code that `solve` would have."""
-    said = " ".join(str(error).split())
-    said = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
+    message = " ".join(str(error).split())
+    message = message if len(message) <= _LONGEST else f"{message[: _LONGEST - 3]}..."
     if isinstance(error, RefusedError):
-        return said, REFUSED
+        return message, REFUSED
     if isinstance(error, InstanceError | ModelError | SolverError):
-        return said, INVALID
+        return message, INVALID
     if isinstance(error, VerificationError):
-        return f"verification failed: {said}", UNVERIFIED
+        return f"verification failed: {message}", UNVERIFIED
     if isinstance(error, MemoryError | SyntaxError):  # Python cannot read a file of ours where it has no room to
         return "not enough memory (raise --memory, or use fewer --workers)", INTERNAL
-    return f"internal error: {type(error).__name__}: {said}", INTERNAL
+    return f"internal error: {type(error).__name__}: {message}", INTERNAL

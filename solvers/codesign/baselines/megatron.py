@@ -227,7 +227,7 @@ _RECOMPUTE_RANK = np.array(
 )
 """Attention, nothing, the fewer modules the better, or all of a layer."""
 _ZERO_RANK = np.array([2, 0, 1, 3])
-_OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
+_OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[overlap] for overlap in OVERLAP])
 
 T = TypeVar("T")
 Ranked = tuple[tuple[float, ...], Candidate]
@@ -259,10 +259,10 @@ def _classes(instance: Instance) -> Iterator[Instance]:
         yield instance
         return
     sharding = [tuple(stage for stage in options["zero"] if (stage > 1) == much) for much in (False, True)]
-    again = sorted(options["recompute"], key=lambda word: int(_RECOMPUTE_RANK[code("recompute", word) % PARTLY]))
-    away = sorted(options["offload"], key=lambda word: (OFFLOAD.index(word).bit_count(), OFFLOAD.index(word)))
-    for offload, stages, word in product(away, filter(None, sharding), again):
-        yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (word,)}.items()))
+    again = sorted(options["recompute"], key=lambda mode: int(_RECOMPUTE_RANK[code("recompute", mode) % PARTLY]))
+    away = sorted(options["offload"], key=lambda tensors: (OFFLOAD.index(tensors).bit_count(), OFFLOAD.index(tensors)))
+    for offload, stages, mode in product(away, filter(None, sharding), again):
+        yield replace(instance, plan_options=tuple({**options, "offload": (offload,), "zero": stages, "recompute": (mode,)}.items()))
 
 
 def chip_at(instance: Instance, point: int) -> Hardware:

@@ -100,9 +100,9 @@ def too_large(instance: Instance, point: int, plans: Plans) -> str:
     facts = {name: value for name, value in _AS_RUN.items() if getattr(model, name) > value}
     if not facts:
         return text
-    priced = evaluate(replace(model, **facts), design_of(instance, Candidate(point, plan)), instance.budget)  # type: ignore[arg-type]
-    share = next(limit.share for limit in priced.limits if limit.name == "memory")
-    takes = f"takes {priced.step_time:.4g} s in {share:.1%}" if share <= 1.0 else f"needs {share:.1%}"
+    evaluation = evaluate(replace(model, **facts), design_of(instance, Candidate(point, plan)), instance.budget)  # type: ignore[arg-type]
+    share = next(limit.share for limit in evaluation.limits if limit.name == "memory")
+    takes = f"takes {evaluation.step_time:.4g} s in {share:.1%}" if share <= 1.0 else f"needs {share:.1%}"
     named = " and ".join(f"workload.{name}: {value:g}" for name, value in facts.items())
     return f"{text}; with {named}, as NVIDIA ran it, it {takes}, and another plan may be the optimum"
 
@@ -241,8 +241,8 @@ def _chosen(instance: Instance, deadline: float) -> list[tuple[str, Candidate]]:
     chips, tried, usual = usual_chips(instance), list[Tried](), None
     if isinstance(instance.workload, Transformer):
         model = instance.workload
-        tried = [(recipe.name, alike, _plans(instance, model, recipe, alike[0], deadline)) for alike in chips for recipe in RECIPES]
-        tried += [(f"{OWN} for {known_as(model)[0]}", alike, _own_plans(instance, alike[0], deadline)) for alike in chips]
+        tried = [(recipe.name, group, _plans(instance, model, recipe, group[0], deadline)) for group in chips for recipe in RECIPES]
+        tried += [(f"{OWN} for {known_as(model)[0]}", group, _own_plans(instance, group[0], deadline)) for group in chips]
     if combinations(instance) <= _WALKED or not any(len(some) for _, _, some in tried):
         usual = expert_design(instance, deadline)
     if not chips or not isinstance(instance.workload, Transformer):
@@ -303,8 +303,8 @@ def _own_of_any_size(instance: Instance, deadline: float) -> Plans:
 
 def _least(instance: Instance, plans: Plans) -> Whole:
     """The plans with the fewest stages of each width and context, with full recomputation and without, experts in a node and beyond."""
-    alike = np.column_stack([plans.tensor, plans.context, (plans.recompute & LAYER) > 0, _in_a_node(instance, plans)])
-    _, groups = np.unique(alike, axis=0, return_inverse=True)
+    keys = np.column_stack([plans.tensor, plans.context, (plans.recompute & LAYER) > 0, _in_a_node(instance, plans)])
+    _, groups = np.unique(keys, axis=0, return_inverse=True)
     least = np.full(int(groups.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, groups.ravel(), plans.pipeline)
     return np.flatnonzero(plans.pipeline == least[groups.ravel()])
@@ -333,7 +333,8 @@ def _options(instance: Instance, model: Transformer, recipe: Recipe) -> Options:
         "pipeline": listed["pipeline"] if recipe.staged else tuple(stages for stages in listed["pipeline"] if stages == 1),
         "sequence_parallel": _first((True, False), listed["sequence_parallel"]),
         "zero": _first(recipe.zero, listed["zero"]),
-        "overlap": tuple(word for word in ("both", "data") if word in listed["overlap"]) or _first(reversed(OVERLAP), listed["overlap"]),
+        "overlap": tuple(overlap for overlap in ("both", "data") if overlap in listed["overlap"])
+        or _first(reversed(OVERLAP), listed["overlap"]),
         "offload": _first(OFFLOAD, listed["offload"]),
         "schedule": _first(SCHEDULES, listed["schedule"]),
         **{name: _first((0,), listed[name]) for name in END_STAGES},
@@ -366,7 +367,7 @@ def _contexts(sequence: int, listed: tuple[int, ...]) -> tuple[int, ...]:
 # widths, depths and microbatches are priced and the best one taken. The cost model knows neither two versions of the weights nor a pipeline
 # that is never flushed. So this is the variant that the same paper calls PipeDream-Flush: 1F1B, one version, a flush every step.
 
-_OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[word] for word in OVERLAP])
+_OVERLAP_RANK = np.array([{"both": 0, "data": 1, "pipeline": 2, "none": 3}[overlap] for overlap in OVERLAP])
 _FULL = number_of("full")
 
 

@@ -400,9 +400,9 @@ def branch(
     search: PlanSearch = Search(root, start, answered=lambda best: answer_of(instance, candidate_of(space, best)))
     looks = count(1)
 
-    def look(looked: Sequence[tuple[Node, Rows]]) -> None:
+    def look(picked: Sequence[tuple[Node, Rows]]) -> None:
         first: list[tuple[Node, Rows]] = []
-        for node, waiting in looked:
+        for node, waiting in picked:
             if len(waiting) > _BRANCH_PLANS:
                 search.wait(float(waiting.bounds[_BRANCH_PLANS]), node, waiting.part(slice(_BRANCH_PLANS, None)))
             first.append((node, waiting.part(slice(_BRANCH_PLANS))))
@@ -463,16 +463,16 @@ def best_first(
 
 def _next(search: Search[Best, Waiting], size: Callable[[Waiting], int], together: int) -> list[tuple[Node, Waiting]]:
     """Different boxes with the least bounds: one, or more if few plans wait in them."""
-    looked: list[tuple[Node, Waiting]] = []
+    picked: list[tuple[Node, Waiting]] = []
     count = 0
-    while search.heap and len(looked) < together:
+    while search.heap and len(picked) < together:
         bound, _, node, waiting = search.heap[0]
         count += size(waiting)
-        if looked and (count > _FEW or not bound < search.best.value or any(node is other for other, _ in looked)):
+        if picked and (count > _FEW or not bound < search.best.value or any(node is other for other, _ in picked)):
             break
         heappop(search.heap)
-        looked.append((node, waiting))
-    return looked
+        picked.append((node, waiting))
+    return picked
 
 
 def root_node(instance: Instance) -> Node:
@@ -519,19 +519,19 @@ def _closed(search: Search[Best, Waiting], spend: Spend) -> bool:
     return bound >= value or value <= spend.target or (value < float("inf") and value - bound <= spend.gap * value)
 
 
-def _look(instance: Instance, space: Grid, search: PlanSearch, looked: Sequence[tuple[Node, Rows]], plans: AnyPlans) -> None:
+def _look(instance: Instance, space: Grid, search: PlanSearch, picked: Sequence[tuple[Node, Rows]], plans: AnyPlans) -> None:
     """Bound the plans on the parts of the boxes."""
-    new = [(node, waiting) for node, waiting in looked if node.split is None]
+    new = [(node, waiting) for node, waiting in picked if node.split is None]
     if new:
         few = rows_of(plans, np.unique(np.concatenate([waiting.rows[:DECIDING] for _, waiting in new])))
         nodes = [node for node, _ in new]
         ranges = best_cuts([node.box for node in nodes], least_of(instance, space, few), search.best.value)
         search.boxes += sum(len(split.parts) for split in split_nodes(instance, space, nodes, ranges))
-    splits = [node.split for node, _ in looked if node.split is not None]
+    splits = [node.split for node, _ in picked if node.split is not None]
     boxes, slices = parts_of(splits)
-    every = np.unique(np.concatenate([waiting.rows for _, waiting in looked]))
+    every = np.unique(np.concatenate([waiting.rows for _, waiting in picked]))
     table = values_of(instance, corners(instance, space, boxes), rows_of(plans, every))
-    for split, columns, (_, waiting) in zip(splits, slices, looked, strict=True):
+    for split, columns, (_, waiting) in zip(splits, slices, picked, strict=True):
         search.bounds += len(waiting) * len(split.parts)
         bounds = table[np.searchsorted(every, waiting.rows), columns]
         for part, column in zip(split.parts, bounds.T, strict=True):

@@ -23,56 +23,56 @@ from crossopt.solvers.proofs import Parts
 NOT_THE_FASTEST = "these are the fewest devices; whether another design on them is faster is not proved"
 
 
-def solve_counts(counted: MultiScaleQuestion, engine: str, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
+def solve_counts(question: MultiScaleQuestion, engine: str, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """The best of the answers for all numbers of devices, which share the time; for the fewest devices only up to the first design."""
     deadline, family = monotonic() + limits.seconds, family_of("codesign")
     answers: list[DesignResult] = []
-    for place, part in enumerate(counted.parts):
+    for index, part in enumerate(question.parts):
         left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-        answers.append(solve(family, part, engine, left, _of_part(counted, place, watch), simplest=simplest_of(family, part)))
-        found = counted.objective == FEWEST and answers[-1].value is not None
+        answers.append(solve(family, part, engine, left, _of_part(question, index, watch), simplest=simplest_of(family, part)))
+        found = question.objective == FEWEST and answers[-1].value is not None
         if found or answers[-1].stopped == "interrupted":
             break
-    return together(counted, engine, answers)
+    return together(question, engine, answers)
 
 
-def _of_part(counted: MultiScaleQuestion, place: int, watch: Watch) -> Watch:
+def _of_part(question: MultiScaleQuestion, index: int, watch: Watch) -> Watch:
     """Progress of one part, by its name; where the fewest devices are asked for, a design there has their number as its value."""
-    name, count = counted.part_name(place), float(counted.counts[place])
+    name, count = question.part_name(index), float(question.counts[index])
 
     def tell(progress: Progress) -> None:
         named = replace(progress, label=f"{name}: {progress.label}")
         found = count if progress.best is not None else None
-        watch(replace(named, best=found, bound=None) if counted.objective == FEWEST else named)
+        watch(replace(named, best=found, bound=None) if question.objective == FEWEST else named)
 
     return tell
 
 
-def alone(counted: MultiScaleQuestion, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
+def alone(question: MultiScaleQuestion, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
     """What a design with one number of devices says of all numbers, where the others are not known."""
     family, parts = family_of("codesign"), list[DesignResult]()
-    for place, part in zip(counted.places, counted.parts, strict=True):
-        mine = found.answer is not None and found.answer.place == place
-        one = SearchOutcome(found.answer.alone_there() if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
-        parts.append(certify(family, part, one, limits, 0.0))
+    for scale, part in zip(question.places, question.parts, strict=True):
+        mine = found.answer is not None and found.answer.place == scale
+        outcome = SearchOutcome(found.answer.alone_there() if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
+        parts.append(certify(family, part, outcome, limits, 0.0))
         if mine:
             break
-    return together(counted, found.engine, parts)
+    return together(question, found.engine, parts)
 
 
-def together(counted: MultiScaleQuestion, engine: str, answers: Sequence[DesignResult]) -> SearchOutcome[Designs]:
+def together(question: MultiScaleQuestion, engine: str, answers: Sequence[DesignResult]) -> SearchOutcome[Designs]:
     """What the answers for the first numbers of devices say about all of them."""
-    fewest = counted.objective == FEWEST
-    values = [_value(count, answer, fewest) for count, answer in zip(counted.counts, answers, strict=False)]
+    fewest = question.objective == FEWEST
+    values = [_value(count, answer, fewest) for count, answer in zip(question.counts, answers, strict=False)]
     value = min(values, default=inf)
     best = answers[values.index(value)] if isfinite(value) else None
-    answer = best.answer.placed_at(counted.places[values.index(value)]) if best and best.answer else None
-    bounds = [_bound(count, answers[place] if place < len(answers) else None, fewest) for place, count in enumerate(counted.counts)]
+    answer = best.answer.placed_at(question.places[values.index(value)]) if best and best.answer else None
+    bounds = [_bound(count, answers[index] if index < len(answers) else None, fewest) for index, count in enumerate(question.counts)]
     bound = min(bounds) if min(bounds) > -inf else None
     return SearchOutcome(
         answer=answer,
         bound=bound,
-        proof=None if bound is None else Parts(f"the answers for each {' and '.join(_what(counted))}"),
+        proof=None if bound is None else Parts(f"the answers for each {' and '.join(_what(question))}"),
         engine=engine,
         stopped=next((answer.stopped for answer in answers if answer.stopped != "complete"), "complete"),
         notes=(NOT_THE_FASTEST,) if fewest and best and best.status != "OPTIMAL" else (),
@@ -82,10 +82,10 @@ def together(counted: MultiScaleQuestion, engine: str, answers: Sequence[DesignR
     )
 
 
-def _what(counted: MultiScaleQuestion) -> list[str]:
+def _what(question: MultiScaleQuestion) -> list[str]:
     """What the parts differ in."""
-    devices = ["number of devices"] if counted.by_devices or not counted.networks else []
-    return [*devices, *([counted.compared_name] if counted.networks else []), *(["batch"] if counted.batches else [])]
+    devices = ["number of devices"] if question.by_devices or not question.networks else []
+    return [*devices, *([question.compared_name] if question.networks else []), *(["batch"] if question.batches else [])]
 
 
 def _value(count: int, answer: DesignResult, fewest: bool) -> float:

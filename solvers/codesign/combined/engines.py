@@ -113,8 +113,8 @@ def solve_together(portfolio: Portfolio, engine: str, limits: Limits, watch: Wat
     """What an engine finds, after the optima of the workloads alone where regrets are asked for."""
     deadline, alone = monotonic() + limits.seconds, list[DesignResult]()
     if engine == "auto":  # exhaustive where every plan can be priced on every chip in about a second
-        priced = hardware_points(portfolio.parts[0]) * sum(map(combinations, portfolio.parts))
-        engine = "exhaustive" if priced <= single.ENUMERABLE else "boxes"
+        designs = hardware_points(portfolio.parts[0]) * sum(map(combinations, portfolio.parts))
+        engine = "exhaustive" if designs <= single.ENUMERABLE else "boxes"
     if portfolio.combine == "worst_regret":
         by, family = engine if engine in ("boxes", "exhaustive") else "auto", family_of("codesign")
         for part in portfolio.parts:

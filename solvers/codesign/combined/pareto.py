@@ -86,7 +86,7 @@ class _Way:
         return Front((*self.points, *([last] if more and last else [])), stopped, False)
 
 
-def front(instance: Instance, first: str, second: str, points: int, solve: Solve, told: Callable[[Front], None] = unheard) -> Front:
+def front(instance: Instance, first: str, second: str, points: int, solve: Solve, report: Callable[[Front], None] = unheard) -> Front:
     """The front of two figures, at most about so many points of it; what there is on the way is told, as if it ended there."""
     for name in (first, second):
         if name not in FIGURES or first == second:
@@ -100,7 +100,7 @@ def front(instance: Instance, first: str, second: str, points: int, solve: Solve
         ask_with(instance, name, {})  # an InstanceError where this cannot be asked, before there is anything to hand on
     way = _Way(instance, (first, second), solve)
     try:
-        _walk(way, points, told)
+        _walk(way, points, report)
     except _EndedError as end:
         return way.so_far(str(end))
     except KeyboardInterrupt:
@@ -108,13 +108,13 @@ def front(instance: Instance, first: str, second: str, points: int, solve: Solve
     return Front(tuple(way.points), "complete", way.proved)
 
 
-def _walk(way: _Way, points: int, told: Callable[[Front], None]) -> None:
-    told(way.so_far(_INTERRUPTED))
+def _walk(way: _Way, points: int, report: Callable[[Front], None]) -> None:
+    report(way.so_far(_INTERRUPTED))
     least, limit, most = way.answer(way.figures[1], {}).value, inf, None
-    told(way.so_far(_INTERRUPTED))
+    report(way.so_far(_INTERRUPTED))
     while (point := _next(way, limit)) is not None:
         way.points.append(point)
-        told(way.so_far(_INTERRUPTED))
+        report(way.so_far(_INTERRUPTED))
         most = point.second if most is None else most
         limit = limit_after(point.second, most, least, points)
 

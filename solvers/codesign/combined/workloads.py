@@ -314,8 +314,8 @@ def branch(
     search: JointSearch = Search(root, start)
     looks = count(1)
 
-    def look(looked: Sequence[tuple[Node, tuple[Rows, ...]]]) -> None:
-        first = [(node, below(joint, waiting, search.best.value)) for node, waiting in looked]
+    def look(picked: Sequence[tuple[Node, tuple[Rows, ...]]]) -> None:
+        first = [(node, below(joint, waiting, search.best.value)) for node, waiting in picked]
         going = [(node, waiting) for node, waiting in first if all(map(len, waiting))]
         if going:
             _look(joint, space, search, going, plans, spend.deadline)
@@ -342,12 +342,12 @@ def _look(
     joint: Joint,
     space: Grid,
     search: JointSearch,
-    looked: Sequence[tuple[Node, tuple[Rows, ...]]],
+    picked: Sequence[tuple[Node, tuple[Rows, ...]]],
     plans: Sequence[AnyPlans],
     deadline: float,
 ) -> None:
     """Bound the plans on the parts of the boxes, none of which was cut before."""
-    nodes, lists = [node for node, _ in looked], [waiting for _, waiting in looked]
+    nodes, lists = [node for node, _ in picked], [waiting for _, waiting in picked]
     deciding = [np.unique(np.concatenate([rows.rows[:DECIDING] for rows in column])) for column in zip(*lists, strict=True)]
     few = [rows_of(table, rows) for table, rows in zip(plans, deciding, strict=True)]
     ranges = best_cuts([node.box for node in nodes], least_of(joint, space, few), search.best.value)

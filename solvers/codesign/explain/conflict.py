@@ -243,6 +243,6 @@ def sold_text(instance: Instance, value: float | None, deadline: float = inf) ->
     if found.value is None or found.best is None:
         return (f"{BESIDE}{free.reference_device.name}, which is sold: no plan of the question fits it",)
     ratio = found.value / value - 1.0
-    said = f"the chip is {abs(ratio):.1%} {'faster' if ratio > 0.0 else 'slower'}" if ratio else "the chip is as fast"
+    difference = f"the chip is {abs(ratio):.1%} {'faster' if ratio > 0.0 else 'slower'}" if ratio else "the chip is as fast"
     took = rounded_quantity(found.value, "time")
-    return (f"{BESIDE}{free.reference_device.name}, which is sold: {took} by its best plan, proved ({found.best.plan}); {said}",)
+    return (f"{BESIDE}{free.reference_device.name}, which is sold: {took} by its best plan, proved ({found.best.plan}); {difference}",)

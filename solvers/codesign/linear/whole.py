@@ -79,7 +79,7 @@ def _reals(figures: Sequence[float]) -> str:
 
 
 def _reals_in(text: str) -> tuple[float, ...]:
-    found = tuple(float(word) for word in text.split(" ")) if text else ()
+    found = tuple(float(number) for number in text.split(" ")) if text else ()
     if _reals(found) != text:
         raise ValueError(f"{text[:40]!r} is no line of figures")
     return found

@@ -68,14 +68,14 @@ def read_hand(folder: Path) -> Hand | str:
     if path.stat().st_size > _BYTES:
         return f"{HAND} is larger than {_BYTES >> 10} KiB"
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         return f"{HAND} is no JSON"
-    steps = said.get("steps") if isinstance(said, dict) else None
+    steps = content.get("steps") if isinstance(content, dict) else None
     if not isinstance(steps, list) or not 0 < len(steps) <= _STEPS:
         return f"{HAND} has 1 to {_STEPS} `steps`"
     read = [_step(step) for step in steps]
-    alone = said.get("alone")
+    alone = content.get("alone")
     figures = {name: number(value) for name, value in alone.items()} if isinstance(alone, dict) else {}
     if None in read:
         return f"each step has a `design`, a text for each choice, and its `step_time` in seconds, not {shown(steps[read.index(None)])}"
@@ -310,12 +310,16 @@ def _question_of_seed(result: DesignResult, seed: str) -> Instance:
     if settings or not isinstance(text, str) or len(text) > _LONGEST:
         raise ValueError(_ANOTHER)
     try:
-        said = _plain(read_text(text, "answer"))
+        answered = _plain(read_text(text, "answer"))
     except InstanceError as error:
         raise ValueError(f"{_ANOTHER}: {error.faults[0].message}") from error
     right = _plain(read_text(question(seed), "question"))
-    if said != right:
-        keys = [key for key in sorted(said.keys() | right.keys()) if said.get(key) != right.get(key)] if isinstance(said, dict) else []
+    if answered != right:
+        keys = (
+            [key for key in sorted(answered.keys() | right.keys()) if answered.get(key) != right.get(key)]
+            if isinstance(answered, dict)
+            else []
+        )
         raise ValueError(f"{_ANOTHER}: its text was changed{' at ' if keys else ''}{', '.join(keys)}")
     return read_question({"text": text, "source": source, "settings": []})
 

@@ -96,7 +96,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Devices of several kinds; boxes with and without a limit that binds, with one chip and with none; two questions."""
     random, handed = Random(f"{seed}/07"), public("07-bounds-and-boxes")
     given: Area = handed["bound"]["works"], handed["bound"]["low"], handed["bound"]["high"], handed["bound"]["area"]
-    counted = [
+    placements = [
         tuple(handed["count"].values()),
         *((random.randrange(*ends), [random.randrange(2, 5) for _ in range(kinds)]) for ends, kinds in _COUNTED),
     ]
@@ -104,7 +104,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     boxes = [_box(random, parts, share) for parts, share in ((7, 0.5), (8, 0.3), (9, 0.7), (6, 1.0), (7, 0.0), (7, -0.1))]
     questions = [(name, text) for name, text in (("given", question("practice")), ("hidden", _hidden(random)))]
     return (
-        Task("how many placements differ: count", 6, given_first(_count_case(*given) for given in counted)),
+        Task("how many placements differ: count", 6, given_first(_count_case(*given) for given in placements)),
         Task("one for all that are the same: representative", 6, given_first(_representative_case(*given) for given in placed)),
         Task("a bound of a box: bound", 15, given_first(_bound_case(box) for box in (given, *boxes))),
         Task("the best chip, with its tree: branch", 33, given_first(_branch_case(*given) for given in questions)),

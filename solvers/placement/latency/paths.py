@@ -342,8 +342,8 @@ def starts(scaled: Whole, beside: Between, i: int, count: int) -> list[tuple[int
 
     def owners(nodes: set[int]) -> Iterable[int]:
         rows = {*nodes, *(near for row in nodes for near in scaled.before[row])}
-        counted = {row for row in rows if beside.high[row] < i and any(beside.low[near] >= i for near in scaled.after[row])}
-        return sorted(row for row in rows - counted if beside.low[row] < i)
+        settled = {row for row in rows if beside.high[row] < i and any(beside.low[near] >= i for near in scaled.after[row])}
+        return sorted(row for row in rows - settled if beside.low[row] < i)
 
     found = list[tuple[int, Front]]()
     for end in sorted({beside.high[row] for row in free}):

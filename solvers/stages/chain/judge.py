@@ -205,8 +205,8 @@ def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watc
     if least is not None:
         return by_looking_at_all(saved, lambda: least)
     sure = least_time(question)
-    said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
-    fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
+    claim = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
+    fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {claim}"
     return Proved((f"a second dynamic program covered all stages of {len(question.layers):,} layers",), () if bound <= sure else (fault,))
 
 

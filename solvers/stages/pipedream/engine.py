@@ -50,8 +50,8 @@ class Ideals:
 
     def between(self, row: int, end: int) -> tuple[int, ...]:
         """Rows of the profile that the second ideal has and the first has not; all of the second from the first cut of all."""
-        left = [int(word) for word in (self.bits[end] & ~self.bits[row] if row else self.bits[end])]
-        return tuple(number * _BITS + bit for number, word in enumerate(left) for bit in range(_BITS) if word >> bit & 1)
+        left = [int(bits) for bits in (self.bits[end] & ~self.bits[row] if row else self.bits[end])]
+        return tuple(number * _BITS + bit for number, bits in enumerate(left) for bit in range(_BITS) if bits >> bit & 1)
 
 
 def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> Ideals:

@@ -140,8 +140,8 @@ def steps_of(question: PipelineQuestion, cuts: int) -> int:
 
 def _coming(question: PipelineQuestion, cuts: int) -> int:
     """How many numbers of stages to come the tables distinguish, at the one level where each stage has its own memory use."""
-    counted = question.memory < float("inf") and not question.compatible
-    return 1 + (min(question.levels[-1].members, cuts - 1) if counted else 0)
+    limited = question.memory < float("inf") and not question.compatible
+    return 1 + (min(question.levels[-1].members, cuts - 1) if limited else 0)
 
 
 def cuts_of(question: PipelineQuestion) -> Cuts | None:
@@ -299,19 +299,19 @@ def _begin(question: PipelineQuestion, cuts: Cuts, stages: Stages, key: tuple[in
 
 def _go_on(question: PipelineQuestion, cuts: Cuts, stages: Stages, key: tuple[int, int], reached: Array, least: Array) -> None:
     """Stages that follow others of their level."""
-    level, counted, cut, members = key[0], reached.shape[1] > 1, stages.cut, stages.members
+    level, limited, cut, members = key[0], reached.shape[1] > 1, stages.cut, stages.members
     before, after = reached[: max(cut, 1), ..., cut], slice(cut + 1, None)
     last = question.levels[level].members - members
     if last < 1 or not np.isfinite(before).any():
         return
     on, closing = (_load(question, cuts, stages, key, first=False, last=last) for last in (False, True))
-    used, coming = np.arange(1, last + 1), np.arange(1, reached.shape[1] - 1) if counted else np.zeros(1, np.int64)
+    used, coming = np.arange(1, last + 1), np.arange(1, reached.shape[1] - 1) if limited else np.zeros(1, np.int64)
     on = _fitting(question, level, stages, (coming, used), on)
-    goal = reached[: len(before), slice(1, -1) if counted else slice(None), 1 + members :, after]
-    np.minimum(goal, np.maximum(before[:, 2 * counted :, 1 : last + 1, None], on), out=goal)
+    goal = reached[: len(before), slice(1, -1) if limited else slice(None), 1 + members :, after]
+    np.minimum(goal, np.maximum(before[:, 2 * limited :, 1 : last + 1, None], on), out=goal)
     used = used[-1:] if question.compatible else used
     closing = _fitting(question, level, stages, (np.zeros(1, np.int64), used), closing)[0]
-    found = np.maximum(before[:, int(counted), used[0] : last + 1, None], closing).min(axis=1)
+    found = np.maximum(before[:, int(limited), used[0] : last + 1, None], closing).min(axis=1)
     least[: len(before), after] = np.minimum(least[: len(before), after], found)
 
 
@@ -418,8 +418,8 @@ def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoad
         fault = "proof: repeating it takes more steps than `check` allows"
         return Proved((), (fault,)) if isinstance(saved.proof, RecomputableBound) else by_looking_at_all(saved, lambda: None)
     sure, bound = max(found - _ROUNDINGS * all_seconds(question), 0.0), float("inf") if saved.bound is None else saved.bound
-    said = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
-    fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {said}"
+    claim = "that nothing is possible" if saved.bound is None else f"that none is below {saved.bound!r}"
+    fault = f"bound: a second dynamic program shows no more than {sure!r} s, the result says {claim}"
     return Proved((f"a second dynamic program covered all stages of {len(question.profile):,} nodes",), () if bound <= sure else (fault,))
 
 

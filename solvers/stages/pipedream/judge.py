@@ -167,11 +167,11 @@ def _crossing(question: PipelineQuestion, rows: list[list[int]], cut: int) -> fl
         out = {start for start, end in profile.edges if start in inside and end not in inside}
         return fsum(float(profile.activation[row]) for row in out)
     last = inside - {start for start, end in profile.edges if end in inside}
-    counted = set(last)
+    sources = set(last)
     for end in last:
         before = _before(question, end)
-        counted |= {start for start, other in profile.edges if start in before and other not in before and other != end}
-    return fsum(float(profile.activation[row]) for row in counted)
+        sources |= {start for start, other in profile.edges if start in before and other not in before and other != end}
+    return fsum(float(profile.activation[row]) for row in sources)
 
 
 def _before(question: PipelineQuestion, node: int) -> set[int]:

@@ -119,9 +119,9 @@ def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) ->
             return Proved((), ("proof: bounds on benchmarks are proved by a tree or by enumeration",))
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
-    said = inf if saved.bound is None else saved.bound
-    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
-    return Proved((done,), () if said <= shown else (fault,), by=by)
+    claimed = inf if saved.bound is None else saved.bound
+    fault = f"bound: its proof shows {shown!r}, the result claims {claimed!r}"
+    return Proved((done,), () if claimed <= shown else (fault,), by=by)
 
 
 def _contradicted(saved: Result[Runs, Stands]) -> tuple[str, ...]:

@@ -87,16 +87,16 @@ def _summed(model: Model, gains: Sequence[int]) -> int | None:
     order = sorted(range(len(gains)), key=lambda change: -gains[change])
     rest = [*accumulate((max(gains[change], 0) for change in reversed(order)), initial=0)][::-1]
     waiting: list[tuple[int, Choice | None]] = [(0, settled(model.rules, 0, 0))]
-    best, most, looked = None, -1, 0
+    best, most, examined = None, -1, 0
     while waiting:
         depth, choice = waiting.pop()
-        looked += 1
+        examined += 1
         if choice is None:
             continue
         total = sum(gains[change] for change in places_in(choice[0]))
         if total + rest[depth] <= most:
             continue
-        if looked > _MOST_SUMMED:
+        if examined > _MOST_SUMMED:
             return None
         if depth == len(order):
             best, most = choice[0], total

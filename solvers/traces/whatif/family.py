@@ -126,10 +126,10 @@ def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -
             return Proved((), ("proof: bounds on changes are proved by a tree or by enumeration",))
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
-    said = inf if saved.bound is None else saved.bound
-    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
+    claimed = inf if saved.bound is None else saved.bound
+    fault = f"bound: its proof shows {shown!r}, the result claims {claimed!r}"
     order = (f"of times that were not measured: {question.trace.order}",) if question.trace.order else ()
-    return Proved((done, *order), () if said <= shown else (fault,), by=by)
+    return Proved((done, *order), () if claimed <= shown else (fault,), by=by)
 
 
 def _of_tree(model: Model, steps: Sequence[int]) -> float:
