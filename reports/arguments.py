@@ -88,8 +88,8 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _retried(text: str) -> tuple[str, ...]:
-    states = tuple(word.strip() for word in text.split(","))
-    if strange := [word for word in states if word not in RETRIED]:
+    states = tuple(state.strip() for state in text.split(","))
+    if strange := [state for state in states if state not in RETRIED]:
         raise argparse.ArgumentTypeError(f"{strange[0]!r} is not a value of --retry (one of {', '.join(RETRIED)})")
     return states
 

@@ -131,8 +131,8 @@ def _failed(error: Exception) -> int:
         return REFUSED
     if "CROSSOPT_DEBUG" in os.environ:
         raise error
-    said = " ".join(str(error).split())
-    say(f"internal error: {type(error).__name__}: {said} (set CROSSOPT_DEBUG=1 for the details, and please report it)")
+    message = " ".join(str(error).split())
+    say(f"internal error: {type(error).__name__}: {message} (set CROSSOPT_DEBUG=1 for the details, and please report it)")
     return INTERNAL
 
 
@@ -287,11 +287,11 @@ def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
     from crossopt.reports.sheets.kernels import accuracy_of_kernels  # noqa: PLC0415
 
     try:
-        report, priced = accuracy_of_kernels(options, of)
+        report, any_priced = accuracy_of_kernels(options, of)
     except ValueError as error:
         usage(str(error))
     sys.stdout.write(report)
-    return ANSWERED if priced else INVALID
+    return ANSWERED if any_priced else INVALID
 
 
 def _calibrate(options: argparse.Namespace) -> int:

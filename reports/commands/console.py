@@ -120,8 +120,8 @@ def question_of(options: argparse.Namespace, keys: Mapping[str, str]) -> Any:  #
     """The question in the file that is named, with its options, by their names in the code, as settings of these keys."""
     from crossopt.instances.question import read  # noqa: PLC0415
 
-    said = {name: getattr(options, name, None) for name in keys}
-    given = {f"{keys[name]}={_as_value(name, value)}": name for name, value in said.items() if value is not None and value is not False}
+    stated = {name: getattr(options, name, None) for name in keys}
+    given = {f"{keys[name]}={_as_value(name, value)}": name for name, value in stated.items() if value is not None and value is not False}
     try:
         return read(question_path(options.file), (*options.settings, *given), getattr(options, "workload", None))
     except InstanceError as error:

@@ -99,9 +99,11 @@ def from_json(data: Any) -> tuple[dict[str, Any], Deciding]:  # noqa: ANN401 - w
 def deciding_faults(document: dict[str, Any], found: Deciding) -> list[str]:
     """What is other than the question says."""
     question = read_question(document)
-    said = (found.name, found.unit, found.objective)
+    claimed = (found.name, found.unit, found.objective)
     faults = (
-        [] if said == (question.name, unit_of(question), question.objective) else ["name, unit or objective: they are not the question's"]
+        []
+        if claimed == (question.name, unit_of(question), question.objective)
+        else ["name, unit or objective: they are not the question's"]
     )
     faults += _end_faults("central", question, 1.0, found.central, found.central.design)
     known = {span.name: span for span in question.ranges}

@@ -45,7 +45,7 @@ def grade_text(grade: Grade) -> str:
     for mark in grade.marks:
         lines += ["", f"  {mark.name:<{_WIDTH}} {_points(mark.points):>6} of {mark.out_of}"]
         lines += [f"      {why}" for why in ([] if grade.refused else mark.why)]
-    lines += [line for said in (_less(grade) if grade.points < grade.out_of else "", grade.note) if said for line in ("", f"  {said}")]
+    lines += [line for text in (_less(grade) if grade.points < grade.out_of else "", grade.note) if text for line in ("", f"  {text}")]
     return "\n".join(lines) + "\n"
 
 
@@ -64,12 +64,12 @@ def grade_gradescope(grade: Grade) -> str:
     """What Gradescope reads as /autograder/results/results.json (its autograder specification). Marks of hidden cases, and with them the
     score, are shown when grades are published: who could see them before would hand in until all is right."""
     later = "marks and points are shown when grades are published" if grade.hidden else ""
-    said = "\n".join(
+    output = "\n".join(
         text for text in (grade.refused, f"graded: {grade.file}" if grade.file else "", later, _less(grade), grade.note) if text
     )
     shown = {"visibility": "after_published", "stdout_visibility": "hidden"} if grade.hidden else {}
     board = {} if grade.above is None else {"leaderboard": [{"name": _BOARD, "value": round(100.0 * grade.above, 2), "order": "asc"}]}
-    return _text({"score": grade.points, "output": said, "tests": [_test(mark, grade.hidden) for mark in grade.marks]} | shown | board)
+    return _text({"score": grade.points, "output": output, "tests": [_test(mark, grade.hidden) for mark in grade.marks]} | shown | board)
 
 
 def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]) -> str:
@@ -80,7 +80,7 @@ def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]
     rows = [["student", *names, "points", "out of", "per cent", "remarks"]]
     for student in students:
         own = grades.get(student, {})
-        remarks = "; ".join(f"{name}: {said}" for name in names if name in own and (said := _remark(own[name])))
+        remarks = "; ".join(f"{name}: {remark}" for name in names if name in own and (remark := _remark(own[name])))
         points = [_points(own[name].points) if name in own else "" for name in names]
         reached = sum(grade.points for grade in own.values())
         rows.append([student, *points, _points(reached), str(out_of), _points(100.0 * reached / out_of) if out_of else "", remarks])
@@ -89,7 +89,7 @@ def class_csv(students: Sequence[str], grades: Mapping[str, Mapping[str, Grade]]
 
 def _remark(grade: Grade) -> str:
     chosen = f"graded: {grade.file}" if " beside it " in grade.file else ""
-    return grade.refused or "; ".join(said for said in (f"nothing runs: {grade.fault}" if grade.fault else "", chosen) if said)
+    return grade.refused or "; ".join(text for text in (f"nothing runs: {grade.fault}" if grade.fault else "", chosen) if text)
 
 
 def board_text(title: str, above: Mapping[str, float]) -> str:
@@ -203,8 +203,8 @@ def _grade_class(options: argparse.Namespace) -> int:
         grades.setdefault(row.handed.student, {})[row.grade.assignment] = row.grade
     write_whole(options.out, class_csv(found.students, grades))
     _write_more(options, found, grades)
-    for stranger in found.strangers:
-        sys.stdout.write(f"left out: {stranger}\n")
+    for unlisted in found.strangers:
+        sys.stdout.write(f"left out: {unlisted}\n")
     sys.stdout.write(f"{options.out}: {len(found.students)} students, {len(found.handed)} submissions\n")
     return _GRADED
 
@@ -284,18 +284,18 @@ _ACTIONS = {"list": _list, "question": _question, "release": _release_all, "grad
 def _seed_word(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
-    word = options.seed or os.environ.get(_SEED) or PRACTICE
-    if word != PRACTICE and len(word) < _SHORT:
-        sys.stderr.write(f"the hidden word has {len(word)} signs: who tries words finds it from what it draws ({_SECRET} makes one)\n")
-    return word
+    seed = options.seed or os.environ.get(_SEED) or PRACTICE
+    if seed != PRACTICE and len(seed) < _SHORT:
+        sys.stderr.write(f"the hidden word has {len(seed)} signs: who tries words finds it from what it draws ({_SECRET} makes one)\n")
+    return seed
 
 
 def _hidden_word(options: argparse.Namespace) -> str:
     """The word that hidden cases are drawn from, with a warning where it is the one of the practice cases."""
-    word = _seed_word(options)
-    if word == PRACTICE:
+    seed = _seed_word(options)
+    if seed == PRACTICE:
         sys.stderr.write(f"no hidden word was given, so that cases are those that students practise with (--seed WORD, or {_SEED})\n")
-    return word
+    return seed
 
 
 def _seed(options: argparse.Namespace) -> str:

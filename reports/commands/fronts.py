@@ -154,19 +154,19 @@ def _front_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
     exact = all(result.gap_asked == 0.0 for _, result in points)
     most, least = points[0][0][1], points[-1][0][1]
     asks = [(0, 0, first, dict[str, float]()), (len(points) - 1, 1, second, {})]
-    for index, (said, _) in enumerate(points[1:], 1):
-        limit = limit_after(points[index - 1][0][1], most, least, front.points_asked) if exact else said[1]
+    for index, (saved, _) in enumerate(points[1:], 1):
+        limit = limit_after(points[index - 1][0][1], most, least, front.points_asked) if exact else saved[1]
         asks.append((index, 0, first, {second: limit}))
     faults = list[str]()
     for index, which, objective, limits in asks:
-        (said, result), anew = points[index], solved(FAMILY, ask_with(instance, objective, limits), "auto", Limits(), watch)
+        (saved, result), anew = points[index], solved(FAMILY, ask_with(instance, objective, limits), "auto", Limits(), watch)
         if anew.stopped != "complete":
             faults.append(f"the proof of the front was not completed: {anew.stopped}")
             break
-        if anew.value is None or gap_between(said[which], anew.value) > result.gap_asked:
+        if anew.value is None or gap_between(saved[which], anew.value) > result.gap_asked:
             within = "".join(f" with {name.replace('_', ' ')} {limit!r} or less" for name, limit in limits.items())
             claim = f"the least {objective.replace('_', ' ')}{within}"
-            faults.append(f"points[{index}]: {claim} is {anew.value!r} {UNITS[objective]}, the front says {said[which]!r}")
+            faults.append(f"points[{index}]: {claim} is {anew.value!r} {UNITS[objective]}, the front says {saved[which]!r}")
     names = [name.replace("_", " ") for name in figures]
     near = max(result.gap_asked for _, result in points)
     within = f", by more than {near:.2%}" if near else ""
@@ -195,13 +195,13 @@ def front_faults(front: SavedFront) -> list[str]:
         return [f"the question of the front cannot be read: {error}"]
     refused = [*differences("question", true, front.question), *_word_faults(front)]
     refused += [f"points[{index}]: its question is another one than that of the front" for index in _strangers(front)]
-    for index, (said, result) in enumerate(points):
-        priced = tuple(figure_in(instance, result.details.evaluation, name) for name in figures) if result.details else ()
-        if not priced:
+    for index, (saved, result) in enumerate(points):
+        computed = tuple(figure_in(instance, result.details.evaluation, name) for name in figures) if result.details else ()
+        if not computed:
             refused.append(f"points[{index}]: there is no design")
-        elif said != priced:
-            refused.append(f"points[{index}]: {figures[0]} and {figures[1]} are {list(priced)}, the front says {list(said)}")
-    pairs = [said for said, _ in points] if not refused else []
+        elif saved != computed:
+            refused.append(f"points[{index}]: {figures[0]} and {figures[1]} are {list(computed)}, the front says {list(saved)}")
+    pairs = [saved for saved, _ in points] if not refused else []
     if any(pair[0] >= other[0] or pair[1] <= other[1] for pair, other in pairwise(pairs)):
         refused.append("the points do not go from the least first figure to the least second one")
     return refused

@@ -90,9 +90,9 @@ def roofs_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     plans = table([plan])
     group = ranks(plans, lay_out(plans, cluster))
     still = replace(hardware, links=tuple(Link(np.inf, 0.0) for _ in hardware.links))
-    counted = [_energies(model, group, device) for device in (_flops(still), *_bytes(still))]
+    energies = [_energies(model, group, device) for device in (_flops(still), *_bytes(still))]
     works = tuple(
-        Work(name, back, _number(cost.time), counted[0][name, back], tuple(amounts[name, back] for amounts in counted[1:]))
+        Work(name, back, _number(cost.time), energies[0][name, back], tuple(amounts[name, back] for amounts in energies[1:]))
         for name, back, cost in _costs(model, group, still)
     )
     return Roofs(

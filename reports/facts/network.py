@@ -138,7 +138,7 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         if any(seconds[name] > 0.0 for seconds in alone)
     )
     shapes = shape_text(tuple(link.shape for link in links), cluster.level_sizes)
-    priced = bill(model, hardware, cluster, plan)
+    costs = bill(model, hardware, cluster, plan)
     return Network(
         cluster.level_sizes,
         tuple(float(link.bandwidth) for link in links),
@@ -146,8 +146,8 @@ def network_on(model: Transformer, hardware: Hardware, cluster: Cluster, plan: P
         exchanges,
         tuple((float(link.latency), float(link.setup)) for link in links),
         tuple(link.shares[0] if link.shares and link.shape in ("switch", "rails") else 1.0 for link in links),
-        float(priced.step_time),
-        float(dict(priced.time).get("shared links", 0.0)) if cluster.are_dimensions else None,
+        float(costs.step_time),
+        float(dict(costs.time).get("shared links", 0.0)) if cluster.are_dimensions else None,
     )
 
 

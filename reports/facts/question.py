@@ -88,21 +88,21 @@ def asked_of(instance: Instance) -> Asked:
     return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
 
 
-def asked_of_counts(counted: MultiScaleQuestion) -> Asked:
+def asked_of_counts(question: MultiScaleQuestion) -> Asked:
     """The question in words where the number of devices, the network or the batch is open."""
-    largest = asked_of(counted.parts[-1])
-    listed = _or_list(counted.numbers)
-    workload = counted.parts[-1].workload.name
-    aim = "every limit be kept" if counted.objective == FEWEST else f"{workload} be trained {_AIMS[counted.objective]}"
-    terms = tuple((name, text) for name, text in largest.terms if name != "devices" and name not in counted.compared)
-    networks = counted.networks
-    terms = (*terms, ("devices", listed), *(((counted.compared_names, "; ".join(networks)),) if networks else ()))
-    terms = (*terms, *((("batches", _or_list(counted.samples)),) if counted.batches else ()))
-    batch = f" with which batch, of {_or_list(counted.samples)}," if counted.batches else ""
-    batch = f" on which of {len(networks)} {counted.compared_names},{' and' * bool(batch)}{batch}" if networks else batch
-    if batch and len(counted.numbers) == 1:
+    largest = asked_of(question.parts[-1])
+    listed = _or_list(question.numbers)
+    workload = question.parts[-1].workload.name
+    aim = "every limit be kept" if question.objective == FEWEST else f"{workload} be trained {_AIMS[question.objective]}"
+    terms = tuple((name, text) for name, text in largest.terms if name != "devices" and name not in question.compared)
+    networks = question.networks
+    terms = (*terms, ("devices", listed), *(((question.compared_names, "; ".join(networks)),) if networks else ()))
+    terms = (*terms, *((("batches", _or_list(question.samples)),) if question.batches else ()))
+    batch = f" with which batch, of {_or_list(question.samples)}," if question.batches else ""
+    batch = f" on which of {len(networks)} {question.compared_names},{' and' * bool(batch)}{batch}" if networks else batch
+    if batch and len(question.numbers) == 1:
         return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, largest.open)
-    how = "On how few devices" if counted.objective == FEWEST else "On how many devices"
+    how = "On how few devices" if question.objective == FEWEST else "On how many devices"
     return Asked(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, largest.open)
 
 

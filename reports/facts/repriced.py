@@ -161,7 +161,7 @@ def _signed(error: float) -> str:
 def _expert_text(device: str, stack: str) -> str:
     """How far off runs with experts are, whether there are some of the question's device and stack, and that others are dense."""
     all_of = WITH_EXPERTS
-    said = (
+    errors_text = (
         f"{all_of.runs} public runs with experts on {', '.join(ON.values())}, none of which was fitted to: {all_of.error:.1%} off on "
         f"average, {all_of.most:.1%} at most"
     )
@@ -169,8 +169,8 @@ def _expert_text(device: str, stack: str) -> str:
     others += [] if device in ON else [f"on {device}"]
     none = f"; none {' '.join(others)}" if others else ""
     if (dense := MEASURED.get((stack, device))) is None:
-        return said + none
-    return f"{said}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
+        return errors_text + none
+    return f"{errors_text}{none}; the {dense.runs} of {dense.of or stack} on {device}, {dense.error:.1%} off, are dense networks"
 
 
 def likely_text(question: Instance | None, evaluation: DesignEvaluation) -> str:
@@ -211,11 +211,11 @@ def fullness_text(instance: Instance, used: float, available: float, seconds: fl
     reserve = max(times * usual, _LEAST)
     if instance.reserve_given or not available - (reserve - usual) < used <= available:
         return ""
-    counted, more = format_quantity(usual, "bytes"), format_quantity(reserve, "bytes")
+    reserved, more = format_quantity(usual, "bytes"), format_quantity(reserve, "bytes")
     routed = isinstance(instance.workload, Transformer) and instance.workload.experts > 1
     routes = ", or its routers send more to a device than `workload.capacity_factor` says" if routed else ""
     return (
-        f"memory is {used / available:.1%} full, with {counted} reserved for the framework: if yours needs more{routes}, "
+        f"memory is {used / available:.1%} full, with {reserved} reserved for the framework: if yours needs more{routes}, "
         f"the plan does not fit (`cluster.reserved_memory: {more}` reserves so much in every plan)"
         f"{_cost_of(instance, reserve, seconds)}"
     )
@@ -267,8 +267,8 @@ def which_text(complete: bool) -> str:
 def best_soon(instance: Instance) -> tuple[Candidate | None, float | None, bool]:
     """Its best design with the value, and whether all were looked at."""
     if combinations(instance) <= _FEW:
-        priced = search(instance, unwatched)
-        return priced.best, priced.value, priced.stopped == "complete"
+        outcome = search(instance, unwatched)
+        return outcome.best, outcome.value, outcome.stopped == "complete"
     found = boxes.search(instance, unwatched, Spend(monotonic() + _SECONDS))
     return found.best, found.value, found.stopped == "complete"
 
@@ -380,11 +380,11 @@ def once_text(instance: Instance, design: ChosenDesign) -> str:
     microbatches = model.global_batch // (plan.microbatch * plan.data)
     if plan.zero < 2 or plan.pipeline > 1 or microbatches == 1:
         return ""
-    priced, plans = design_of(instance, candidate_in(instance, design)), table([plan])
-    needed = terms(model, priced.hardware, plans, parts_of(model, priced.hardware, instance.cluster, plans))
+    design_priced, plans = design_of(instance, candidate_in(instance, design)), table([plan])
+    needed = terms(model, design_priced.hardware, plans, parts_of(model, design_priced.hardware, instance.cluster, plans))
     scatter, gather = (float(np.ravel(seconds)[0]) for seconds in (needed.synchronize, needed.publish))
     more = (microbatches - 1) * scatter + ((2 * microbatches - 1) * gather if plan.zero == 3 else 0.0)
-    share = more / evaluate(model, priced, instance.budget, instance.prices).step_time
+    share = more / evaluate(model, design_priced, instance.budget, instance.prices).step_time
     if share < _LITTLE:
         return ""
     done = "gathers and scatters" if plan.zero == 3 else "scatters gradients of"

@@ -79,9 +79,9 @@ class ProofBox:
 
     def __str__(self) -> str:
         mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
-        said = _verdict_rows(self.rows) if self.rows else paragraph(self.text)
+        verdict_html = _verdict_rows(self.rows) if self.rows else paragraph(self.text)
         note = f"\n{paragraph(self.note, 'soft')}" if self.note else ""
-        verdict = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{said}{note}</div>'
+        verdict = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{verdict_html}{note}</div>'
         kind = "first drawn" if self.drawn else "first"
         return f'<div class="{kind}">\n{verdict}\n{self.drawn}\n</div>' if self.rows else verdict
 
@@ -143,7 +143,7 @@ def frame(name: str, parts: Sequence[PageSection], own: str = "") -> str:
 
 def named(name: str) -> str:
     """What a choice is called among people."""
-    return " ".join({"l1": "L1", "l2": "L2", "hbm": "HBM", "zero": "ZeRO"}.get(word, word) for word in name.split("_"))
+    return " ".join({"l1": "L1", "l2": "L2", "hbm": "HBM", "zero": "ZeRO"}.get(part, part) for part in name.split("_"))
 
 
 def text_html(text: str) -> str:

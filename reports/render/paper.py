@@ -114,7 +114,7 @@ def _measured(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequ
     for column, (head, number) in enumerate(zip(heads, numbers, strict=True)):
         cells = [row[column] for row in rows]
         lines = head_lines(head, cells)
-        pieces = [word for text in (*cells, *lines) for word in re.split(r"\s|(?<=-)", text)]
+        pieces = [piece for text in (*cells, *lines) for piece in re.split(r"\s|(?<=-)", text)]
         found.append(_Column(max(map(width, (*cells, *lines))), max(map(width, pieces)), number))
     return found
 
@@ -400,7 +400,7 @@ def _csv(tables: Sequence[tuple[str, Table]]) -> str:
             whose, line = (name, label) if name else (label, "")
             for head, cell in zip(table.heads[1:], row[1:], strict=True):
                 unit = f" in {cell.unit}" if isinstance(cell, Amount) else ""
-                writer.writerow([harmless(word) for word in (whose, table.title, line, f"{head}{unit}")] + [_digits(cell)])
+                writer.writerow([harmless(cell) for cell in (whose, table.title, line, f"{head}{unit}")] + [_digits(cell)])
     return out.getvalue()
 
 

@@ -117,9 +117,9 @@ def _of_designs(data: dict[str, Any]) -> Iterator[tuple[str, Value]]:
     if len(designs) == 1:
         yield from ((f"plan.{name}", _cell(value)) for name, value in designs[0]["plan"].items())
         evaluation = data["details"]["shares"][0]["evaluation"]
-        priced = {**evaluation, "memory": sum(evaluation["memory"].values())}
-        yield from ((f"design.{name}", priced[name]) for name in _EVALUATED)
-        yield "share_of_peak", priced["utilisation"]
+        figures = {**evaluation, "memory": sum(evaluation["memory"].values())}
+        yield from ((f"design.{name}", figures[name]) for name in _EVALUATED)
+        yield "share_of_peak", figures["utilisation"]
 
 
 def _of_answer(answer: dict[str, Any]) -> Iterator[tuple[str, Value]]:
@@ -203,7 +203,7 @@ def markdown_of(cells: Cells) -> str:
 
 
 def _barred(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(word.replace('|', '/') for word in cells)} |"
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def _short(cell: Value) -> str:

@@ -79,10 +79,10 @@ def _saved(listed: Listed, cells: Cells) -> str:
 def _table(cells: Cells, axes: Sequence[str]) -> str:
     every = {head: {row.get(head) for row in cells.rows} for head in _SHOWN}
     shown = [head for head in _SHOWN if head not in axes and not every[head] <= {None, ""}]
-    alike = {head for head in shown if len(every[head]) == 1 and len(cells.rows) > 1}
-    heads = [*(axes or ["question"]), *(head for head in shown if head not in alike or head in {"value", "bound"})]
+    constant = {head for head in shown if len(every[head]) == 1 and len(cells.rows) > 1}
+    heads = [*(axes or ["question"]), *(head for head in shown if head not in constant or head in {"value", "bound"})]
     rows = [[_short(row.get(head)) for head in heads] for row in cells.rows]
-    unit = f" in {next(iter(every['unit']))}" if "unit" in alike else ""
+    unit = f" in {next(iter(every['unit']))}" if "unit" in constant else ""
     titles = [f"{head}{unit}" if head in {"value", "bound"} else head for head in heads]
     return table(titles, rows, numbers=[column for column, head in enumerate(heads) if head in {"value", "bound", "gap"}], wide=True)
 

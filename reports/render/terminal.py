@@ -209,10 +209,10 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
     fills = _FILLS if len(timeline.kinds) <= len(_FILLS) else _LETTERS
     yield from _wrapped("  ".join(f"{fill} {kind}" for fill, kind in zip(fills, timeline.kinds, strict=False)))
     found = [(track.label, _filled(track, timeline.until, fills), track.shown) for track in timeline.tracks]
-    alike = [list(group) for _, group in groupby(found, key=lambda row: (_numbered(row[0]), row[1:]))]
-    labels = [_together([label for label, _, _ in group]) for group in alike]
+    groups = [list(group) for _, group in groupby(found, key=lambda row: (_numbered(row[0]), row[1:]))]
+    labels = [_together([label for label, _, _ in group]) for group in groups]
     wide = max(map(len, labels))
-    for label, group in zip(labels, alike, strict=True):
+    for label, group in zip(labels, groups, strict=True):
         _, bar, shown = group[0]
         yield f"    {label:<{wide}}  |{bar:<{_BAR}}|  {shown}".rstrip()
     yield from _wrapped(timeline.description)
@@ -220,14 +220,14 @@ def _timeline(timeline: Timeline) -> Iterator[str]:
 
 def _numbered(label: str) -> str:
     """What stands before the number of a label; all of one without."""
-    word, _, number = label.rpartition(" ")
-    return word if word and number[:1].isdecimal() else label
+    stem, _, number = label.rpartition(" ")
+    return stem if stem and number[:1].isdecimal() else label
 
 
 def _together(labels: Sequence[str]) -> str:
     """The first and the last, and the word that both begin with once."""
-    (word, _, first), (_, _, last) = labels[0].partition(" "), labels[-1].partition(" ")
-    return labels[0] if len(labels) == 1 else f"{word}s {first} to {last}"
+    (stem, _, first), (_, _, last) = labels[0].partition(" "), labels[-1].partition(" ")
+    return labels[0] if len(labels) == 1 else f"{stem}s {first} to {last}"
 
 
 def _filled(track: Track, until: float, fills: str) -> str:
@@ -279,8 +279,8 @@ def _table(table: Table) -> Iterator[str]:
 def _pairs(names: Column, texts: Column) -> Iterator[str]:
     """Words behind names, over as many lines as they need; below them where a terminal has no room beside."""
     wide = min(max(map(len, names.texts)) + _GAP, sheet_width() // 2)
-    for name, said in zip(names.texts, texts.texts, strict=True):
-        yield from _hung(f"    {name:<{wide}}", said)
+    for name, text in zip(names.texts, texts.texts, strict=True):
+        yield from _hung(f"    {name:<{wide}}", text)
 
 
 def _cells(column: Column, most: int) -> _Cells:
@@ -343,7 +343,7 @@ def compared_text(best: Sheet, asks: str, rows: Sequence[Compared]) -> str:
         Column("above bound", tuple(_above(row.bar, bound) for row in rows), (bound,)),
         Column("own bound", tuple("" if row.bound is None else digits_below(row.bound, row.bar.amount, "") for row in rows), (bound,)),
         Column("seconds", tuple("" if row.seconds is None else f"{row.seconds:.2f}" for row in rows), (0.0,)),
-        names("", ("; ".join(word for word in (row.bar.fault, row.bar.detail) if word) for row in rows)),
+        names("", ("; ".join(text for text in (row.bar.fault, row.bar.detail) if text) for row in rows)),
     )
     table = Table(tuple(column for column in columns if any(column.texts)))
     sections = (Section("Side by side", (table,)), best.sections[-1])

@@ -98,8 +98,8 @@ def _broken(line: str, width: int) -> str:
 
 def _columns() -> int | None:
     """Of the terminal, as COLUMNS or the system says; None where the text goes elsewhere."""
-    if (said := os.environ.get("COLUMNS", "")).isdecimal() and int(said):
-        return int(said)
+    if (stated := os.environ.get("COLUMNS", "")).isdecimal() and int(stated):
+        return int(stated)
     with suppress(OSError, ValueError, AttributeError):
         if sys.stdout.isatty():
             return os.get_terminal_size(sys.stdout.fileno()).columns or None

@@ -43,10 +43,10 @@ RANKS: Final = (
 def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
     """The errors, how many runs are in range, the order of plans, the `count` largest errors and the reasons of rejected rows."""
     total = next((line for line in result.totals if line.errors), None)
-    priced, rejected = len(result.predictions), len(result.rejected)
+    runs, rejected = len(result.predictions), len(result.rejected)
     inferred = sum(bool(row.run.inferred) for row in result.predictions)
     filled = f" ({inferred:,} with a setting that the source does not state)" if inferred else ""
-    facts, text = [("runs priced", f"{priced:,}"), ("rows rejected", f"{rejected:,}")], "No run could be priced."
+    facts, text = [("runs priced", f"{runs:,}"), ("rows rejected", f"{rejected:,}")], "No run could be priced."
     if total is not None and total.errors is not None:
         off = f"{total.errors.mean:.1%} off in the mean, {total.errors.median:.1%} in the median"
         text = f"Predicted step times are {off} ({_times(total)} times)."
@@ -55,7 +55,7 @@ def accuracy_sheet(name: str, result: Accuracy, count: int = 0) -> Sheet:
     return Sheet(
         name=name,
         sentence=_QUESTION,
-        headline=f"{several(priced + rejected, 'row')}, {priced:,} priced{filled}, {rejected:,} rejected",
+        headline=f"{several(runs + rejected, 'row')}, {runs:,} priced{filled}, {rejected:,} rejected",
         label="measured, not proved",
         verdict="",
         figures=tuple(facts),

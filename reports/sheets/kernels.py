@@ -60,10 +60,10 @@ def accuracy_of_kernels(options: Namespace, of: Of) -> tuple[str, bool]:
     """What `crossopt accuracy` prints of kernels, and whether a row could be priced; a ValueError where it is asked for what they lack."""
     if options.plot or options.by != "source":
         raise ValueError("--plot and --by: these apply to runs (kernels are grouped by kind, format, size and device)")
-    name, (kernels, priced) = options.file.name, _priced_kernels(options.file, of, options.constants)
+    name, (kernels, predictions) = options.file.name, _priced_kernels(options.file, of, options.constants)
     if options.json:
-        return f"{json.dumps(_document(name, kernels, priced), indent=2, allow_nan=False)}\n", bool(priced)
-    return _text(name, kernels, priced, options.worst), bool(priced)
+        return f"{json.dumps(_document(name, kernels, predictions), indent=2, allow_nan=False)}\n", bool(predictions)
+    return _text(name, kernels, predictions, options.worst), bool(predictions)
 
 
 def document_of_kernels(path: Path, of: Of) -> dict[str, Any]:
@@ -97,17 +97,17 @@ def _known(own: Sequence[str]) -> dict[str, dict[str, Any]]:
 # --- the report ----------------------------------------------------------------------------------------------------------------------
 
 
-def _text(name: str, kernels: Kernels, priced: Sequence[PricedKernel], count: int) -> str:
-    rows, fitted = len(priced) + len(kernels.rejected), sum(row.fitted for row in priced)
+def _text(name: str, kernels: Kernels, predictions: Sequence[PricedKernel], count: int) -> str:
+    rows, fitted = len(predictions) + len(kernels.rejected), sum(row.fitted for row in predictions)
     head = (
-        f"{name}: {rows:,} row{'' if rows == 1 else 's'} of {kernels.of}, {len(priced):,} priced, {fitted:,} of them by fitted constants, "
-        f"{len(kernels.rejected):,} rejected"
+        f"{name}: {rows:,} row{'' if rows == 1 else 's'} of {kernels.of}, {len(predictions):,} priced, "
+        f"{fitted:,} of them by fitted constants, {len(kernels.rejected):,} rejected"
     )
     parts = [[head]]
-    if priced:
-        blocks = [[_row(by, _TITLES), *(_figures(line) for line in kernel_errors(priced, by))] for by in BY]
-        parts += [*blocks, [_figures(errors_of("all", priced))], _wrapped("  ", _LEGEND)]
-        if worst := worst_kernels(priced, count):
+    if predictions:
+        blocks = [[_row(by, _TITLES), *(_figures(line) for line in kernel_errors(predictions, by))] for by in BY]
+        parts += [*blocks, [_figures(errors_of("all", predictions))], _wrapped("  ", _LEGEND)]
+        if worst := worst_kernels(predictions, count):
             parts += [["largest errors", *(line for row in worst for line in _outlier(row))]]
     if kernels.rejected:
         parts += [["rejected rows", *_reasons(kernels)]]
@@ -143,12 +143,12 @@ def _wrapped(label: str, text: str) -> list[str]:
     return wrap(text, _PAGE, initial_indent=label, subsequent_indent=" " * len(label), break_long_words=False, break_on_hyphens=False)
 
 
-def _document(name: str, kernels: Kernels, priced: Sequence[PricedKernel]) -> dict[str, Any]:
+def _document(name: str, kernels: Kernels, predictions: Sequence[PricedKernel]) -> dict[str, Any]:
     return {
         "file": name,
         "of": kernels.of,
-        "lines": {by: [asdict(line) for line in kernel_errors(priced, by)] for by in BY},
-        "all": asdict(errors_of("all", priced)) if priced else None,
+        "lines": {by: [asdict(line) for line in kernel_errors(predictions, by)] for by in BY},
+        "all": asdict(errors_of("all", predictions)) if predictions else None,
         "kernels": [
             {
                 "line": row.kernel.line,
@@ -159,7 +159,7 @@ def _document(name: str, kernels: Kernels, priced: Sequence[PricedKernel]) -> di
                 "error": row.error,
                 "fitted": row.fitted,
             }
-            for row in priced
+            for row in predictions
         ],
         "rejected": [asdict(row) for row in kernels.rejected],
     }

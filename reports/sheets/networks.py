@@ -96,8 +96,8 @@ def _busiest(question: CollectiveQuestion, details: Schedule, value: int) -> str
 def _orders_text(question: CollectiveQuestion, answer: Chunks) -> str:
     """The orders that most chunks take."""
     taken = Counter(answer.orders).most_common()
-    said = [" > ".join(question.file.dimensions[dim].name for dim in order) for order, _ in taken[:_SAID]]
-    return f"{'; '.join(said)}{f' and {len(taken) - _SAID} more' if len(taken) > _SAID else ''}"
+    texts = [" > ".join(question.file.dimensions[dim].name for dim in order) for order, _ in taken[:_SAID]]
+    return f"{'; '.join(texts)}{f' and {len(taken) - _SAID} more' if len(taken) > _SAID else ''}"
 
 
 def _schedule(question: CollectiveQuestion, details: Schedule, value: int) -> Section:
@@ -270,14 +270,14 @@ def _text(answer: Bandwidths | None) -> str:
 
 def _bandwidth_rows(question: NetworkQuestion, rates: Sequence[float]) -> Pairs:
     """The bandwidth of every dimension, for the short answer."""
-    said = [f"{dim.name} {rate / 1e9:.4g} GB/s" for dim, rate in zip(question.file.dimensions, rates, strict=False)]
-    return (("bandwidths", " · ".join(said)),) if said else ()
+    texts = [f"{dim.name} {rate / 1e9:.4g} GB/s" for dim, rate in zip(question.file.dimensions, rates, strict=False)]
+    return (("bandwidths", " · ".join(texts)),) if texts else ()
 
 
 def _times_text(question: NetworkQuestion, details: NetworkAnswer) -> str:
     """How long every workload takes."""
-    said = [f"{work.name} {format_quantity(time, 'time')}" for work, time in zip(question.file.workloads, details.times, strict=True)]
-    return " · ".join(said)
+    texts = [f"{work.name} {format_quantity(time, 'time')}" for work, time in zip(question.file.workloads, details.times, strict=True)]
+    return " · ".join(texts)
 
 
 def _gigabytes(head: str, rates: Sequence[float]) -> Column:

@@ -20,8 +20,8 @@ _SAID = 6
 
 def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
     """What is shown."""
-    facts, said = result.question, result.details
-    answered = () if said is None else (_memory(result, said), _choices(said), _plans(result))
+    facts, details = result.question, result.details
+    answered = () if details is None else (_memory(result, details), _choices(details), _plans(result))
     reduced = (_reductions(result.proof.reductions),) if isinstance(result.proof, Steps) else ()
     limit = "no limit" if facts["limit"] is None else f"{facts['limit']:,} bytes at most"
     return answer_sheet(
@@ -30,10 +30,10 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
         "Which strategy does each operator take, so that operators and what passes between them cost least within the memory?",
         asks="cost",
         summary=f"{facts['nodes']:,} nodes with {facts['strategies']:,} strategies",
-        answer_rows=(("strategies", _ways(said) or f"{facts['nodes']:,} nodes, one of {facts['strategies']:,} strategies for each"),)
-        if said
+        answer_rows=(("strategies", _ways(details) or f"{facts['nodes']:,} nodes, one of {facts['strategies']:,} strategies for each"),)
+        if details
         else (),
-        figures=(("memory at its peak", _peak_text(said, facts["limit"])),) if said else (),
+        figures=(("memory at its peak", _peak_text(details, facts["limit"])),) if details else (),
         given=(
             *(() if question.network is None else question.network.given),
             ("nodes", f"{facts['nodes']:,}"),
@@ -53,16 +53,16 @@ def sheet(question: ShardingQuestion, result: Answer) -> Sheet:
     )
 
 
-def _ways(said: Meaning) -> str:
+def _ways(details: Meaning) -> str:
     """How many operators are split in each way, most first; empty where strategies have no meaning."""
     ways = Counter[str]()
-    for choice in said.choices:
+    for choice in details.choices:
         ways[choice.way] += choice.count
     return " · ".join(f"{count:,} x {way}" for way, count in ways.most_common(_SAID))
 
 
-def _peak_text(said: Meaning, limit: int | None) -> str:
-    return f"{_bytes(said.peak)}{f' of {_bytes(limit)} ({said.peak / limit:.0%})' if limit else ''}"
+def _peak_text(details: Meaning, limit: int | None) -> str:
+    return f"{_bytes(details.peak)}{f' of {_bytes(limit)} ({details.peak / limit:.0%})' if limit else ''}"
 
 
 def _prover(result: Answer) -> str:
@@ -73,25 +73,27 @@ def _prover(result: Answer) -> str:
     return f"{'' if result.proved_by in EXACT_PROOFS else 'the report of '}{result.proved_by}{floats}{own}" if result.proved_by else ""
 
 
-def _memory(result: Answer, said: Meaning) -> Section:
-    limit, peak = result.question["limit"], said.peak
+def _memory(result: Answer, details: Meaning) -> Section:
+    limit, peak = result.question["limit"], details.peak
     if not limit:
-        return Section("Memory at its peak", (f"At time {said.peak_time} {peak:,} bytes are in use, without a limit.",))
-    text = f"At time {said.peak_time} {peak:,} of {limit:,} bytes are in use ({_bytes(peak)} of {_bytes(limit)}), more than at other times."
-    return Section("Memory at its peak", (Limits((Limit(f"time {said.peak_time}", float(peak), float(limit), "bytes"),)), text))
+        return Section("Memory at its peak", (f"At time {details.peak_time} {peak:,} bytes are in use, without a limit.",))
+    text = (
+        f"At time {details.peak_time} {peak:,} of {limit:,} bytes are in use ({_bytes(peak)} of {_bytes(limit)}), more than at other times."
+    )
+    return Section("Memory at its peak", (Limits((Limit(f"time {details.peak_time}", float(peak), float(limit), "bytes"),)), text))
 
 
-def _choices(said: Meaning) -> Section:
+def _choices(details: Meaning) -> Section:
     """What the strategies mean, the same operators of all layers in one row for each way."""
     text = "One word for each axis of the mesh; weights, gradients and the optimizer's state are whole or split."
     table = Table(
         (
-            names("operator", (row.operator for row in said.choices)),
-            names("along each axis of the mesh", (row.way for row in said.choices)),
-            counts("operators", [row.count for row in said.choices]),
+            names("operator", (row.operator for row in details.choices)),
+            names("along each axis of the mesh", (row.way for row in details.choices)),
+            counts("operators", [row.count for row in details.choices]),
         )
     )
-    return Section("What is split how", (text, table) if said.choices else ())
+    return Section("What is split how", (text, table) if details.choices else ())
 
 
 def _plans(result: Answer) -> Section:

@@ -134,7 +134,7 @@ class Breakdown:
     @property
     def present(self) -> tuple[tuple[int, str, float], ...]:
         """Positive parts in descending order, each with its index, which determines its colour."""
-        found = [(place, label, amount) for place, (label, amount) in enumerate(self.parts) if amount > 0.0]
+        found = [(index, label, amount) for index, (label, amount) in enumerate(self.parts) if amount > 0.0]
         return tuple(sorted(found, key=lambda part: -part[2]))
 
     @property
@@ -279,12 +279,14 @@ class Sheet:
     @property
     def all_sections(self) -> tuple[Section, ...]:
         """Non-empty sections, the question first, because a terminal shows the end."""
-        return tuple(one for one in (*([self.question] if self.question else []), *self.sections) if any(one.parts))
+        return tuple(section for section in (*([self.question] if self.question else []), *self.sections) if any(section.parts))
 
     @property
     def answer_first(self) -> tuple[Section, ...]:
         """Non-empty sections with details, the question last, for pages."""
-        return tuple(one for one in (*self.sections, *self.details(), *([self.question] if self.question else [])) if any(one.parts))
+        return tuple(
+            section for section in (*self.sections, *self.details(), *([self.question] if self.question else [])) if any(section.parts)
+        )
 
 
 def answer_sheet(
@@ -333,7 +335,9 @@ def answer_sheet(
         short_headline=_short_headline(result, what),
         verdict=verdict,
         figures=figures,
-        beside=tuple((one.name, one.value) for one in result.baselines if one.value is not None) if beside is None else beside,
+        beside=tuple((baseline.name, baseline.value) for baseline in result.baselines if baseline.value is not None)
+        if beside is None
+        else beside,
         summary=summary,
         sketch=sketch,
         question=_question_section(result, given, open_choices),
@@ -363,14 +367,14 @@ def brief_rows(sheet: Sheet, result: Result[Any, Any], answer: Pairs, meaning: P
 
 def _in_a_row(figures: Pairs) -> Pairs:
     """Key figures, on one line where there are several."""
-    return figures if len(figures) < _SEVERAL else (("figures", " · ".join(f"{name} {words}" for name, words in figures)),)
+    return figures if len(figures) < _SEVERAL else (("figures", " · ".join(f"{name} {text}" for name, text in figures)),)
 
 
 def _few(notes: Sequence[str]) -> Pairs:
     """The first notes, and how many others there are."""
     left = len(notes) - _NOTES
-    said = [*notes[:_NOTES], *([f"{several(left, 'more note')} (--verbose)"] if left > 0 else [])]
-    return tuple(("note", note) for note in said)
+    shown_notes = [*notes[:_NOTES], *([f"{several(left, 'more note')} (--verbose)"] if left > 0 else [])]
+    return tuple(("note", note) for note in shown_notes)
 
 
 _SEVERAL, _NOTES, _BESIDE = 3, 2, 3
@@ -381,10 +385,10 @@ def baselines_text(beside: Sequence[tuple[str, Number]], best: Number | None) ->
     """How far baselines are above the answer, the best first."""
     found = sorted(beside, key=lambda pair: pair[1]) if best is not None else []
     equal, worse = [name for name, value in found if value == best], [pair for pair in found if pair[1] != best]
-    said = [f"as good: {', '.join(equal)}"] if equal else []
-    said += [f"{name} {above(value, best).strip(' ,')}" for name, value in worse[: max(_BESIDE - len(said), 1)]]
+    texts = [f"as good: {', '.join(equal)}"] if equal else []
+    texts += [f"{name} {above(value, best).strip(' ,')}" for name, value in worse[: max(_BESIDE - len(texts), 1)]]
     left = len(worse) - max(_BESIDE - bool(equal), 1)
-    return "; ".join([*said, *([f"{left} more"] if left > 0 else [])])
+    return "; ".join([*texts, *([f"{left} more"] if left > 0 else [])])
 
 
 def proof_text(result: Result[Any, Any], what: str, by: str = "") -> str:
@@ -408,9 +412,9 @@ def next_text(result: Result[Any, Any], step: str = "") -> str:
     """What to do with an answer, by how the search ended; `step` is what the problem type offers beside that."""
     if result.value is None and not result.settled:
         return "give it more time (--time-limit), or try another --engine"
-    kept = "" if result.value is None else "--out FILE for `check` and `report`"
+    saving = "" if result.value is None else "--out FILE for `check` and `report`"
     more = "" if result.settled else "a longer --time-limit may close the gap"
-    return "; ".join(part for part in ("--verbose for all tables", more, step, kept) if part)
+    return "; ".join(part for part in ("--verbose for all tables", more, step, saving) if part)
 
 
 def _of_result(result: Result[Any, Any], what: str, asks: str, unit: str) -> Sheet:
@@ -495,11 +499,11 @@ def _figures(
 ) -> Pairs:
     """Value, bound and gap; the bound reads as equal to the value if they differ by rounding only."""
     found, bound = result.value, result.bound
-    words = "none" if bound is None else below(bound, found, unit)
+    bound_text = "none" if bound is None else below(bound, found, unit)
     equal = ", equal to rounding" if result.optimal and bound not in (None, found) else ""
-    told = [(asks, value(found, unit))] if found is not None else []
-    told += [("lower bound", f"{words}{equal}")] if told or bound is not None else []
-    return (*told, *([("gap", _gap(result))] if result.gap is not None else []))
+    rows = [(asks, value(found, unit))] if found is not None else []
+    rows += [("lower bound", f"{bound_text}{equal}")] if rows or bound is not None else []
+    return (*rows, *([("gap", _gap(result))] if result.gap is not None else []))
 
 
 def _gap(result: Result[Any, Any]) -> str:
@@ -509,13 +513,13 @@ def _gap(result: Result[Any, Any]) -> str:
 
 def label_of(result: Result[Any, Any], what: str) -> str:
     """Short form of the certificate: proved, solver-reported, not proved, or nothing found. `what` is the noun for an answer."""
-    told = result.unverified
+    reported = result.unverified
     if result.value is None:
-        return f"{'reported' if told else 'proved'}: no {what}" if result.settled else f"no {what} found"
+        return f"{'reported' if reported else 'proved'}: no {what}" if result.settled else f"no {what} found"
     if not result.settled:
         return "not proved"
     near = "optimal" if result.optimal else f"within {share_of(result.gap_asked)}"
-    return f"{near}, solver-reported" if told else f"proved {near}"
+    return f"{near}, solver-reported" if reported else f"proved {near}"
 
 
 def with_sections(sheet: Sheet, *sections: Section) -> Sheet:
@@ -523,20 +527,20 @@ def with_sections(sheet: Sheet, *sections: Section) -> Sheet:
     return replace(sheet, sections=(*sheet.sections[:-1], *sections, sheet.sections[-1]))
 
 
-def amounts(head: str, values: Sequence[float | None], words: Callable[[float], str], unit: str = "") -> Column:
+def amounts(head: str, values: Sequence[float | None], text_of: Callable[[float], str], unit: str = "") -> Column:
     """A column of quantities, with exact values in this unit for spreadsheets."""
-    said = tuple("-" if value is None else words(value) for value in values)
-    return Column(head, said, tuple(values), with_unit(head, unit) if unit else "")
+    texts = tuple("-" if value is None else text_of(value) for value in values)
+    return Column(head, texts, tuple(values), with_unit(head, unit) if unit else "")
 
 
-def names(head: str, words: Iterable[str]) -> Column:
+def names(head: str, texts: Iterable[str]) -> Column:
     """A column of text."""
-    return Column(head, tuple(words))
+    return Column(head, tuple(texts))
 
 
-def figures(head: str, words: Sequence[str]) -> Column:
+def figures(head: str, texts: Sequence[str]) -> Column:
     """A column of figures that are formatted already, with their units; for tables that no spreadsheet gets."""
-    return Column(head, tuple(words), tuple(words))
+    return Column(head, tuple(texts), tuple(texts))
 
 
 def counts(head: str, numbers: Sequence[int]) -> Column:
@@ -553,13 +557,16 @@ def times(name: str, amounts: Sequence[float], unit: str = "s") -> Column:
 def memory(sizes: Sequence[float | None], capacity: float) -> Column:
     """A column of bytes per device, with their share of the capacity."""
     limited = 0.0 < capacity < float("inf")
-    words = ("-" if size is None else f"{format_quantity(size, 'bytes')}{f' ({size / capacity:.0%})' if limited else ''}" for size in sizes)
-    return Column("memory", tuple(words), tuple(sizes), "memory in bytes")
+    texts = ("-" if size is None else f"{format_quantity(size, 'bytes')}{f' ({size / capacity:.0%})' if limited else ''}" for size in sizes)
+    return Column("memory", tuple(texts), tuple(sizes), "memory in bytes")
 
 
-def baselines_in(what: str, result: Result[Any, Any], baselines: Sequence[Baseline[Any]], words: Sequence[str] = ()) -> Section:
+def baselines_in(what: str, result: Result[Any, Any], baselines: Sequence[Baseline[Any]], details: Sequence[str] = ()) -> Section:
     """The answer, which is called so, beside its baselines, over the bound."""
-    rows = [Bar(one.name, one.value, word, one.note) for one, word in zip(baselines, words or [""] * len(baselines), strict=True)]
+    rows = [
+        Bar(baseline.name, baseline.value, detail, baseline.note)
+        for baseline, detail in zip(baselines, details or [""] * len(baselines), strict=True)
+    ]
     own = [Bar(f"this {what}", result.value)] if result.value is not None else []
     bars = Bars((*own, *rows), str(result.question["unit"]), result.value, result.bound)
     return Section("Baselines", (bars,) if rows else ())
@@ -567,4 +574,4 @@ def baselines_in(what: str, result: Result[Any, Any], baselines: Sequence[Baseli
 
 def given_in(rows: Sequence[tuple[str, str]]) -> Table:
     """The question as a table without heads."""
-    return Table((names("", (name for name, _ in rows)), names("", (words for _, words in rows))))
+    return Table((names("", (name for name, _ in rows)), names("", (text for _, text in rows))))

@@ -289,8 +289,8 @@ def _piper_text(plan: PiperPlan | None) -> str:
 
 def _runs(stage: NamedStage, load: PiperStageLoad) -> str:
     where = f"{several(stage.data, 'replica')} of {several(stage.tensor, 'device')}, microbatches under way: {load.under_way:,}"
-    counted = ", ".join(f"{count:,} {name}" for name, count in sorted(Counter(stage.configurations).items()))
-    return f"{where}; {several(len(stage.nodes), 'layer')}, {_ranges(stage.nodes)}: {counted}"
+    configurations = ", ".join(f"{count:,} {name}" for name, count in sorted(Counter(stage.configurations).items()))
+    return f"{where}; {several(len(stage.nodes), 'layer')}, {_ranges(stage.nodes)}: {configurations}"
 
 
 def _ranges(nodes: Sequence[str]) -> str:

@@ -49,11 +49,11 @@ def set_up(study: Study, limit: str) -> Section:
     subjects = list(dict.fromkeys(question.subject for question in study.questions if question.subject))
     sources = ", ".join(dict.fromkeys(source.source for source in study.sources))
     objectives = dict.fromkeys(question.objective.replace("_", " ") for question in study.questions)
-    said = [f"{sources}, asked for the least {' or '.join(objectives)}, by {', '.join(study.plan.engines)}"]
-    said += [f"{len(subjects)} subjects: {', '.join(subjects)}"] if len(subjects) > 1 else []
+    lines = [f"{sources}, asked for the least {' or '.join(objectives)}, by {', '.join(study.plan.engines)}"]
+    lines += [f"{len(subjects)} subjects: {', '.join(subjects)}"] if len(subjects) > 1 else []
     common = [setting.partition("=")[::2] for setting in first.settings if setting in shared]
     rows = (Table((names("of all questions", (name for name, _ in common)), names("value", (value for _, value in common)))),)
-    return Section("How it is set up", ((*said, *axes, limit), *(rows if common else ())))
+    return Section("How it is set up", ((*lines, *axes, limit), *(rows if common else ())))
 
 
 def derived_section(study: Study) -> Section:
@@ -678,8 +678,8 @@ def _panel_text(study: Study, panel: Sequence[str]) -> str:
 def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -> Picture | None:
     """Courses as lines, on the scale of all courses of this unit."""
     axis, question, name = study.plan.axes[0], study.questions[members[0].questions[0]], _panel_text(study, panel)
-    alike = [value for course in courses(study) if _unit(study, course) == question.unit for value in _positive(study, course)]
-    if not alike:
+    comparable = [value for course in courses(study) if _unit(study, course) == question.unit for value in _positive(study, course)]
+    if not comparable:
         return None
     lines = list[Drawn]()
     for course in members:
@@ -687,7 +687,7 @@ def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -
         lines.append(Drawn(course.at[0] if course.at else course.subject or "best", values, flips_along(study, course)))
     described = "; ".join(f"{line.label}: {', '.join(_amount(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
-    axes, ends = (axis.name, f"{objective} in {question.unit}{where}"), (min(alike), max(alike))
+    axes, ends = (axis.name, f"{objective} in {question.unit}{where}"), (min(comparable), max(comparable))
     caption = "A ring: the best plan is another one than to its left. Equal steps are equal factors."
     title = f"{objective} along {axis.name}{where}"
     return Picture(

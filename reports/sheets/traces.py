@@ -128,15 +128,15 @@ def nearest_text(question: WhatIfQuestion, model: Model, made: list[int]) -> str
         return ""
     lost, gained = (listed([question.names[index] for index in places_in(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
     swap = f"without {lost}{f' and with {gained}' if gained else ''} it takes"
-    looked = "" if near.is_nearest else f" of what {near.runs:,} runs of the trace looked at"
+    searched = "" if near.is_nearest else f" of what {near.runs:,} runs of the trace looked at"
     if near.beyond < 0:
         return f"Quicker than this choice: {swap} {digits(-near.beyond, 'ns')} less."
     if near.beyond == 0:
         return f"Too close to call: {swap} as long."
     text = f"{swap} {digits(near.beyond, 'ns')} more, and is as quick if what it lacks saved {near.share:.1%} less than is assumed"
     if near.share > _CLOSE:
-        return f"Nearest{looked}: {text}."
-    return f"Too close to call: {text}{f'; nearest{looked}' if looked else ''}."
+        return f"Nearest{searched}: {text}."
+    return f"Too close to call: {text}{f'; nearest{searched}' if searched else ''}."
 
 
 # What is to be said of a trace that waits for other ranks of its job: they arrive as traced, whatever is changed on this one.

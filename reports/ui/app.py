@@ -160,8 +160,8 @@ class Guard:
 Given = dict[str, Any]
 
 
-def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number that JSON knows")
+def _no_number(token: str) -> NoReturn:
+    raise ValueError(f"{token} is no number that JSON knows")
 
 
 async def _given(request: Request, **kinds: type | tuple[type, ...]) -> Given:
@@ -236,10 +236,10 @@ class Served:
         del request
         kinds = {name: kind_in(path.read_text(encoding="utf-8")) for name, path in shipped().items()}
         rows = [{"name": name, "about": text, "kind": KINDS[kinds[name]].about} for name, text in descriptions("instances")]
-        told = {"shipped": [row for row in rows if KINDS[kinds[row["name"]]].family], "text": self.text, "name": self.name}
-        told |= {"run": self.access.run}
+        state = {"shipped": [row for row in rows if KINDS[kinds[row["name"]]].family], "text": self.text, "name": self.name}
+        state |= {"run": self.access.run}
         jobs = [job.number for job in self.desk.jobs.values() if job.code is None]
-        return JSONResponse({**told, "origin": self.origin, "jobs": jobs, "results": [saved.row for saved in self.desk.results.values()]})
+        return JSONResponse({**state, "origin": self.origin, "jobs": jobs, "results": [saved.row for saved in self.desk.results.values()]})
 
     async def shipped_text(self, request: Request) -> Response:
         path = shipped().get(request.path_params["name"])
@@ -275,8 +275,8 @@ class Served:
     async def price(self, request: Request) -> Response:
         given, began = await _given(request, text=str, origin=str, picks=dict), monotonic()
         picks = {str(name): option for name, option in given["picks"].items() if type(option) is int}
-        told = await run_in_threadpool(asked.price_told, await self.opened(given), picks)
-        return JSONResponse({**told, "milliseconds": 1000.0 * (monotonic() - began)})
+        answer = await run_in_threadpool(asked.price_told, await self.opened(given), picks)
+        return JSONResponse({**answer, "milliseconds": 1000.0 * (monotonic() - began)})
 
     # --- searches, checks and results ---
 
@@ -311,7 +311,7 @@ class Served:
         return JSONResponse({})
 
     async def page(self, request: Request) -> Response:
-        numbers = [int(word) for word in request.path_params["numbers"].split("-") if word.isdecimal() and len(word) < 9]
+        numbers = [int(text) for text in request.path_params["numbers"].split("-") if text.isdecimal() and len(text) < 9]
         return HTMLResponse(await run_in_threadpool(self.desk.page, numbers), headers={"content-security-policy": _OF_ANSWERS})
 
     async def saved(self, request: Request) -> Response:

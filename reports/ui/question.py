@@ -130,16 +130,16 @@ def described(text: str, folder: Path) -> dict[str, Any]:
         return {"tree": None, "faults": _faults(error, None, folder)}
     tree = plain(root)
     kind = tree.get("kind") if isinstance(tree, dict) else None
-    told: dict[str, Any] = {"tree": tree, "kind": kind if kind in KINDS else "codesign", "faults": []}
+    shown: dict[str, Any] = {"tree": tree, "kind": kind if kind in KINDS else "codesign", "faults": []}
     try:
         found = opened(text, folder)
     except InstanceError as error:
-        return {**told, "faults": _faults(error, root, folder)}
+        return {**shown, "faults": _faults(error, root, folder)}
     module = import_module(KINDS[found.kind].question)
     described_as = tree.get("description") if isinstance(tree, dict) else None
     sentence = asked_of(found.question).sentence if isinstance(found.question, Instance) else described_as or KINDS[found.kind].about
     sentence = sentence[:1].upper() + sentence[1:]
-    return {**told, "size": module.size_of(found.question), "sentence": sentence, **engines_of(found.kind)}
+    return {**shown, "size": module.size_of(found.question), "sentence": sentence, **engines_of(found.kind)}
 
 
 def engines_of(kind: str) -> dict[str, Any]:
@@ -155,8 +155,8 @@ def _faults(error: InstanceError, root: Node | None, folder: Path) -> list[dict[
     if error.source != _SOURCE:
         at = next((node for node in _scalars(root) if str(folder / plain_text(node)) == error.source), root)
         line, column, path = (1, 1, "") if at is None else (at.line, at.column, at.path)
-        faults = tuple(Fault(line, column, path, f"{error.source}:{one.line}:{one.column}: {one.message}") for one in faults)
-    return [{"line": one.line, "column": one.column, "path": one.path, "message": one.message} for one in faults]
+        faults = tuple(Fault(line, column, path, f"{error.source}:{fault.line}:{fault.column}: {fault.message}") for fault in faults)
+    return [{"line": fault.line, "column": fault.column, "path": fault.path, "message": fault.message} for fault in faults]
 
 
 def _scalars(node: Node | None) -> Iterator[Node]:
@@ -196,21 +196,21 @@ def levers_of(question: Instance) -> tuple[Lever, ...]:
     units = {slot.name: mark_of(marks, Unit) for slot in slots_of(ChoicesSection) for _, marks in options_of(slot.kind, slot.marks)[:1]}
     free = question.hardware.options if isinstance(question.hardware, FreeHardware) else ()
     chip = tuple(_lever_of_chip(name, values, units.get(name)) for name, values in free if len(values) > 1)
-    words = ((name, values) for name, values in question.plan_options if len(values) > 1 and name != "data")
-    return (*chip, *(_lever(name, name.replace("_", " "), values, [str(one).lower() for one in values]) for name, values in words))
+    choices = ((name, values) for name, values in question.plan_options if len(values) > 1 and name != "data")
+    return (*chip, *(_lever(name, name.replace("_", " "), values, [str(value).lower() for value in values]) for name, values in choices))
 
 
 def _lever_of_chip(name: str, values: Sequence[float], unit: Unit | None) -> Lever:
     """Options as quantities; a setting has all digits, in the SI unit."""
     if unit is None:
-        return _lever(name, choice_name(name), values, [f"{one:g}" for one in values])
-    base = next(word for word, size in DIMENSIONS[unit.dimension].units.items() if size == 1)
-    settings = tuple(f"{name}={one!r} {base}".rstrip() for one in values)
-    return Lever(name, choice_name(name), tuple(format_quantity(one, unit.dimension) for one in values), settings, tuple(values))
+        return _lever(name, choice_name(name), values, [f"{value:g}" for value in values])
+    base = next(symbol for symbol, size in DIMENSIONS[unit.dimension].units.items() if size == 1)
+    settings = tuple(f"{name}={value!r} {base}".rstrip() for value in values)
+    return Lever(name, choice_name(name), tuple(format_quantity(value, unit.dimension) for value in values), settings, tuple(values))
 
 
 def _lever(name: str, label: str, values: Sequence[Any], shown: Sequence[str]) -> Lever:
-    return Lever(name, label, tuple(shown), tuple(f"{name}={one}" for one in shown), tuple(values))
+    return Lever(name, label, tuple(shown), tuple(f"{name}={value}" for value in shown), tuple(values))
 
 
 def levers_told(found: Opened, design: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def levers_told(found: Opened, design: Mapping[str, Any] | None = None) -> dict[
         return {"levers": [], "refused": _NO_LEVERS}
     values = _first_design(found.question) if design is None else design
     at = {lever.name: _option(lever, values[lever.name]) for lever in found.levers if lever.name in values}
-    told = [{"name": lever.name, "label": lever.label, "options": lever.options, "at": at.get(lever.name, 0)} for lever in found.levers]
-    return {"levers": told}
+    rows = [{"name": lever.name, "label": lever.label, "options": lever.options, "at": at.get(lever.name, 0)} for lever in found.levers]
+    return {"levers": rows}
 
 
 _NO_LEVERS: Final = "Single designs are priced for joint designs of one workload on one number of devices."
@@ -243,11 +243,11 @@ def priced(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
     """The design with these options, by number; an InstanceError, a ModelError or a ValueError says why it is none."""
     settings, choices = list[str](), dict[str, Any]()
     for lever in found.levers:
-        place = picks.get(lever.name, 0)
-        if not 0 <= place < len(lever.settings):
-            raise RefusedError(f"{lever.label} has no option {place}")
-        settings.append(lever.settings[place])
-        choices[lever.name] = lever.values[place]
+        index = picks.get(lever.name, 0)
+        if not 0 <= index < len(lever.settings):
+            raise RefusedError(f"{lever.label} has no option {index}")
+        settings.append(lever.settings[index])
+        choices[lever.name] = lever.values[index]
     if isinstance(found.question, Instance) and (single := evaluate_choices(found.question, choices)) is not None:
         return found.question, single
     # the question with these choices says why they are no design
@@ -268,7 +268,7 @@ def price_told(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
     evaluation, context = single.evaluation, Context(instance, single.design, single.evaluation)
     figures = [("step time", time_of(evaluation.step_time)), *rates(evaluation, instance, single.design.plan)]
     figures = [*dict(figures).items(), *(pair for pair in estimates(context) if pair[0] != "likely step time")]
-    drawn = "\n".join(
+    html = "\n".join(
         [
             paragraph(design_text(single.design), "answer"),
             tiles(figures),
@@ -277,7 +277,7 @@ def price_told(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
             drawn_section(Section("Limits", (Limits(tuple(map(limit_of, evaluation.limits))),)), 1),
         ]
     )
-    return {"feasible": evaluation.feasible, "step_time": evaluation.step_time, "drawn": drawn}
+    return {"feasible": evaluation.feasible, "step_time": evaluation.step_time, "drawn": html}
 
 
 # --- edits ----------------------------------------------------------------------------------------------------------------------------
@@ -363,11 +363,11 @@ def _removed(text: str, root: yaml.Node, path: Path_) -> str:
     if not isinstance(parent, yaml.CollectionNode) or len(parent.value) < 2:
         raise LookupError("nothing would be left")
     spans = [(key.start_mark.index, _end(inner)) for key, inner in _pairs(parent)]
-    place = next(number for number, (_, inner) in enumerate(_pairs(parent)) if inner is node)
+    index = next(number for number, (_, inner) in enumerate(_pairs(parent)) if inner is node)
     if parent.flow_style:
-        first, after = (spans[place - 1][1], spans[place][1]) if place else (spans[0][0], spans[1][0])
+        first, after = (spans[index - 1][1], spans[index][1]) if index else (spans[0][0], spans[1][0])
         return text[:first] + text[after:]
-    first, after = text.rfind("\n", 0, spans[place][0]) + 1, text.find("\n", spans[place][1]) + 1
+    first, after = text.rfind("\n", 0, spans[index][0]) + 1, text.find("\n", spans[index][1]) + 1
     return text[:first] + (text[after:] if after else "")
 
 

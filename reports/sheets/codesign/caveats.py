@@ -108,8 +108,8 @@ def reticle(context: Context) -> Note | None:
 
 def energy_counted(context: Context) -> Note | None:
     """Whose energy it is."""
-    counted = context.question.objective == "energy_per_token"
-    return _note("energy", "of the devices and their links; hosts, switches and cooling are not counted" if counted else "")
+    is_objective = context.question.objective == "energy_per_token"
+    return _note("energy", "of the devices and their links; hosts, switches and cooling are not counted" if is_objective else "")
 
 
 def shared_links(context: Context) -> Note | None:
@@ -201,10 +201,10 @@ def caveats_section(contexts: Sequence[tuple[str, Context]]) -> Section:
         for note in notes:
             rows.setdefault(note, []).append(name)
     shared = len(contexts)
-    said = [(note.label if len(of) == shared else f"{note.label}, {', '.join(of)}", note.text) for note, of in rows.items()]
-    labels = Column("", tuple(label for label, _ in said), exact_head="caveat")
-    texts = Column("", tuple(text for _, text in said), exact_head="what it says")
-    return Section("Caveats", (Table((labels, texts)),) if said else ())
+    labelled = [(note.label if len(of) == shared else f"{note.label}, {', '.join(of)}", note.text) for note, of in rows.items()]
+    labels = Column("", tuple(label for label, _ in labelled), exact_head="caveat")
+    texts = Column("", tuple(text for _, text in labelled), exact_head="what it says")
+    return Section("Caveats", (Table((labels, texts)),) if labelled else ())
 
 
 def unnamed_text(question: Instance) -> str:

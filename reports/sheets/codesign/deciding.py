@@ -90,17 +90,17 @@ def _sections(found: Deciding) -> tuple[Section, ...]:
     picture = Picture(lambda titles: deciding_picture(found, titles.width), "", _CAPTION, zooms=False)
     grid = [(name, text) for name, end in rows if (text := grid_text(found, end))]
     designs = [(name, text) for name, end in rows if (text := design_text(found, end))]
-    said = list(sources(found))
+    cited = list(sources(found))
     by_whom = (
-        names("constant", (row[0] for row in said)),
-        names("times", (row[1] for row in said)),
-        names("by whom", (row[2] for row in said)),
+        names("constant", (row[0] for row in cited)),
+        names("times", (row[1] for row in cited)),
+        names("by whom", (row[2] for row in cited)),
     )
     return (
         Section("What moves it most", (picture, table, values)),
         Section("What is the grid's", (_GRID, given_in(grid)) if grid else ()),
         Section("Where another design is best", (given_in(designs),) if designs else ()),
-        Section("Where the ranges are from", (Table(by_whom, most=0, on_pages=len(said)),)),
+        Section("Where the ranges are from", (Table(by_whom, most=0, on_pages=len(cited)),)),
     )
 
 

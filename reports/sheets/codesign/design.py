@@ -101,8 +101,8 @@ def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> lis
     days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.wanted)}' if isfinite(goal.wanted) else ''}"
     paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
     entries = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
-    counted = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
-    return [days, *([paid] if paid else []), *(entries if len(entries) > 1 else []), *_likely(goal, likely), *counted]
+    failures = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
+    return [days, *([paid] if paid else []), *(entries if len(entries) > 1 else []), *_likely(goal, likely), *failures]
 
 
 def _likely(goal: Goal, likely: Range) -> list[str]:
@@ -293,10 +293,10 @@ def _indented(text: str) -> list[str]:
 def choices_text(choices: Sequence[tuple[str, list[Any], int]]) -> str:
     """Name, occurring options and number of all options of each choice: first what is alike, then what differs, then what does not
     matter at all."""
-    alike = [options_text(name, options) for name, options, _ in choices if len(options) == 1]
+    common = [options_text(name, options) for name, options, _ in choices if len(options) == 1]
     differ = [options_text(name, options) for name, options, of in choices if 1 < len(options) < of]
     anything = [name.replace("_", " ") for name, options, of in choices if 1 < len(options) == of]
-    parts = [f"all have {', '.join(alike)}"] if alike else []
+    parts = [f"all have {', '.join(common)}"] if common else []
     return "; ".join([*parts, *differ, *([f"every option of {', '.join(anything)}"] if anything else [])])
 
 
@@ -445,7 +445,7 @@ def rates(evaluation: DesignEvaluation, question: Instance | None, plan: Plan | 
 def estimates(context: Context) -> Pairs:
     """The likely range of a step, the whole run, what failures leave, and the price of a device, as far as they are asked for."""
     question, bill = context.question, bill_of(context.question, context.design)
-    said = (
+    rows = (
         ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
         ("whole run", run_text(question, context.evaluation)),
         ("deadline", deadline_text(question.goal, context.evaluation.step_time)),
@@ -453,7 +453,7 @@ def estimates(context: Context) -> Pairs:
         ("with failures", lasting_text(question, context.evaluation)),
         ("price", bill_text(bill) if bill else ""),
     )
-    return tuple((label, text) for label, text in said if text)
+    return tuple((label, text) for label, text in rows if text)
 
 
 def fullness(evaluation: DesignEvaluation) -> str:
@@ -608,8 +608,8 @@ def open_choices(question: Asked) -> tuple[Part, ...]:
 
 
 def _options(name: str, options: Sequence[Any]) -> str:
-    said = [option_text(name, option) for option in options]
-    return ", ".join(said) if len(options) <= 8 or isinstance(options[0], str) else f"{said[0]} to {said[-1]}"
+    texts = [option_text(name, option) for option in options]
+    return ", ".join(texts) if len(options) <= 8 or isinstance(options[0], str) else f"{texts[0]} to {texts[-1]}"
 
 
 def option_text(name: str, option: object) -> str:

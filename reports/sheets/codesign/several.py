@@ -70,26 +70,28 @@ OF_PLANS = ("memory", "step time")
 
 def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:
     """What is shown."""
-    asked = tuple(map(asked_of, question.parts))
+    questions = tuple(map(asked_of, question.parts))
     designs, shares = (result.answer.designs, result.details.shares) if result.answer and result.details else ((), ())
     contexts = [
         (share.name, Context(part, design, share.evaluation)) for part, design, share in zip(question.parts, designs, shares, strict=False)
     ]
     regrets = result.question["combine"] == "worst_regret"
     objective, combine = (str(result.question[key]).replace("_", " ") for key in ("objective", "combine"))
-    alone = tuple(f"{one.question['name']} alone: {amount(one.value, one.question['unit'])}, by {one.proved_by}." for one in result.parts)
+    alone = tuple(
+        f"{part.question['name']} alone: {amount(part.value, part.question['unit'])}, by {part.proved_by}." for part in result.parts
+    )
     aim = "the least regret of the worst one" if regrets else "the least sum of weighted values"
     return answer_sheet(
         result,
         "design",
-        f"Which one chip, with a plan for each of {len(asked)} workloads, has {aim}?",
+        f"Which one chip, with a plan for each of {len(questions)} workloads, has {aim}?",
         asks=f"{combine} of {objective}",
         unit=REGRET if regrets else None,
         looked_at=_size(result),
         summary=design_text(designs[0]) if designs else "",
         figures=tuple((f"a step of {share.name}", time_of(share.evaluation.step_time)) for share in shares),
-        given=_terms(asked),
-        open_choices=open_choices(Asked("", (), _open(asked))),
+        given=_terms(questions),
+        open_choices=open_choices(Asked("", (), _open(questions))),
         sections=(*(_answered(contexts, shares, result) if contexts else _without(result)), Section("Each workload alone", (alone,))),
         details=lambda: _details(contexts, result, f"{combine} of {objective}"),
         brief=(lambda: _several_rows(contexts, result, f"{combine} of {objective}")) if contexts else None,
@@ -188,10 +190,10 @@ def _limits(contexts: Sequence[tuple[str, Context]]) -> tuple[Limits | Breakdown
     named = [(name, limit_of(limit)) for name, context in contexts for limit in context.evaluation.limits]
     own: list[Limit] = [replace(limit, label=f"{limit.label}, {name}") for name, limit in named if limit.label in OF_PLANS]
     chip = [limit_of(limit) for limit in contexts[0][1].evaluation.limits if limit.name not in OF_PLANS]
-    held = (
+    contents = (
         Breakdown("use", tuple(context.evaluation.memory.items()), "bytes", brief=f"memory holds, {name}:") for name, context in contexts
     )
-    return (Limits((*own, *chip)), *held)
+    return (Limits((*own, *chip)), *contents)
 
 
 def _without(result: DesignResult) -> tuple[Section, ...]:
@@ -212,23 +214,23 @@ def _without(result: DesignResult) -> tuple[Section, ...]:
     return (Section("What clashes", (built, rows, hint)),)
 
 
-def _terms(asked: Sequence[Asked]) -> Pairs:
+def _terms(questions: Sequence[Asked]) -> Pairs:
     """Each workload, and once what they share."""
     own = ("workload", "model", "work")
-    each = [(f"{name} {number}", words) for number, one in enumerate(asked, 1) for name, words in one.terms if name in own]
-    return (*each, *(term for term in asked[0].terms if term[0] not in own))
+    each = [(f"{name} {number}", text) for number, question in enumerate(questions, 1) for name, text in question.terms if name in own]
+    return (*each, *(term for term in questions[0].terms if term[0] not in own))
 
 
-def _open(asked: Sequence[Asked]) -> tuple[tuple[str, tuple[object, ...]], ...]:
+def _open(questions: Sequence[Asked]) -> tuple[tuple[str, tuple[object, ...]], ...]:
     """Choices of the chip once, and of each workload where its options are others."""
-    first = dict(asked[0].open)
+    first = dict(questions[0].open)
     others = [
         (f"{name} (workload {number})", options)
-        for number, one in enumerate(asked[1:], 2)
-        for name, options in one.open
+        for number, question in enumerate(questions[1:], 2)
+        for name, options in question.open
         if first.get(name) != options
     ]
-    return (*asked[0].open, *others)
+    return (*questions[0].open, *others)
 
 
 def _details(contexts: Sequence[tuple[str, Context]], result: DesignResult, axis: str) -> tuple[Section, ...]:
@@ -249,120 +251,122 @@ def _details(contexts: Sequence[tuple[str, Context]], result: DesignResult, axis
 # The sheet of several numbers of devices, networks or batches: a row for each of them, and the best one's design in full.
 
 
-def counts_sheet(counted: MultiScaleQuestion, result: DesignResult) -> Sheet:
+def counts_sheet(question: MultiScaleQuestion, result: DesignResult) -> Sheet:
     """What is shown."""
-    asked, place, fewest = asked_of_counts(counted), best_place(counted, result), counted.objective == FEWEST
-    best = result.parts[place] if 0 <= place < len(result.parts) else None
-    context, name = context_of(counted.parts[place], best) if best else None, counted.part_name(place) if place >= 0 else ""
+    described, index, fewest = asked_of_counts(question), best_place(question, result), question.objective == FEWEST
+    best = result.parts[index] if 0 <= index < len(result.parts) else None
+    context, name = context_of(question.parts[index], best) if best else None, question.part_name(index) if index >= 0 else ""
     shown = () if context is None else answer_sections(context)
     found = answer_sheet(
         result,
         "design",
-        asked.sentence,
-        asks="number of devices" if fewest else counted.objective.replace("_", " "),
-        looked_at=_looked_at(counted, result, name),
+        described.sentence,
+        asks="number of devices" if fewest else question.objective.replace("_", " "),
+        looked_at=_looked_at(question, result, name),
         summary="" if context is None else f"{name}; {design_text(context.design)}",
         sketch=None if context is None else sketch_of(context),
         figures=() if context is None else rates(context.evaluation, context.question, context.design.plan),
         beside=() if best is None else baselines_beside(best),
-        given=asked.terms,
-        open_choices=open_choices(asked),
+        given=described.terms,
+        open_choices=open_choices(described),
         sections=(
-            *(() if fewest else (ranking(counted, result),)),
-            _parts_section(counted, result),
-            *(replace(one, title=f"{one.title} with {name}") for one in shown),
+            *(() if fewest else (ranking(question, result),)),
+            _parts_section(question, result),
+            *(replace(section, title=f"{section.title} with {name}") for section in shown),
         ),
-        brief_sections=lambda: () if fewest else (ranking(counted, result),),
+        brief_sections=lambda: () if fewest else (ranking(question, result),),
         details=lambda: () if context is None else details_of(context),
-        brief=None if context is None else lambda: _counts_rows(counted, result, name, context),
-        meaning_rows=_without_rows(counted, result),
-        next_step=f"`crossopt explain FILE {narrowing(counted)}` names what clashes",
-        notes=tuple(f"{note}." for note in (*result.notes, *beside_batches(counted))),
-        verdict=_verdict(counted, result),
-        about=about(asked),
+        brief=None if context is None else lambda: _counts_rows(question, result, name, context),
+        meaning_rows=_without_rows(question, result),
+        next_step=f"`crossopt explain FILE {narrowing(question)}` names what clashes",
+        notes=tuple(f"{note}." for note in (*result.notes, *beside_batches(question))),
+        verdict=_verdict(question, result),
+        about=about(described),
     )
     return replace(found, engine="" if best is None else best.engine, prover="" if best is None else best.proved_by)
 
 
-def _counts_rows(counted: MultiScaleQuestion, result: DesignResult, name: str, context: Context) -> Pairs:
+def _counts_rows(question: MultiScaleQuestion, result: DesignResult, name: str, context: Context) -> Pairs:
     """The short answer: which number, batch or network, and the rows of its design, with the proof that is about all of them."""
     *rows, following = brief_of(context)
-    verdict = f"{_verdict(counted, result).rstrip('.')}, in {seconds_of(result.seconds)}"
+    verdict = f"{_verdict(question, result).rstrip('.')}, in {seconds_of(result.seconds)}"
     proof = ("proof", f"{verdict[:1].lower()}{verdict[1:]}")
-    notes = tuple(("note", note) for note in (*result.notes, *beside_batches(counted)))
-    place = next(place for place, row in enumerate(rows) if row[0] == "proof")
-    what = "enough" if counted.objective == FEWEST else "best"
-    answer = f"{name} {_are(counted)} {what if result.settled else 'the best known'}, of {several_text(counted)}"
-    return (("answer", answer), *rows[:place], proof, *notes, *rows[place + 1 :], following)
+    notes = tuple(("note", note) for note in (*result.notes, *beside_batches(question)))
+    index = next(index for index, row in enumerate(rows) if row[0] == "proof")
+    what = "enough" if question.objective == FEWEST else "best"
+    answer = f"{name} {_are(question)} {what if result.settled else 'the best known'}, of {several_text(question)}"
+    return (("answer", answer), *rows[:index], proof, *notes, *rows[index + 1 :], following)
 
 
-def _without_rows(counted: MultiScaleQuestion, result: DesignResult) -> Pairs:
+def _without_rows(question: MultiScaleQuestion, result: DesignResult) -> Pairs:
     """Why none of them has a design, for the short answer."""
-    missing = zip(range(len(result.parts)), result.parts, counted.parts, strict=False) if result.answer is None else ()
-    return tuple(("why", f"{counted.part_name(place)}: {no_design_text(one, part)}") for place, one, part in missing)[:_SAID]
+    missing = zip(range(len(result.parts)), result.parts, question.parts, strict=False) if result.answer is None else ()
+    return tuple(("why", f"{question.part_name(index)}: {no_design_text(answer, part)}") for index, answer, part in missing)[:_SAID]
 
 
-def best_place(counted: MultiScaleQuestion, result: DesignResult) -> int:
+def best_place(question: MultiScaleQuestion, result: DesignResult) -> int:
     """Which part the answer is of; -1 where there is none."""
-    return -1 if result.answer is None else counted.places.index(result.answer.place)
+    return -1 if result.answer is None else question.places.index(result.answer.place)
 
 
-def _looked_at(counted: MultiScaleQuestion, result: DesignResult, name: str) -> str:
+def _looked_at(question: MultiScaleQuestion, result: DesignResult, name: str) -> str:
     if result.answer is None:
         return ""
-    what = "enough" if counted.objective == FEWEST else "best"
-    return f"{several_text(counted)}, {name} {_are(counted)} {what if result.settled else 'the best known'}"
+    what = "enough" if question.objective == FEWEST else "best"
+    return f"{several_text(question)}, {name} {_are(question)} {what if result.settled else 'the best known'}"
 
 
-def _are(counted: MultiScaleQuestion) -> str:
-    return "is" if counted.batches or counted.networks else "are"
+def _are(question: MultiScaleQuestion) -> str:
+    return "is" if question.batches or question.networks else "are"
 
 
-def ranking(counted: MultiScaleQuestion, result: DesignResult) -> Section:
+def ranking(question: MultiScaleQuestion, result: DesignResult) -> Section:
     """Those with a design, the best first: how far each is from the best, what the run comes to, and what is proved."""
-    found = [(place, context) for place, one in enumerate(result.parts) if (context := context_of(counted.parts[place], one)) is not None]
-    found.sort(key=lambda one: float(result.parts[one[0]].value or 0.0))
-    if len(counted.parts) + len(counted.impossible) < 2 or not found:
-        return Section("Ranking", ())
-    answers, evaluations = [result.parts[place] for place, _ in found], [context.evaluation for _, context in found]
-    values, steps = [float(one.value or 0.0) for one in answers], [one.step_time for one in evaluations]
-    goals = [(context.question.goal, one.step_time) for (_, context), one in zip(found, evaluations, strict=True)]
-    money = [goal.money(step) if goal else None for goal, step in goals]
-    tokens = [one.energy / one.tokens for one in evaluations]
-    columns = [
-        names("option", [counted.part_name(place) for place, _ in found]),
-        amounts("above", [None, *(value / values[0] - 1.0 if values[0] else None for value in values[1:])], lambda one: f"{one:.1%}"),
+    found = [
+        (index, context) for index, part in enumerate(result.parts) if (context := context_of(question.parts[index], part)) is not None
     ]
-    if counted.objective not in ("step_time", "run_cost"):
+    found.sort(key=lambda pair: float(result.parts[pair[0]].value or 0.0))
+    if len(question.parts) + len(question.impossible) < 2 or not found:
+        return Section("Ranking", ())
+    answers, evaluations = [result.parts[index] for index, _ in found], [context.evaluation for _, context in found]
+    values, steps = [float(answer.value or 0.0) for answer in answers], [evaluation.step_time for evaluation in evaluations]
+    goals = [(context.question.goal, evaluation.step_time) for (_, context), evaluation in zip(found, evaluations, strict=True)]
+    money = [goal.money(step) if goal else None for goal, step in goals]
+    tokens = [evaluation.energy / evaluation.tokens for evaluation in evaluations]
+    columns = [
+        names("option", [question.part_name(index) for index, _ in found]),
+        amounts("above", [None, *(value / values[0] - 1.0 if values[0] else None for value in values[1:])], lambda ratio: f"{ratio:.1%}"),
+    ]
+    if question.objective not in ("step_time", "run_cost"):
         unit = str(answers[0].question["unit"])
-        columns.append(amounts(counted.objective.replace("_", " "), values, lambda one: amount(one, unit), unit))
+        columns.append(amounts(question.objective.replace("_", " "), values, lambda figure: amount(figure, unit), unit))
     columns.append(amounts("step time", steps, time_of, "s"))
     if any(goal for goal, _ in goals):
         spans = [goal.seconds(step) if goal else None for goal, step in goals]
-        days = amounts("days", spans, lambda one: f"{one / DAY:.4g}" if one < 1e4 * DAY else f"{one / DAY:,.0f}")
-        columns.append(replace(days, exact=tuple(None if one is None else one / DAY for one in spans)))
-    if any(one is not None for one in money):
-        columns.append(amounts("USD", money, lambda one: f"{one:,.0f}"))
-    columns.append(amounts("MFU", [one.utilisation for one in evaluations], lambda one: f"{one:.1%}"))
-    columns += [amounts("J/token", tokens, lambda one: shown(one, "energy"), "J")] if min(tokens) > 0.0 else []
-    columns.append(names("proof", [_proof(one) for one in answers]))
-    return Section("Ranking", (Table(tuple(columns)), *_remarks(counted, result, found)))
+        days = amounts("days", spans, lambda seconds: f"{seconds / DAY:.4g}" if seconds < 1e4 * DAY else f"{seconds / DAY:,.0f}")
+        columns.append(replace(days, exact=tuple(None if seconds is None else seconds / DAY for seconds in spans)))
+    if any(cost is not None for cost in money):
+        columns.append(amounts("USD", money, lambda cost: f"{cost:,.0f}"))
+    columns.append(amounts("MFU", [evaluation.utilisation for evaluation in evaluations], lambda ratio: f"{ratio:.1%}"))
+    columns += [amounts("J/token", tokens, lambda energy: shown(energy, "energy"), "J")] if min(tokens) > 0.0 else []
+    columns.append(names("proof", [_proof(answer) for answer in answers]))
+    return Section("Ranking", (Table(tuple(columns)), *_remarks(question, result, found)))
 
 
-def _proof(one: DesignResult) -> str:
-    if one.bound is None:
+def _proof(answer: DesignResult) -> str:
+    if answer.bound is None:
         return "none"
-    known = "reported" if one.unverified else "proved"
-    return known if one.optimal else f"{known} to {one.gap or 0.0:.2%}" if one.settled else f"gap {one.gap or 0.0:.1%}"
+    known = "reported" if answer.unverified else "proved"
+    return known if answer.optimal else f"{known} to {answer.gap or 0.0:.2%}" if answer.settled else f"gap {answer.gap or 0.0:.1%}"
 
 
-def _remarks(counted: MultiScaleQuestion, result: DesignResult, found: Sequence[tuple[int, Context]]) -> Iterator[str]:
+def _remarks(question: MultiScaleQuestion, result: DesignResult, found: Sequence[tuple[int, Context]]) -> Iterator[str]:
     """What the model cannot tell apart, whose constants are not fitted, which rents count, and which have no design."""
-    values = [float(result.parts[place].value or 0.0) for place, _ in found]
+    values = [float(result.parts[index].value or 0.0) for index, _ in found]
     errors = [error for _, context in found if (error := mean_error(context.question)) is not None]
-    near = [place for (place, _), value in zip(found, values, strict=True) if errors and value <= values[0] * (1.0 + max(errors))]
+    near = [index for (index, _), value in zip(found, values, strict=True) if errors and value <= values[0] * (1.0 + max(errors))]
     if len(near) > 1:
-        yield f"Within the model's mean error of {max(errors):.1%} on measured runs: {_joined(counted.part_name(one) for one in near)}."
+        yield f"Within the model's mean error of {max(errors):.1%} on measured runs: {_joined(map(question.part_name, near))}."
     of: dict[str, list[str]] = {}
     for context in (context for _, context in found):
         device = context.design.hardware.name
@@ -371,10 +375,10 @@ def _remarks(counted: MultiScaleQuestion, result: DesignResult, found: Sequence[
         if rent := rent_text(context.question):
             of.setdefault(f"Rent: {rent}, for", []).append(device)
     if len({context.design.hardware.name for _, context in found}) > 1:  # of one device the rows of the answer say it
-        yield from (f"{words} {', '.join(dict.fromkeys(devices))}." for words, devices in of.items())
-    missing = [(place, one) for place, one in enumerate(result.parts) if one.value is None]
-    yield from (f"{counted.part_name(place)}: {no_design_text(one, counted.parts[place])}." for place, one in missing)
-    yield from (f"{', '.join(words for words, _ in _cells(counted, place))}: {why}." for place, why in counted.impossible)
+        yield from (f"{text} {', '.join(dict.fromkeys(devices))}." for text, devices in of.items())
+    missing = [(index, part) for index, part in enumerate(result.parts) if part.value is None]
+    yield from (f"{question.part_name(index)}: {no_design_text(part, question.parts[index])}." for index, part in missing)
+    yield from (f"{', '.join(text for text, _ in _cells(question, scale))}: {why}." for scale, why in question.impossible)
 
 
 def _joined(labels: Iterable[str]) -> str:
@@ -384,26 +388,26 @@ def _joined(labels: Iterable[str]) -> str:
 # --- each of them --------------------------------------------------------------------------------------------------------------------
 
 
-def _parts_section(counted: MultiScaleQuestion, result: DesignResult) -> Section:
+def _parts_section(question: MultiScaleQuestion, result: DesignResult) -> Section:
     """Every number of devices, network or batch with what it reaches."""
-    title = several_text(counted).partition(" ")[2].capitalize()
-    answers = [*result.parts, *[None] * (len(counted.parts) - len(result.parts))]
-    rows = [_row(counted, place, answer, result) for place, answer in enumerate(answers)]
+    title = several_text(question).partition(" ")[2].capitalize()
+    answers = [*result.parts, *[None] * (len(question.parts) - len(result.parts))]
+    rows = [_row(question, index, answer, result) for index, answer in enumerate(answers)]
     rows += [
-        (*_cells(counted, place), ("-", None), ("-", None), ("-", None), (f"no plan at all: {why}", ""))
-        for place, why in counted.impossible
+        (*_cells(question, scale), ("-", None), ("-", None), ("-", None), (f"no plan at all: {why}", ""))
+        for scale, why in question.impossible
     ]
     unit = result.parts[0].question["unit"] if result.parts else ""
     value = str(result.parts[0].question["objective"]).replace("_", " ") if result.parts else "value"
-    heads = [*part_heads(counted), value, "lower bound", "step time", "design"]
+    heads = [*part_heads(question), value, "lower bound", "step time", "design"]
     columns = [
-        _column(head, [row[place] for row in rows], unit if head in (value, "lower bound") else "") for place, head in enumerate(heads)
+        _column(head, [row[index] for row in rows], unit if head in (value, "lower bound") else "") for index, head in enumerate(heads)
     ]
     if value == "step time":
         columns.pop(-2)
-    found = [(place, one) for place, one in enumerate(result.parts) if one.value is not None]
-    bars = Bars(tuple(Bar(counted.part_name(place), one.value) for place, one in found), unit, None, None)
-    hint = f"`crossopt explain FILE {narrowing(counted)}` names what clashes."
+    found = [(index, part) for index, part in enumerate(result.parts) if part.value is not None]
+    bars = Bars(tuple(Bar(question.part_name(index), part.value) for index, part in found), unit, None, None)
+    hint = f"`crossopt explain FILE {narrowing(question)}` names what clashes."
     parts: tuple[Part, ...] = (Table(tuple(columns)), *([bars] if found else []), *([hint] if result.settled and not found else []))
     return Section(title, parts)
 
@@ -411,19 +415,19 @@ def _parts_section(counted: MultiScaleQuestion, result: DesignResult) -> Section
 def _column(head: str, cells: list[tuple[str, Cell]], unit: str) -> Column:
     exact = tuple(cell for _, cell in cells)
     is_figure = any(isinstance(cell, float | Bound) for cell in exact)
-    return Column(head, tuple(words for words, _ in cells), exact if is_figure else (), with_unit(head, unit) if unit and is_figure else "")
+    return Column(head, tuple(text for text, _ in cells), exact if is_figure else (), with_unit(head, unit) if unit and is_figure else "")
 
 
-def _row(counted: MultiScaleQuestion, place: int, answer: DesignResult | None, result: DesignResult) -> tuple[tuple[str, Cell], ...]:
+def _row(question: MultiScaleQuestion, index: int, answer: DesignResult | None, result: DesignResult) -> tuple[tuple[str, Cell], ...]:
     """The cells of a row, in words and as figures."""
-    own = _cells(counted, counted.places[place])
+    own = _cells(question, question.places[index])
     if answer is None:
-        return (*own, ("-", None), ("-", None), ("-", None), (why_not_looked_at(counted, result), ""))
-    context, unit = context_of(counted.parts[place], answer), str(answer.question["unit"])
+        return (*own, ("-", None), ("-", None), ("-", None), (why_not_looked_at(question, result), ""))
+    context, unit = context_of(question.parts[index], answer), str(answer.question["unit"])
     bound = ("none", None) if answer.bound is None else (_bound(answer, unit), Bound(answer.bound))
     if context is None:
         known = f", {'told' if answer.unverified else 'proved'}" if answer.settled else ""
-        return (*own, ("-", None), ("-", None), ("-", None), (f"{no_design_text(answer, counted.parts[place])}{known}", ""))
+        return (*own, ("-", None), ("-", None), ("-", None), (f"{no_design_text(answer, question.parts[index])}{known}", ""))
     value = (amount(answer.value, unit), answer.value)
     step = context.evaluation.step_time
     return (*own, value, bound, (time_of(step), step), (design_text(context.design), ""))
@@ -433,83 +437,83 @@ def _bound(answer: DesignResult, unit: str) -> str:
     return "the same" if answer.bound == answer.value else bound_amount(float(answer.bound or 0.0), unit)
 
 
-def part_heads(counted: MultiScaleQuestion) -> tuple[str, ...]:
+def part_heads(question: MultiScaleQuestion) -> tuple[str, ...]:
     """What sets the parts apart."""
-    devices = ("devices",) if counted.by_devices else ()
-    network = (counted.compared_name,) if counted.networks else ()
-    return (*devices, *network, *(("batch",) if counted.batches else ()))
+    devices = ("devices",) if question.by_devices else ()
+    network = (question.compared_name,) if question.networks else ()
+    return (*devices, *network, *(("batch",) if question.batches else ()))
 
 
-def _cells(counted: MultiScaleQuestion, place: Place) -> tuple[tuple[str, Cell], ...]:
+def _cells(question: MultiScaleQuestion, scale: Place) -> tuple[tuple[str, Cell], ...]:
     """The same of one part."""
-    devices = ((count_of(place.devices), float(place.devices)),) if counted.by_devices else ()
-    network = ((place.network, place.network),) if counted.networks else ()
-    return (*devices, *network, *(((count_of(place.batch), float(place.batch)),) if place.batch else ()))
+    devices = ((count_of(scale.devices), float(scale.devices)),) if question.by_devices else ()
+    network = ((scale.network, scale.network),) if question.networks else ()
+    return (*devices, *network, *(((count_of(scale.batch), float(scale.batch)),) if scale.batch else ()))
 
 
-def why_not_looked_at(counted: MultiScaleQuestion, result: DesignResult) -> str:
+def why_not_looked_at(question: MultiScaleQuestion, result: DesignResult) -> str:
     """Why there is no answer about the parts that come later."""
-    enough = counted.objective == FEWEST and result.answer is not None
+    enough = question.objective == FEWEST and result.answer is not None
     return "not evaluated, as fewer are enough" if enough else f"not evaluated ({result.stopped})"
 
 
-def no_design_text(one: DesignResult, part: Instance) -> str:
+def no_design_text(answer: DesignResult, part: Instance) -> str:
     """Why there is no design with one number of devices: none was found, none is a plan, or none keeps every limit."""
-    if not one.settled:
-        return f"no design found ({one.stopped})"
-    none = why_no_plan(part) if one.value is None else None
-    missed = "; ".join(note.partition(" (")[0] for note in one.notes)
+    if not answer.settled:
+        return f"no design found ({answer.stopped})"
+    none = why_no_plan(part) if answer.value is None else None
+    missed = "; ".join(note.partition(" (")[0] for note in answer.notes)
     return f"no plan at all: {none}" if none else f"no design keeps every limit{f'; {missed}' if missed else ''}"
 
 
-def beside_batches(counted: MultiScaleQuestion) -> tuple[str, ...]:
+def beside_batches(question: MultiScaleQuestion) -> tuple[str, ...]:
     """By what batches are compared, and what is not looked at."""
-    if not counted.batches:
+    if not question.batches:
         return ()
     by = {"time_per_sample": "the time of a sample", FEWEST: "the limits of the whole run"}
-    figure = by.get(counted.objective, counted.objective.replace("_", " "))
+    figure = by.get(question.objective, question.objective.replace("_", " "))
     return (f"batches are compared by {figure}, as a smaller one has the shorter step; how well each of them learns is not modelled",)
 
 
 # --- the proof -----------------------------------------------------------------------------------------------------------------------
 
 
-def _verdict(counted: MultiScaleQuestion, result: DesignResult) -> str:
+def _verdict(question: MultiScaleQuestion, result: DesignResult) -> str:
     """The proof in a sentence; each answer has its own."""
     if result.answer is None:
-        what = "batch" if counted.batches else counted.compared_name if counted.networks else "number of devices"
+        what = "batch" if question.batches else question.compared_name if question.networks else "number of devices"
         return f"No {what} of the question has a design." if result.settled else f"No design was found ({result.stopped})."
-    if counted.objective == FEWEST:
-        words = f"{_why_not_fewer(counted, result)}, by {result.proved_by}."
-        return f"{words[0].upper()}{words[1:]}"
+    if question.objective == FEWEST:
+        sentence = f"{_why_not_fewer(question, result)}, by {result.proved_by}."
+        return f"{sentence[0].upper()}{sentence[1:]}"
     if result.bound is None:
         return "Not proved, so a better design may exist."
     none = f"o design with any of them is below {bound_amount(float(result.bound), str(result.question['unit']))}, by {result.proved_by}."
     return f"N{none}" if result.settled else f"A better design may exist, but n{none}"
 
 
-def _why_not_fewer(counted: MultiScaleQuestion, result: DesignResult) -> str:
-    by_number = not (counted.batches or counted.networks)
-    places = range(len(counted.parts))
-    labels = [f"{counted.places[place].devices:,}" if by_number else counted.part_name(place) for place in places]
-    triples = zip(labels, result.parts, counted.parts, strict=False)
-    without = [(name, _known(one, part)) for name, one, part in triples if one.value is None]
+def _why_not_fewer(question: MultiScaleQuestion, result: DesignResult) -> str:
+    by_number = not (question.batches or question.networks)
+    places = range(len(question.parts))
+    labels = [f"{question.places[index].devices:,}" if by_number else question.part_name(index) for index in places]
+    triples = zip(labels, result.parts, question.parts, strict=False)
+    without = [(name, _known(answer, part)) for name, answer, part in triples if answer.value is None]
     refuted, planless, unknown = (
-        ", ".join(count for count, kind in without if kind == asked) for asked in ("refuted", "planless", "unknown")
+        ", ".join(count for count, kind in without if kind == wanted) for wanted in ("refuted", "planless", "unknown")
     )
 
     def named(numbers: str) -> str:
         return f"{numbers} device{'s' * (numbers != '1')}" if by_number else numbers
 
-    words = [f"no design with {named(refuted)} keeps every limit"] if refuted else []
-    words += [f"no plan exists for {named(planless)}"] if planless else []
-    words += [f"whether {named(unknown)} would do is not known"] if unknown else []
-    return "; ".join(words) or "the question allows no fewer devices"
+    clauses = [f"no design with {named(refuted)} keeps every limit"] if refuted else []
+    clauses += [f"no plan exists for {named(planless)}"] if planless else []
+    clauses += [f"whether {named(unknown)} would do is not known"] if unknown else []
+    return "; ".join(clauses) or "the question allows no fewer devices"
 
 
-def _known(one: DesignResult, part: Instance) -> str:
+def _known(answer: DesignResult, part: Instance) -> str:
     """What is known of a number of devices without a design."""
-    return "unknown" if not one.settled else "planless" if why_no_plan(part) else "refuted"
+    return "unknown" if not answer.settled else "planless" if why_no_plan(part) else "refuted"
 
 
 # How answers about joint designs are shown: of one workload or several, on one number of devices or several.
