@@ -77,7 +77,7 @@ def equal_per_die(stacks: Real, dies: Real) -> Real:
     return dies * np.floor(stacks / dies)
 
 
-def places_along(stack: Stack, row: Row) -> Real:
+def stacks_along_edges(stack: Stack, row: Row) -> Real:
     """Stacks side by side along both sides of a row of dies, longer sides along the row, each beside its own die."""
     return 2.0 * row.dies * count(row.longer(), stack.stack_edge) if stack.stack_edge else np.inf
 
@@ -85,12 +85,12 @@ def places_along(stack: Stack, row: Row) -> Real:
 def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
     """The smallest and the largest number of stacks that fit along any row between two. More dies of the same area need not hold more, so
     that each number of them is looked at, unless they are very many."""
-    few, many = places_along(stack, least), places_along(stack, most)
+    few, many = stacks_along_edges(stack, least), stacks_along_edges(stack, most)
     if not stack.stack_edge:
         return few, many
     for dies, inside in _counts_between(least, most):
-        few = np.where(inside, np.minimum(few, places_along(stack, Row(least.die_area, dies))), few)
-        many = np.where(inside, np.maximum(many, places_along(stack, Row(most.die_area, dies))), many)
+        few = np.where(inside, np.minimum(few, stacks_along_edges(stack, Row(least.die_area, dies))), few)
+        many = np.where(inside, np.maximum(many, stacks_along_edges(stack, Row(most.die_area, dies))), many)
     several = np.greater(most.dies - least.dies, _LOOKED_AT)
     return np.where(several, 0.0, few), np.where(several, np.inf, many)
 

@@ -20,8 +20,8 @@ from crossopt.crossflow.dies import (
     die_links_power,
     package_area_of,
     perimeter_of,
-    places_along,
     room_for,
+    stacks_along_edges,
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
@@ -278,7 +278,7 @@ def dram_stacks(dram: DramTechnology, split: Split) -> Real:
     Links to the host, in the node and out of it have the ends of the row, and what stacks leave of the sides.
     """
     room = room_for(dram, split.package_area, row_of(split), row_of(split))
-    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), places_along(dram, row_of(split)))
+    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), stacks_along_edges(dram, row_of(split)))
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:

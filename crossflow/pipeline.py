@@ -145,7 +145,7 @@ def slots(terms: Terms) -> Slots:
     forward, backward = passes(terms)
     both = forward + backward
     common, returned = _shared(terms, forward), _shared(terms, backward)
-    (first, last), stage_layers = edges(terms), held_layers(terms)
+    (first, last), stage_layers = edges(terms), layers_by_stage(terms)
     if np.any(terms.schedule):
         returned = np.where(_in_parts(terms), _shared(terms, terms.inputs) + _weights(terms), returned)
     beside = tuple((layers - split.least) * both for layers in stage_layers)
@@ -170,7 +170,7 @@ def edges(terms: Terms) -> tuple[Real, Real]:
     return np.where(is_both_ways(terms.schedule), half, first), np.where(is_both_ways(terms.schedule), half, last)
 
 
-def held_layers(terms: Terms) -> tuple[Real, Real, Real]:
+def layers_by_stage(terms: Terms) -> tuple[Real, Real, Real]:
     """Layers of the first, the fullest middle and the last stage; on devices with two stages, half of them."""
     split = terms.split
     if not np.any(is_both_ways(terms.schedule)):
@@ -386,7 +386,7 @@ class FullestStage:
 
 def fullest_slot(terms: Terms, slot: Slots | None = None) -> FullestStage:
     """The slowest stage; the first of several."""
-    slot, split, stage_layers = slot or slots(terms), terms.split, held_layers(terms)
+    slot, split, stage_layers = slot or slots(terms), terms.split, layers_by_stage(terms)
     (alone_forward, alone_backward), (forward, backward) = alone(terms), passes(terms)
     common = _shared(terms, forward)
     is_first, is_middle = slot.first >= slot.fullest(), slot.middle >= slot.fullest()

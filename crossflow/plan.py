@@ -21,9 +21,9 @@ from crossopt.crossflow.recomputation import (
     SHARED_EXPERTS,
     again,
     least_recomputed,
+    mode_name,
     number_of,
     recompute_text,
-    word_of,
 )
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.stages import split_layers
@@ -174,7 +174,7 @@ class Plan:
         for name, options in NAMED_OPTIONS.items():
             if getattr(self, name) not in options:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, one of {', '.join(options)} is needed")
-        if (canonical := word_of(number_of(self.recompute))) != self.recompute:
+        if (canonical := mode_name(number_of(self.recompute))) != self.recompute:
             raise ValueError(f"recompute is {self.recompute!r}, {canonical!r} is needed, which means the same")
 
     @property
@@ -253,7 +253,7 @@ def table(plans: Sequence[Plan]) -> Plans:
 def option(field: str, number: int) -> object:
     """The value of a plan's field that the number encodes."""
     if field == "recompute":
-        return word_of(number)
+        return mode_name(number)
     return NAMED_OPTIONS[field][number] if field in NAMED_OPTIONS else bool(number) if field == "sequence_parallel" else number
 
 

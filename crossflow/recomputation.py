@@ -103,7 +103,7 @@ def number_of(mode: str) -> int:
     return reduce(or_, (_SETS[part] for part in parts))
 
 
-def word_of(number: int) -> str:
+def mode_name(number: int) -> str:
     """The canonical name of a recomputation mode."""
     layers, left = divmod(int(number), PARTLY)
     if layers:
@@ -119,7 +119,7 @@ def word_of(number: int) -> str:
 def sets_of(names: Iterable[str]) -> tuple[str, ...]:
     """Every subset of these modules."""
     listed = tuple(names)
-    return tuple(word_of(number_of("+".join(some) or "none")) for count in range(len(listed) + 1) for some in combinations(listed, count))
+    return tuple(mode_name(number_of("+".join(some) or "none")) for count in range(len(listed) + 1) for some in combinations(listed, count))
 
 
 def meaning_of(model: Transformer, number: int) -> int:
@@ -138,12 +138,12 @@ def meaning_of(model: Transformer, number: int) -> int:
     return number & ~absent
 
 
-def word_for(model: Transformer, mode: str) -> str:
+def mode_for(model: Transformer, mode: str) -> str:
     """The mode without parts of its name that do nothing for this network, such as up-projections without latents."""
     number = number_of(mode)
     if number & LAYER:
-        return word_of(number)
-    return word_of(number_of("+".join(part for part in word_of(number).split("+") if meaning_of(model, number_of(part))) or "none"))
+        return mode_name(number)
+    return mode_name(number_of("+".join(part for part in mode_name(number).split("+") if meaning_of(model, number_of(part))) or "none"))
 
 
 def again(recompute: Real | Whole | int, what: int) -> Mask:

@@ -203,7 +203,7 @@ def tiled_time(product: Product, hardware: Hardware) -> Real:
     best: Real = np.inf
     for rows, columns, rate in TILES:
         tiles = _across(product, rows) * np.ceil(product.columns / columns) * product.count
-        work = _places(tiles, hardware) * (rows * columns * 2.0 / rate)
+        work = _tile_slots(tiles, hardware) * (rows * columns * 2.0 / rate)
         best = np.minimum(best, work)
     lost = 1.0 + (1.0 / efficiency.unaligned - 1.0) * _crossing(product)
     return best * depth / (hardware.throughput * efficiency.matrix) * lost
@@ -227,7 +227,7 @@ def _across(product: Product, rows: float) -> Real:
     return np.where(np.greater(product.by_chance, 0.5), np.maximum(product.rows / rows + 0.5, 1.0), tiles)
 
 
-def _places(tiles: Real, hardware: Hardware) -> Real:
+def _tile_slots(tiles: Real, hardware: Hardware) -> Real:
     """Tile slots in whole waves, ceil(tiles / bundles) bundles; the fewest possible if the number is open, at least `bundles`."""
     slots = np.ceil(tiles / hardware.bundles) * hardware.bundles
     if np.ndim(hardware.open_bundles) == 0 and hardware.open_bundles == 0.0:

@@ -175,7 +175,7 @@ def schedule(stages: Sequence[Work], microbatches: int, chunks: int, kind: Sched
         for stage, order in enumerate(orders):
             while at[stage] < len(order):
                 block = order[at[stage]]
-                passes = [(microbatch, place_of(stage, chunk, count, kind), way) for microbatch, chunk, way in block]
+                passes = [(microbatch, path_position(stage, chunk, count, kind), way) for microbatch, chunk, way in block]
                 ready = [_ready(ended, run, last) for run in passes if not (len(block) > 1 and run[2] == WEIGHTS)]
                 if None in ready:
                     break
@@ -203,7 +203,7 @@ def _blocks_of(stage: int, stages: int, microbatches: int, chunks: int, kind: Sc
     return [(run,) for run in passes_of(stage, stages, microbatches, chunks, kind)]
 
 
-def place_of(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
+def path_position(stage: int, chunk: int, stages: int, kind: Schedule) -> int:
     """Position of a stage's chunk on the path of its microbatches. The second chunks of a V go up the stages again, and so do
     DualPipe's microbatches of chunk 1.
     """

@@ -15,8 +15,8 @@ from crossopt.crossflow.exchanges.replicas import (
     Sent,
     busy_seconds,
     data_exchange,
-    held_levels,
     layers_sent,
+    limiting_levels,
     sent_of_plans,
     sent_over,
     transfer_either_side,
@@ -195,7 +195,7 @@ def parts_of(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pl
         either_side=transfer_either_side(model, split, layout, hardware.links),
         transfer_energy=transfer_energy(model, split, layout, hardware.links),
         host=host_traffic(model, split, hardware.host),
-        sent=sent_over(model, held_levels(hardware, cluster), group, sent, (split, layout), (split, layout)),
+        sent=sent_over(model, limiting_levels(hardware, cluster), group, sent, (split, layout), (split, layout)),
     )
 
 
@@ -426,7 +426,7 @@ def _tables(model: Transformer, hardware: Hardware, cluster: Cluster, plans: Pla
         edge_row=group_of,
         exchange_row=exchange_of,
         transfer_row=transfer_of,
-        sent=sent_over(model, held_levels(hardware, cluster), several, sent, (owned, groups), (message, laid)),
+        sent=sent_over(model, limiting_levels(hardware, cluster), several, sent, (owned, groups), (message, laid)),
     )
 
 

@@ -256,7 +256,7 @@ MOST_LOOKS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ChunkLoads:
     """What a chunk in each order asks of each dimension, ns."""
 
     chunks: int
@@ -281,7 +281,7 @@ class Asked:
         return int(self.loads.sum(axis=1).min())
 
 
-def asked_of(question: CollectiveQuestion, chunks: int) -> Asked:
+def chunk_loads(question: CollectiveQuestion, chunks: int) -> ChunkLoads:
     """What is asked where the data are cut into so many; what does not divide becomes a chunk more."""
     count, sizes = len(question.network.dimensions), chunk_sizes(question.size, chunks)
     orders = tuple(permutations(range(count)))
@@ -297,32 +297,32 @@ def asked_of(question: CollectiveQuestion, chunks: int) -> Asked:
             passed += operation.duration
             tails[row, dimension] = passed
         tails[row] = passed - tails[row]
-    return Asked(len(sizes), orders, tuple(map(tuple, jobs)), loads, heads, tails)
+    return ChunkLoads(len(sizes), orders, tuple(map(tuple, jobs)), loads, heads, tails)
 
 
-def least_time(question: Asked, weights: Sequence[Sequence[int]]) -> int:
+def least_time(question: ChunkLoads, weights: Sequence[Sequence[int]]) -> int:
     """ns below which no chunks in any orders end; a ValueError where weights are none."""
     if question.few:
-        return max(_looked_at(question), question.least_chunk)
+        return max(_least_over_counts(question), question.least_chunk)
     sets = list(beginnings(question))
     if len(weights) != len(sets):
         raise ValueError(f"weights of {len(sets)} sets of dimensions are needed, {len(weights)} are given")
     return max(min(_weighed(question, begun, row) for begun, row in zip(sets, weights, strict=True)), question.least_chunk)
 
 
-def beginnings(question: Asked) -> Iterator[tuple[int, ...]]:
+def beginnings(question: ChunkLoads) -> Iterator[tuple[int, ...]]:
     """All sets of dimensions with which chunks may begin."""
     count = question.loads.shape[1]
     for size in range(1, count + 1):
         yield from combinations(range(count), size)
 
 
-def of_beginning(question: Asked, begun: tuple[int, ...]) -> list[int]:
+def of_beginning(question: ChunkLoads, begun: tuple[int, ...]) -> list[int]:
     """The places of the orders that begin with one of them."""
     return [row for row, order in enumerate(question.orders) if order[0] in begun]
 
 
-def _weighed(question: Asked, begun: tuple[int, ...], weights: Sequence[int]) -> int:
+def _weighed(question: ChunkLoads, begun: tuple[int, ...], weights: Sequence[int]) -> int:
     """The bound by the mean of dimensions."""
     if len(weights) != question.loads.shape[1] or not all(0 <= weight <= 1 << 40 for weight in weights) or not any(weights):
         raise ValueError("weights are whole numbers, one for each dimension, and not all are 0")
@@ -333,12 +333,12 @@ def _weighed(question: Asked, begun: tuple[int, ...], weights: Sequence[int]) ->
     return -(-(question.chunks * cheapest + beside) // sum(weights))
 
 
-def _looked_at(question: Asked) -> int:
+def _least_over_counts(question: ChunkLoads) -> int:
     """The least over all numbers of chunks by order."""
     return int(times_of(question, compositions(question.chunks, len(question.orders))).min())
 
 
-def times_of(question: Asked, counts: Whole) -> Whole:
+def times_of(question: ChunkLoads, counts: Whole) -> Whole:
     """The bound of each row of numbers of chunks by order."""
     far = int(question.loads.sum()) * (question.chunks + 1)
     used = counts[:, :, None] > 0

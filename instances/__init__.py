@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.instances.codesign.instance import FreeHardware, Instance, Portfolio
-    from crossopt.instances.codesign.question import asked_in, read_asked, read_instance, read_question
+    from crossopt.instances.codesign.question import read_instance, read_question, read_single_scale, saved_single_scale
     from crossopt.instances.errors import Fault, InstanceError
 
 _WHERE = {
@@ -14,8 +14,8 @@ _WHERE = {
     "Instance": "codesign.instance",
     "InstanceError": "errors",
     "Portfolio": "codesign.instance",
-    "asked_in": "codesign.question",
-    "read_asked": "codesign.question",
+    "saved_single_scale": "codesign.question",
+    "read_single_scale": "codesign.question",
     "read_instance": "codesign.question",
     "read_question": "codesign.question",
 }
@@ -25,10 +25,10 @@ __all__ = [
     "Instance",
     "InstanceError",
     "Portfolio",
-    "asked_in",
-    "read_asked",
     "read_instance",
     "read_question",
+    "read_single_scale",
+    "saved_single_scale",
 ]
 
 

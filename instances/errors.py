@@ -18,7 +18,7 @@ class FailedError(SolverError):
     """A solver did not finish: it crashed, failed, ran out of memory or was stopped. Earlier knowledge still holds."""
 
 
-class BrokenWordError(FailedError):
+class ContradictionError(FailedError):
     """What a solver says contradicts the model, itself, or what is known: nothing of it is used."""
 
 

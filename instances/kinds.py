@@ -185,7 +185,7 @@ _UNKNOWN_TEXT = (
 )
 
 
-def kind_asked(path: Path) -> str:
+def kind_of_file(path: Path) -> str:
     """The problem type of the question in a file; an InstanceError names what a file without a question is.
 
     Files that cannot be read, and unknown kinds, are left to the reader of joint designs, which reports them.

@@ -23,7 +23,7 @@ from crossopt.instances.kinds import (
     file_start,
     is_graph_file,
     is_graph_text,
-    kind_asked,
+    kind_of_file,
     name_of,
     standard_input,
 )
@@ -41,7 +41,7 @@ class Question(Protocol):
 def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a file, of whatever kind it is; an InstanceError with every fault."""
     path = Path(path)
-    kind = kind_asked(path)
+    kind = kind_of_file(path)
     if not KINDS[kind].question:
         raise InstanceError(
             name_of(path), [Fault(1, 1, "kind", f"this asks many questions at once (`crossopt compare {path}` answers it)")]

@@ -277,14 +277,15 @@ def question_schema_text() -> str:
     """The schema that editors take for every question, whatever its `kind`."""
     kinds = [kind for kind in FORMS if kind in KINDS]
     rules = [
-        {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": _beside(kind)}} for kind in sorted(kinds)
+        {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": _sibling_path(kind)}}
+        for kind in sorted(kinds)
     ]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A question of crossopt", "type": "object"}
     body = {"properties": {"kind": {"enum": sorted(kinds)}}, "required": ["kind"], "allOf": rules}
     return json.dumps(head | body, indent=1) + "\n"
 
 
-def _beside(kind: str) -> str:
+def _sibling_path(kind: str) -> str:
     """The file of a kind's schema as seen from `schemas`."""
     return f"../{kind}.schema.json" if kind == "codesign" else f"{kind}.schema.json"
 

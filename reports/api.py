@@ -16,7 +16,7 @@ from crossopt.instances.codesign.question import key_compared, read_question, se
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import parse_quantity
-from crossopt.instances.kinds import KINDS, kind_asked, kind_in, question_path
+from crossopt.instances.kinds import KINDS, kind_in, kind_of_file, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_given
 from crossopt.reports.results import Answer, Evaluation
@@ -51,9 +51,9 @@ def solve(
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, read = _read(question, settings, workload)
     from crossopt.reports.shown import text_of  # noqa: PLC0415
-    from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
+    from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
 
-    result = solve_and_hold(_answering(kind), read, engine, limits, unwatched)
+    result = solve_and_verify(_answering(kind), read, engine, limits, unwatched)
     return Answer(result, text_of(kind, read, result), read)
 
 
@@ -241,7 +241,7 @@ def front(
 
     from crossopt.reports.comparisons import DesignFront, FrontPoint  # noqa: PLC0415
     from crossopt.reports.shown import text_of  # noqa: PLC0415
-    from crossopt.solvers.checking import solve_and_hold  # noqa: PLC0415
+    from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
     from crossopt.solvers.codesign.combined.pareto import front as front_of  # noqa: PLC0415
     from crossopt.solvers.codesign.family import FAMILY  # noqa: PLC0415
 
@@ -249,7 +249,7 @@ def front(
     deadline = monotonic() + limits.seconds
 
     def solve_part(part: Instance) -> Any:  # noqa: ANN401 - a result
-        return solve_and_hold(FAMILY, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), unwatched)
+        return solve_and_verify(FAMILY, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), unwatched)
 
     found = front_of(asked, first, second, points, solve_part)
     several = list[FrontPoint]()
@@ -309,7 +309,7 @@ def _read(question: QuestionSource, settings: Settings | None, workload: str | N
     text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
     if text is None:
         path = question_path(Path(str(question)))
-        return kind_asked(path), read_file(path, laid, workload)
+        return kind_of_file(path), read_file(path, laid, workload)
     kind = str(question.get("kind", "codesign")) if isinstance(question, Mapping) else kind_in(text)
     return kind, read_given(text, kind if kind in KINDS else "codesign", laid, workload)
 

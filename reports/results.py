@@ -20,7 +20,7 @@ from crossopt.instances.files.saved import naming, write_whole
 from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import KINDS
 from crossopt.solvers.answer import Baseline, Number, Result, Status, Trace, plain_result, to_text
-from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware, DesignEvaluation, Designs, LimitUse, Priced
+from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware, DesignEvaluation, Designs, EvaluatedDesigns, LimitUse
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.proofs import Proof
 
@@ -215,9 +215,9 @@ class Evaluation:
     @property
     def data(self) -> dict[str, Any]:
         """Everything as plain data, as `crossopt evaluate --json` prints it."""
-        from crossopt.reports.facts.question import told_of  # noqa: PLC0415
+        from crossopt.reports.facts.question import evaluation_json  # noqa: PLC0415
 
-        return told_of(self.question, self.design, self.figures)
+        return evaluation_json(self.question, self.design, self.figures)
 
     @property
     def row(self) -> Row:
@@ -380,7 +380,7 @@ class Answer:
     def evaluations(self) -> tuple[Evaluation, ...]:
         """The same of each workload."""
         answer, details = self.result.answer, self.result.details
-        if not isinstance(answer, Designs) or not isinstance(details, Priced):
+        if not isinstance(answer, Designs) or not isinstance(details, EvaluatedDesigns):
             what = "no design keeps every limit" if self.result.kind == "codesign" else f"it is about {KINDS[self.result.kind].about}"
             raise RefusedError(f"this answer has no training plan: {what} (`answer` and `details` are what it has)")
         question = self.question

@@ -91,7 +91,7 @@ def _proved(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q, watc
 
 def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
     """Faults of a result that do not require repeating its proof."""
-    refused = [*differences("question", described(family, question), saved.question), *word_faults(family, saved)]
+    refused = [*differences("question", described(family, question), saved.question), *status_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
     for number, baseline in enumerate(saved.baselines):
@@ -99,7 +99,7 @@ def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question
     return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.baselines)]
 
 
-def solve_and_hold(
+def solve_and_verify(
     family: ProblemType[Q, A, D],
     question: Q,
     engine: str,
@@ -142,7 +142,7 @@ def _part_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q)
     return [f"parts[{number}]: {fault}" for number, (own, part) in pairs for fault in faults_but_proof(family, part, own)]
 
 
-def word_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
+def status_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str]:
     """Inconsistencies among status, value, bound, gap and proof."""
     value, bound, what, least_gap = saved.value, saved.bound, f"a {family.what}", family.least_gap
     found, claims = saved.answer is not None, saved.bound is not None or saved.settled

@@ -289,7 +289,7 @@ def certify(family: ProblemType[Q, A, D], question: Q, found: SearchOutcome[A], 
     if value is not None and bound is not None and bound > max(value, value if found.value is None else found.value):
         raise VerificationError(f"the judge finds {value!r} for the {family.what}, below the bound {bound!r}")
     if value is not None and found.value is not None and value != found.value:
-        bound, found = _priced_by_the_judge(family, found, found.value, value, bound)
+        bound, found = _with_judged_value(family, found, found.value, value, bound)
     if faults := baseline_faults(bound, baselines):
         raise VerificationError(faults[0])
     gap = max(limits.gap, found.coarse, family.least_gap)
@@ -326,7 +326,7 @@ UNLIKE = "The judge and the engine differ: it is "
 """Prefix of the note on differing values."""
 
 
-def _priced_by_the_judge(
+def _with_judged_value(
     family: ProblemType[Q, A, D], found: SearchOutcome[A], engine_value: Number, value: Number, bound: Number | None
 ) -> tuple[Number | None, SearchOutcome[A]]:
     """The bound that is left, and the outcome with a note and a trace by the judge's value, if engine and judge compute

@@ -236,7 +236,7 @@ def go_first() -> None:
 
 def limit_memory(memory: int | None) -> None:
     """No more than so many bytes, or than the machine can spare; nothing where a system knows no such limit."""
-    most = memory if memory is not None else _spare_bytes()
+    most = memory if memory is not None else _memory_allowance()
     if most is None:
         return
     with suppress(ImportError, OSError, ValueError):
@@ -247,7 +247,7 @@ def limit_memory(memory: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
-def _spare_bytes() -> int | None:
+def _memory_allowance() -> int | None:
     """What this process may come to: what it has, and most of what is free on the machine and in its group."""
     own, free = _row_of("/proc/self/status", "VmData"), _row_of("/proc/meminfo", "MemAvailable")
     if own is None or free is None:

@@ -65,7 +65,7 @@ def integers(figures: Json) -> list[int]:
     return list(figures)
 
 
-def hold_to_form(problem: Json) -> None:
+def require_valid_form(problem: Json) -> None:
     """Every row has its length, every edge its nodes, and no memory is below 0."""
     (spans, costs, usages), edges = (problem["nodes"][key] for key in ("intervals", "costs", "usages")), problem["edges"]
     need(len(costs) == len(usages) == len(spans) and len(edges["nodes"]) == len(edges["costs"]), "the problem's lists differ in length")
@@ -320,7 +320,7 @@ def close(core: Core, steps: Json) -> None:
 def check(certificate: Json, *problems: Json) -> str:
     """The sentence that is proved."""
     own, answer, bound = certificate["problem"], certificate["answer"], certificate["bound"]
-    hold_to_form(own)
+    require_valid_form(own)
     for theirs in (problem.get("problem", problem) for problem in problems):
         need(vars(Core(own, 1)) == vars(Core(theirs, 1)), "the certificate is about another problem")
     need((answer is None) == (bound is None) and (bound is None or type(bound) is int), "an answer and a whole bound belong together")

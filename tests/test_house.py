@@ -98,7 +98,7 @@ def forbidden(name: str) -> Iterator[str]:
 
 def test_the_walk_sees_all_rooms() -> None:
     assert {name.split("/")[0] for name in FILES} == set(ROOMS)
-    assert "crossopt.instances.kinds.kind_asked" in set(imports(trees()["reports/cli.py"]))
+    assert "crossopt.instances.kinds.kind_of_file" in set(imports(trees()["reports/cli.py"]))
 
 
 @pytest.mark.parametrize("room", ROOMS)

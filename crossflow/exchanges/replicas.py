@@ -27,7 +27,7 @@ from crossopt.crossflow.hardware import Cluster, Hardware, Link
 from crossopt.crossflow.layer import exchanged
 from crossopt.crossflow.layout import Layout
 from crossopt.crossflow.memory import device_trained, edge_trained, layer_trained, layer_weights
-from crossopt.crossflow.pipeline import Terms, edges, held_layers
+from crossopt.crossflow.pipeline import Terms, edges, layers_by_stage
 from crossopt.crossflow.plan import Ranks
 from crossopt.crossflow.recomputation import Recomputed, mean_again
 from crossopt.crossflow.records import dataclass
@@ -296,7 +296,7 @@ class Sent:
     """Seconds for one message to the next stage and one to the previous stage."""
 
 
-def held_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Hardware]]:
+def limiting_levels(hardware: Hardware, cluster: Cluster) -> Iterator[tuple[int, Hardware]]:
     """Each level that can limit a step, with the device where only its bandwidth costs time.
     Latencies are left out and all other levels are free. There are no such levels unless `cluster.are_dimensions`.
     """
@@ -365,7 +365,7 @@ def layers_sent(model: Transformer, group: Ranks, hardware: Hardware, modes: Seq
 
 def busy_seconds(sent: Sequence[Sent], terms: Terms) -> Real:
     """Busy seconds of the busiest level in a step, on the device on which it is longest."""
-    counts, each_way = held_layers(terms), messages_each_way(terms)
+    counts, each_way = layers_by_stage(terms), messages_each_way(terms)
     busy: list[Real] = []
     for level in sent:
         layer, beside = level.layer + level.gathers, edges(replace(terms, embedding=level.embedding, head=level.head))

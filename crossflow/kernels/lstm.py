@@ -154,7 +154,7 @@ def _embedding_bytes(model: Lstm, batch: float, cut: Grid) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class DeviceParts:
     """Parts of the network on one device of the chain."""
 
     cells: int
@@ -181,22 +181,22 @@ class Held:
         return float(max(present * width for present, width in widths))
 
 
-def hold_on_chain(model: Lstm, plan: KernelPlan) -> tuple[Held, ...]:
+def split_over_chain(model: Lstm, plan: KernelPlan) -> tuple[DeviceParts, ...]:
     """Parts on each device, input first: cells in equal runs, embedding on the first device, softmax on the last."""
     devices = plan.cell_devices
     cells = [(device + 1) * model.layers // devices - device * model.layers // devices for device in range(devices)]
     if plan.layers > devices:
         cells = [0, *cells, 0]
     last = len(cells) - 1
-    return tuple(Held(count, device == 0, device == last) for device, count in enumerate(cells))
+    return tuple(DeviceParts(count, device == 0, device == last) for device, count in enumerate(cells))
 
 
 def memory(model: Lstm, plan: KernelPlan) -> Items:
     """Bytes by use on the fullest device."""
-    return max((_memory(model, plan, part) for part in hold_on_chain(model, plan)), key=lambda items: float(total(items)))
+    return max((_memory(model, plan, part) for part in split_over_chain(model, plan)), key=lambda items: float(total(items)))
 
 
-def _memory(model: Lstm, plan: KernelPlan, part: Held) -> Items:
+def _memory(model: Lstm, plan: KernelPlan, part: DeviceParts) -> Items:
     batch, ranks = model.global_batch / plan.data, plan.rows * plan.columns
     products, table = part.product_weights(model), part.table_weights(model)
     weight_ranks = plan.rows if plan.split == "inner" else plan.columns
@@ -320,22 +320,22 @@ def chain_of(model: Lstm, hardware: Hardware, plan: KernelPlan, cut: Grid) -> Ch
         (cell_backward, softmax_backward, embedding_backward),
     )
     forward, backward = (tuple(operation(model, batch, cut, hardware) for operation in direction) for direction in operations)
-    parts = hold_on_chain(model, plan)
+    parts = split_over_chain(model, plan)
     message = model.value_bytes * batch * model.hidden / cut.ranks
     return Chain(
-        forward=tuple(_held_work(part, *forward) for part in parts),
-        backward=tuple(_held_work(part, *backward) for part in parts),
+        forward=tuple(_step_work(part, *forward) for part in parts),
+        backward=tuple(_step_work(part, *backward) for part in parts),
         finish=tuple(_finish(model, part, cut, hardware) for part in parts),
         transfer=exchange_cost((send(message, cut.layer_members),), hardware.links),
     )
 
 
-def _held_work(part: Held, cell: Work, softmax: Work, embedding: Work) -> Work:
+def _step_work(part: DeviceParts, cell: Work, softmax: Work, embedding: Work) -> Work:
     """Work of one time step on a device with these parts of the network."""
     return cell.times(float(part.cells)) + softmax.times(float(part.softmax)) + embedding.times(float(part.embedding))
 
 
-def _finish(model: Lstm, part: Held, cut: Grid, hardware: Hardware) -> Finish:
+def _finish(model: Lstm, part: DeviceParts, cut: Grid, hardware: Hardware) -> Finish:
     """Gradient reduction over replicas, clipping (4 FLOP, 3 values per weight), update (3 FLOP, 4 values, optimizer state), and
     publication. Publication gathers the weights and converts them to the layout of backward products.
     """

@@ -509,7 +509,7 @@ _GUARD = 1.0e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PlanBounds:
     """For each plan the best bound that some prices give, and the cheapest chip there (which may break the budgets)."""
 
     bounds: Array
@@ -518,12 +518,12 @@ class Priced:
     """Those with which some plan may be below the time asked."""
 
 
-def screening_bounds(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> Priced:
+def screening_bounds(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> PlanBounds:
     """The bounds of plans of which each list of tangents has one each."""
     return sought(chip, several, needs, below)[0]
 
 
-def priced_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: float, at: "At") -> Priced:
+def bounds_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: float, at: "At") -> PlanBounds:
     """Bounds that given prices and shares imply, wherever these come from; a ValueError where they are invalid."""
     amounts, limits = _amounts(chip)
     slopes = _fitting(chip, np.stack([tangents.slopes for tangents in several], axis=1), needs)
@@ -540,10 +540,10 @@ def priced_at(chip: Chip, several: Sequence[Tangents], needs: Array, below: floa
     if not finite:
         raise ValueError("these prices are beyond all numbers")
     literals = _open(chip, slopes, amounts, bounds, at, below)
-    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals)
+    return PlanBounds(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals)
 
 
-def sought(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> "tuple[Priced, At]":
+def sought(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) -> "tuple[PlanBounds, At]":
     """The best bounds that subgradient steps find within a fixed number, with the prices and shares that give them."""
     amounts, limits = _amounts(chip)
     slopes = _fitting(chip, np.stack([tangents.slopes for tangents in several], axis=1), needs)
@@ -574,7 +574,7 @@ def sought(chip: Chip, several: Sequence[Tangents], needs: Array, below: float) 
         if not len(left):
             break
     literals = _open(chip, slopes, amounts, bounds, best, below)
-    return Priced(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals), best
+    return PlanBounds(bounds, {part.name: places[:, column] for column, part in enumerate(chip.parts)}, literals), best
 
 
 def _open(chip: Chip, slopes: Array, amounts: Array, bounds: Array, best: "At", below: float) -> Masks:

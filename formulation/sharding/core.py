@@ -182,7 +182,7 @@ def unchanged(core: Core) -> Reduced:
     return Reduced(core, np.array, np.arange(len(core)))
 
 
-def places(offsets: Whole, pieces: Whole) -> Whole:
+def piece_indices(offsets: Whole, pieces: Whole) -> Whole:
     """All places of these pieces, one after another."""
     lengths = np.diff(offsets)[pieces]
     within = np.arange(int(lengths.sum())) - np.repeat(offsets_of(lengths)[:-1], lengths)
@@ -202,9 +202,9 @@ def with_strategies(core: Core, keep: Mask) -> Reduced:
         offsets=offsets,
         costs=core.costs[keep],
         entry_offsets=offsets_of(counts[core.firsts] * counts[core.seconds]),
-        entries=_kept_entries(core.offsets, keep, core.firsts, core.seconds, core.entry_offsets, core.entries),
+        entries=_remaining_entries(core.offsets, keep, core.firsts, core.seconds, core.entry_offsets, core.entries),
         usage_offsets=offsets_of(counts[core.member_nodes]),
-        usages=core.usages[keep[places(core.offsets, core.member_nodes)]],
+        usages=core.usages[keep[piece_indices(core.offsets, core.member_nodes)]],
     )
     table = np.flatnonzero(keep) - np.repeat(core.offsets[:-1], counts)
     return Reduced(smaller, partial(_from_table, offsets[:-1], table), np.arange(len(core)), named(core, np.flatnonzero(~keep)))
@@ -221,7 +221,7 @@ def _from_table(starts: Whole, table: Whole, chosen: Whole) -> Whole:
 
 
 @compiled
-def _kept_entries(offsets: Whole, keep: Mask, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole) -> Whole:
+def _remaining_entries(offsets: Whole, keep: Mask, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole) -> Whole:
     found = np.empty(len(entries), np.int64)
     size = 0
     for edge in range(len(firsts)):
@@ -245,7 +245,7 @@ def with_edges(core: Core, keep: Mask) -> Core:
         firsts=core.firsts[left],
         seconds=core.seconds[left],
         entry_offsets=offsets_of(np.diff(core.entry_offsets)[left]),
-        entries=core.entries[places(core.entry_offsets, left)],
+        entries=core.entries[piece_indices(core.entry_offsets, left)],
     )
 
 
@@ -257,7 +257,7 @@ def with_members(core: Core, members: Whole) -> Core:
         member_starts=core.member_starts[members],
         member_ends=core.member_ends[members],
         usage_offsets=offsets_of(np.diff(core.usage_offsets)[members]),
-        usages=core.usages[places(core.usage_offsets, members)],
+        usages=core.usages[piece_indices(core.usage_offsets, members)],
     )
 
 
@@ -307,7 +307,7 @@ def fix_apart(core: Core) -> Reduced:
         core,
         constant=core.constant + int(costs.sum()),
         offsets=offsets_of(np.concatenate([core.counts[left], base + 1])),
-        costs=np.concatenate([core.costs[places(core.offsets, left)], base]),
+        costs=np.concatenate([core.costs[piece_indices(core.offsets, left)], base]),
         firsts=renumbered[core.firsts],
         seconds=renumbered[core.seconds],
         member_nodes=np.concatenate([renumbered[core.member_nodes], np.full(len(starts), len(left))]),
@@ -362,7 +362,7 @@ def _merged(core: Core) -> Core:
     group[order] = np.cumsum(new) - 1
     offsets = offsets_of(np.diff(core.usage_offsets)[first])
     usages = np.zeros(int(offsets[-1]), np.int64)
-    np.add.at(usages, places(offsets, group), core.usages)
+    np.add.at(usages, piece_indices(offsets, group), core.usages)
     return replace(with_members(core, first), usage_offsets=offsets, usages=usages)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.compiled import compiled
-from crossopt.formulation.sharding.core import Core, Reduced, places, unchanged, with_strategies
+from crossopt.formulation.sharding.core import Core, Reduced, piece_indices, unchanged, with_strategies
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 # A lower bound that whole numbers prove: prices of memory and messages along edges, and what they bound.
@@ -71,9 +71,9 @@ def node_values(core: Core, dual: Dual) -> Whole:
     _refuse(core, dual)
     values = core.costs * dual.scale
     for ends, messages in ((core.firsts, dual.to_firsts), (core.seconds, dual.to_seconds)):
-        np.add.at(values, places(core.offsets, ends), messages)
+        np.add.at(values, piece_indices(core.offsets, ends), messages)
     paid = np.repeat(_paid_by_members(core, dual), core.counts[core.member_nodes])
-    np.add.at(values, places(core.offsets, core.member_nodes), core.usages * paid)
+    np.add.at(values, piece_indices(core.offsets, core.member_nodes), core.usages * paid)
     values[core.costs >= FORBIDDEN] = FORBIDDEN
     return values
 
@@ -148,9 +148,9 @@ def _greatest(core: Core, dual: Dual) -> float:
         return prices
     values = np.zeros(len(core.costs))
     for ends, figures in zip((core.firsts, core.seconds), messages, strict=True):
-        np.add.at(values, places(core.offsets, ends), figures)
+        np.add.at(values, piece_indices(core.offsets, ends), figures)
     paid = np.repeat(_paid_by_members(core, dual).astype(float), core.counts[core.member_nodes])
-    np.add.at(values, places(core.offsets, core.member_nodes), core.usages * paid)
+    np.add.at(values, piece_indices(core.offsets, core.member_nodes), core.usages * paid)
     node = dual.scale * float(np.abs(allowed).max(initial=0)) + float(values.max(initial=0.0))
     edge = dual.scale * float(np.abs(entries).max(initial=0)) + sum(float(figures.max(initial=0.0)) for figures in messages)
     return max(node, edge, prices)
@@ -197,8 +197,8 @@ def fixed(core: Core, dual: Dual, below: int) -> Reduced:
         edges,
     )
     total = gaps.copy()
-    _pile(total, places(core.offsets, core.firsts), rows)
-    _pile(total, places(core.offsets, core.seconds), columns)
+    _pile(total, piece_indices(core.offsets, core.firsts), rows)
+    _pile(total, piece_indices(core.offsets, core.seconds), columns)
     pruned = _pruned(
         core.counts,
         core.offsets,

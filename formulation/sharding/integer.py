@@ -7,7 +7,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.certificate import Certificate, Leaf
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Program, Rows, Values, Variable
-from crossopt.formulation.sharding.core import Core, fewer_times, places
+from crossopt.formulation.sharding.core import Core, fewer_times, piece_indices
 from crossopt.formulation.sharding.dual import Dual, bound_of, edge_leasts, message_offsets, node_values
 from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
@@ -44,7 +44,7 @@ def program_of(core: Core) -> Program:
     first_rows, second_rows = len(core), len(core) + int(first_offsets[-1])
     columns = strategies + np.arange(len(allowed))
     ones, all_rows = np.ones(len(allowed)), second_rows + int(second_offsets[-1])
-    first_places, second_places = places(core.offsets, core.firsts), places(core.offsets, core.seconds)
+    first_places, second_places = piece_indices(core.offsets, core.firsts), piece_indices(core.offsets, core.seconds)
     parts = (
         (np.repeat(np.arange(len(core)), core.counts), np.arange(strategies), np.ones(strategies)),
         (first_rows + first_offsets[edges] + within // widths, columns, ones),
@@ -78,7 +78,7 @@ def memory_rows(core: Core, times: Whole) -> Rows:
     columns, factors, highs = [], [], []
     for time in times.tolist():
         alive = np.flatnonzero((core.member_starts <= time) & (time < core.member_ends))
-        taken, at = core.usages[places(core.usage_offsets, alive)], places(core.offsets, core.member_nodes[alive])
+        taken, at = core.usages[piece_indices(core.usage_offsets, alive)], piece_indices(core.offsets, core.member_nodes[alive])
         lengths = np.diff(core.usage_offsets)[alive]
         least = np.minimum.reduceat(taken, offsets_of(lengths)[:-1]) if len(alive) else lengths
         column, where = np.unique(at, return_inverse=True)
@@ -104,9 +104,9 @@ def cover_row(core: Core, chosen: Whole, time: int) -> Rows:
     alive = np.flatnonzero((core.member_starts <= time) & (time < core.member_ends))
     nodes = np.unique(core.member_nodes[alive])
     taken = np.zeros(len(core.costs), np.int64)
-    np.add.at(taken, places(core.offsets, core.member_nodes[alive]), core.usages[places(core.usage_offsets, alive)])
+    np.add.at(taken, piece_indices(core.offsets, core.member_nodes[alive]), core.usages[piece_indices(core.usage_offsets, alive)])
     chosen_taken = taken[core.offsets[:-1] + chosen]
-    columns = places(core.offsets, nodes)
+    columns = piece_indices(core.offsets, nodes)
     columns = columns[taken[columns] >= np.repeat(chosen_taken[nodes], core.counts[nodes])]
     starts = offsets_of(np.array([len(columns)], np.int64))
     return Rows(np.array([-np.inf]), np.array([len(nodes) - 1.0]), starts, columns, np.ones(len(columns)))
@@ -133,7 +133,7 @@ def fractional_memory(core: Core, shares: Array) -> tuple[Whole, Array]:
         return np.zeros(0, np.int64), np.zeros(0)
     times, none = _changes(core)
     changes = none.astype(float)
-    taken = np.add.reduceat(core.usages * shares[places(core.offsets, core.member_nodes)], core.usage_offsets[:-1])
+    taken = np.add.reduceat(core.usages * shares[piece_indices(core.offsets, core.member_nodes)], core.usage_offsets[:-1])
     np.add.at(changes, np.searchsorted(times, core.member_starts), taken)
     np.add.at(changes, np.searchsorted(times, core.member_ends), -taken)
     over = np.cumsum(changes)[:-1] / max(core.limit, 1) - 1.0

@@ -19,7 +19,7 @@ from crossopt.formulation.sharding.core import (
     fix_apart,
     incident,
     named,
-    places,
+    piece_indices,
     raised,
     unchanged,
     with_edges,
@@ -80,7 +80,7 @@ class Graph:
 def rehung(core: Core, roots: Whole, offsets: Whole, table: Whole) -> Core:
     """The core whose members hang on the roots of their nodes; node v takes the strategy `table[offsets[v] + s]` where its root takes s."""
     nodes = core.member_nodes
-    at = places(offsets, nodes)
+    at = piece_indices(offsets, nodes)
     starts = np.repeat(core.usage_offsets[:-1], np.diff(offsets)[nodes])
     return replace(
         core,
@@ -171,8 +171,8 @@ def separate(core: Core) -> Reduced:
     if not apart.any():
         return unchanged(core)
     which = np.flatnonzero(apart)
-    costs = raised(core.costs, places(core.offsets, core.firsts[which]), to_firsts[places(first_offsets, which)])
-    costs = raised(costs, places(core.offsets, core.seconds[which]), to_seconds[places(second_offsets, which)])
+    costs = raised(core.costs, piece_indices(core.offsets, core.firsts[which]), to_firsts[piece_indices(first_offsets, which)])
+    costs = raised(costs, piece_indices(core.offsets, core.seconds[which]), to_seconds[piece_indices(second_offsets, which)])
     moves = np.stack([core.firsts[which], core.seconds[which]], axis=1)
     return replace(unchanged(core), core=with_edges(replace(core, costs=costs), ~apart), moves=moves)
 
@@ -271,7 +271,7 @@ def _marked(
             steps[index, 1], steps[index, 2], steps[index, 3] = (columns, 1, columns) if side == 0 else (1, columns, rows)
         taken = usage_starts[members[node] : members[node + 1]]
         settings = _settings(count, steps, entries)
-        beside = _beside(costs[begin : begin + count], settings, steps, entries)
+        beside = _edge_costs(costs[begin : begin + count], settings, steps, entries)
         left = _MOST
         for worse in range(count):
             for better in range(count):
@@ -311,7 +311,7 @@ def _settings(count: int, steps: Whole, entries: Whole) -> Whole:
 
 
 @compiled
-def _beside(costs: Whole, settings: Whole, steps: Whole, entries: Whole) -> Whole:
+def _edge_costs(costs: Whole, settings: Whole, steps: Whole, entries: Whole) -> Whole:
     """What each strategy costs beside each setting."""
     found = np.empty((_SETTINGS, len(costs)), np.int64)
     for number in range(_SETTINGS):

@@ -404,10 +404,10 @@ def settled(rules: Rules, inside: int, outside: int) -> Choice | None:
     before = None
     while before != (inside, outside):
         before = inside, outside
-        for change in places_in(inside):
+        for change in set_bits(inside):
             inside |= rules.required[change]
             outside |= rules.excluded[change]
-        for change in places_in(rules.all & ~inside & ~outside):
+        for change in set_bits(rules.all & ~inside & ~outside):
             if rules.required[change] & outside:
                 outside |= 1 << change
         for budget in rules.budgets:
@@ -416,7 +416,7 @@ def settled(rules: Rules, inside: int, outside: int) -> Choice | None:
             room = budget.most - budget.least((inside, outside))
             if room < 0:
                 return None
-            for change in places_in(rules.all & ~inside & ~outside):
+            for change in set_bits(rules.all & ~inside & ~outside):
                 if budget.costs[change] > room:
                     outside |= 1 << change
         if inside & outside:
@@ -429,7 +429,7 @@ def keeps(rules: Rules, inside: int) -> bool:
     return settled(rules, inside, rules.all & ~inside) is not None
 
 
-def places_in(bits: int) -> Iterator[int]:
+def set_bits(bits: int) -> Iterator[int]:
     """The places of the ones."""
     while bits:
         yield (bits & -bits).bit_length() - 1
@@ -553,4 +553,4 @@ def unpacked(line: str) -> list[int]:
 
 def open_of(rules: Rules, choice: Choice) -> list[int]:
     """Changes that are neither in nor out."""
-    return list(places_in(rules.all & ~choice[0] & ~choice[1]))
+    return list(set_bits(rules.all & ~choice[0] & ~choice[1]))

@@ -188,7 +188,7 @@ def short_of(stack: str, plans: str) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
-def short_alike(stack: str, plans: str) -> tuple[float, ...]:
+def underestimated_runs(stack: str, plans: str) -> tuple[float, ...]:
     """Sorted signed errors of runs with exactly such ranks and precision; empty unless all took longer than predicted.
 
     One of them must be off by more than the error of constants taken over.

@@ -102,7 +102,7 @@ def device_given(given: str | Given[DeviceEntry]) -> tuple[DeviceEntry, str]:
     if isinstance(given, str):
         return device(given), given
     entry = completed(given, device)
-    return entry, told_apart(entry.name or "own device", entry, names("hardware"), device)
+    return entry, entry_label(entry.name or "own device", entry, names("hardware"), device)
 
 
 def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str, str | None]:
@@ -112,10 +112,10 @@ def technology_given(given: str | TechnologyEntry) -> tuple[TechnologyEntry, str
         return entry, given, node
     known = names("technologies")
     at_nodes = (f"{base}-{logic}" for base in known for logic in technology(base).logic_nodes)
-    return given, told_apart(given.name or "own technology", given, (*known, *at_nodes), lambda name: technology_named(name)[0]), None
+    return given, entry_label(given.name or "own technology", given, (*known, *at_nodes), lambda name: technology_named(name)[0]), None
 
 
-def told_apart(name: str, given: object, known: Iterable[str], entry_of: Callable[[str], object]) -> str:
+def entry_label(name: str, given: object, known: Iterable[str], entry_of: Callable[[str], object]) -> str:
     """Label of a user's entry: a registry name gets a remark if the figures differ from the registry's."""
     same = next((other for other in known if _plain_name(other) == _plain_name(name)), None)
     return name if same is None or _figures(given) == _figures(entry_of(same)) else f"{name} with own figures"
@@ -431,7 +431,7 @@ def known_as(network: Transformer) -> tuple[str, ...]:
     return _names_by_shapes().get(_shapes(network), (own,))
 
 
-def alike_text(network: Transformer) -> str:
+def same_shapes_text(network: Transformer) -> str:
     """Remark that a network of another name has the shapes of a registry entry."""
     known = known_as(network)
     return "" if known == (network.name.lower(),) else f"shapes of {' and '.join(known)}, of which measured runs and recipes are looked up"

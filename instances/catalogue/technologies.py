@@ -89,7 +89,7 @@ def usual_areas(entry: TechnologyEntry, technology: Technology) -> Parts:
     return replace(parts, core=core, **{level: core * ratio for level, ratio in beside.items()})
 
 
-def sold_l2(entry: TechnologyEntry) -> float:
+def reference_l2_banks(entry: TechnologyEntry) -> float:
     """Banks of L2 per core in the chip on the market."""
     made, split = build_technology(entry, ""), usual_split(entry)
     cores = float(cores_of(made.core, split.areas.core, split.dies))

@@ -24,7 +24,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Precision, Scaling, Transformer, Workload
 from crossopt.instances.catalogue.entries import ModelEntry
 from crossopt.instances.catalogue.huggingface import config_in, text_of, text_part, transformer_from_config
-from crossopt.instances.catalogue.registry import alike_text, model, names, told_apart
+from crossopt.instances.catalogue.registry import entry_label, model, names, same_shapes_text
 from crossopt.instances.files.written import Files
 
 
@@ -107,7 +107,7 @@ def _named_shape(section: WorkloadSection, files: Files) -> tuple[str, Workload]
         config = config_in(files.text(section.config, text_of), str(files.path(section.config)))
         shape = transformer_from_config(config)
         left_out = "".join(f" without its {part}" for part in text_part(config)[1])
-        label = told_apart(
+        label = entry_label(
             _name_of_configuration(section.config, config),
             _network(shape),
             names("workloads"),
@@ -249,7 +249,7 @@ def model_text(workload: Workload) -> tuple[str, ...]:
     further = f", {workload.prediction_layers} more for further tokens" if workload.prediction_layers else ""
     shape = f"{workload.layers} layers x {workload.hidden:,}{further}"
     batch = f"sequence {workload.sequence:,} · batch {workload.global_batch:,}"
-    similar = (text,) if (text := alike_text(workload)) else ()
+    similar = (text,) if (text := same_shapes_text(workload)) else ()
     own = (f"own figures: they differ from the registry's {workload.name.removesuffix(_OWN)}",) if workload.name.endswith(_OWN) else ()
     return f"{workload.name} · {_amount(weights)} weights{chosen} · {shape} · {batch}", _work(workload), *(own or similar)
 

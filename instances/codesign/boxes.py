@@ -91,7 +91,7 @@ def point_number(space: Grid, places: Whole) -> int:
     return int(np.ravel_multi_index(originals, space.sizes)) if originals else 0
 
 
-def places_of(space: Grid, point: int) -> Whole:
+def option_indices(space: Grid, point: int) -> Whole:
     """The indices of a hardware point."""
     originals = np.unravel_index(point, space.sizes) if space.sizes else ()
     return np.array([int(np.flatnonzero(order == index)[0]) for order, index in zip(space.order, originals, strict=True)], np.int64)

@@ -417,7 +417,7 @@ class Portfolio:
         return self.parts[0].objective
 
 
-class Place(NamedTuple):
+class Scale(NamedTuple):
     """Identification of one of several questions: devices; batch (0 if there is one); network, device and precision (empty if there is one
     of each)."""
 
@@ -433,13 +433,13 @@ class MultiScaleQuestion:
     name: str
     objective: str
     """Objective of every part; or `devices`, for the fewest, where the parts minimise step time."""
-    places: tuple[Place, ...]
+    places: tuple[Scale, ...]
     """Identification of each part, devices ascending."""
     parts: tuple[Instance, ...]
     """One question per number of devices, batch and network."""
     document: dict[str, Any]
     """The question as written."""
-    impossible: tuple[tuple[Place, str], ...] = ()
+    impossible: tuple[tuple[Scale, str], ...] = ()
     """Combinations without a valid question, and why."""
     compared: tuple[str, ...] = ("network",)
     """What `Place.network` names: any of device, precision and network."""

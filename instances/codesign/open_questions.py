@@ -10,7 +10,7 @@ from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, RE
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.registry import UnknownNameError, model
 from crossopt.instances.catalogue.workload import WorkloadSection
-from crossopt.instances.codesign.instance import Place
+from crossopt.instances.codesign.instance import Scale
 from crossopt.instances.codesign.networks import network_settings, network_text, networks_of
 from crossopt.instances.codesign.plan_choices import KERNEL_CHOICES, Report
 from crossopt.instances.codesign.section import (
@@ -59,7 +59,7 @@ def batches_of(file: CodesignFile) -> tuple[int, ...]:
     return batches if batches is not None and len(batches) > 1 else ()
 
 
-def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile, tuple[str, ...]]]:
+def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Scale, CodesignFile, tuple[str, ...]]]:
     """A question per number of devices, network and batch, each as if written alone, with the settings that select it.
     There are at most `most` networks for each number of devices.
     """
@@ -78,7 +78,7 @@ def by_part(file: CodesignFile, most: int) -> Iterator[tuple[Place, CodesignFile
                     *((f"workload.global_batch={batch}",) if batch else ()),
                     *((f"objective={objective}",) if several or objective != file.objective else ()),
                 )
-                yield Place(count, batch, network_text(listed, network) if chosen and listed and network else ""), part, settings
+                yield Scale(count, batch, network_text(listed, network) if chosen and listed and network else ""), part, settings
 
 
 def number_of_parts(file: CodesignFile, most: int) -> int:
@@ -233,7 +233,7 @@ def _is_kernel(section: WorkloadSection) -> bool:
 
 
 @dataclass(slots=True)
-class Hearing:
+class PartFaults:
     """Faults of several questions, each reported once if common to all."""
 
     questions: int

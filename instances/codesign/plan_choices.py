@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import CANONICAL_SETTINGS, END_STAGES, PLACEMENTS, Plans, code
-from crossopt.crossflow.recomputation import meaning_of, number_of, word_for, word_of
+from crossopt.crossflow.recomputation import meaning_of, mode_for, mode_name, number_of
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.section import TRANSFORMER_CHOICES, ChoicesSection
@@ -76,8 +76,8 @@ def _modes(modes: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[
     """
     meant = dict[int, str]()
     for mode in modes:
-        number, own = number_of(mode), word_for(model, mode)
-        if not strictly or own == word_of(number):
+        number, own = number_of(mode), mode_for(model, mode)
+        if not strictly or own == mode_name(number):
             meant.setdefault(meaning_of(model, number), own)
     if not meant:
         raise ValueError(f"{model.name} has none of what {', '.join(modes)} would compute again (none is all that it comes to)")
@@ -204,7 +204,7 @@ def _to_the_letter(came: Whole, codes: Whole) -> Mask:
     return found
 
 
-def place_of_none(instance: Instance, name: str) -> int:
+def index_of_none(instance: Instance, name: str) -> int:
     """Index of the option that counts a plan without this setting: the first option, or with `only` the one that states it as written."""
     codes = codes_of(instance, name)
     if name not in instance.only:

@@ -16,11 +16,11 @@ from crossopt.instances import question
 from crossopt.instances.catalogue.huggingface import text_of
 from crossopt.instances.catalogue.registry import UnknownNameError, device, is_path, model, technology_named, with_own_files
 from crossopt.instances.catalogue.workload import model_text
-from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio, Scale
 from crossopt.instances.codesign.open_questions import (
     FEWEST,
     MOST_COUNTS,
-    Hearing,
+    PartFaults,
     batch_faults,
     batches_of,
     by_part,
@@ -43,7 +43,7 @@ from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written, graft, with_setting
 
-__all__ = ["KEYS", "about_of", "asked_in", "read", "read_asked", "read_instance", "read_question", "size_of"]
+__all__ = ["KEYS", "about_of", "read", "read_instance", "read_question", "read_single_scale", "saved_single_scale", "size_of"]
 
 _MOST_COUNTED = 1_000
 """Largest number of open questions counted exactly, for the message that there are too many."""
@@ -51,7 +51,7 @@ _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """Placeholders for required sections that cannot be read."""
 _NAMED = ("cluster.network.", "hardware=", "workload.precision=")
 """How settings begin that select a network, a device or a precision."""
-Part = tuple[Place, CodesignFile, tuple[str, ...]]
+Part = tuple[Scale, CodesignFile, tuple[str, ...]]
 """A part: its identification, the question, and the settings that select it."""
 _LOOKS_AT = {
     "": ("hardware", "technology", "workload", "workloads"),
@@ -68,20 +68,20 @@ _LOOKS_AT = {
 
 def read_instance(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance:
     """The question of one workload on one number of devices in a file; of several workloads, the named one."""
-    return _of_one_workload(read_asked(path, settings, workload))
+    return _of_one_workload(read_single_scale(path, settings, workload))
 
 
 def read_question(document: Mapping[str, Any]) -> Instance:
     """The question of one workload on one number of devices in a saved result."""
-    return _of_one_workload(asked_in(document))
+    return _of_one_workload(saved_single_scale(document))
 
 
-def read_asked(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
+def read_single_scale(path: str | Path, settings: tuple[str, ...] = (), workload: str | None = None) -> Instance | Portfolio:
     """The question on one number of devices in a file, of one or several workloads."""
     return _on_one_number(question.read(path, settings, workload))
 
 
-def asked_in(document: Mapping[str, Any]) -> Instance | Portfolio:
+def saved_single_scale(document: Mapping[str, Any]) -> Instance | Portfolio:
     """The question on one number of devices in a saved result, of one or several workloads."""
     return _on_one_number(question.read_again(document, "codesign"))
 
@@ -98,7 +98,7 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
     if file is not None:
         question = _question_in(file, written, lambda path, message: faults.append(written.fault(path, message)))
     else:
-        beside = _beside(written, faults)
+        beside = _faults_of_readable(written, faults)
         reported = {fault.path for fault in (*faults, *beside)}
         faults += [*beside, *(fault for fault in _unknown_names(written) if fault.path not in reported)]
     if faults or question is None:
@@ -127,9 +127,9 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         faults = [written.fault(next(iter(listed)), f"these are more than the {MOST_COUNTS} that a question may compare (give fewer)")]
     if faults:
         raise written.refused(faults)
-    found, wrong = list[tuple[Place, Instance]](), list[tuple[str, InstanceError]]()
-    _keep_devices(listed.get("hardware", ()), written)
-    compared, impossible, objective = [_LISTS[path] for path in listed], list[tuple[Place, str]](), ""
+    found, wrong = list[tuple[Scale, Instance]](), list[tuple[str, InstanceError]]()
+    _load_device_files(listed.get("hardware", ()), written)
+    compared, impossible, objective = [_LISTS[path] for path in listed], list[tuple[Scale, str]](), ""
     for nodes in product(*listed.values()):
         texts = [str(node.value.text) for node in nodes if isinstance(node.value, Scalar)]
         label = ", ".join(texts)
@@ -141,7 +141,7 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         if isinstance(question, Portfolio):
             raise written.refused([written.fault(next(iter(listed)), "they are compared for one workload (give one `workload`)")])
         objective = question.objective
-        alone = (Place(question.cluster.devices),) if isinstance(question, Instance) else question.places
+        alone = (Scale(question.cluster.devices),) if isinstance(question, Instance) else question.places
         found += zip(_labelled(label, alone), (question,) if isinstance(question, Instance) else question.parts, strict=True)
         if isinstance(question, MultiScaleQuestion):
             compared += ["network"] if question.networks and "network" not in compared else []
@@ -152,12 +152,12 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         raise written.refused(shared or dict.fromkeys(fault for others in each for fault in others))
     found.sort(key=lambda pair: pair[0].devices)
     pairs = dict.fromkeys((scale.devices, scale.batch) for scale, _ in found)
-    impossible += [(Place(*pair, label), _why(error)) for label, error in wrong for pair in pairs]
+    impossible += [(Scale(*pair, label), _why(error)) for label, error in wrong for pair in pairs]
     places, parts = zip(*found, strict=True)
     return MultiScaleQuestion(parts[0].name, objective, places, parts, written.document, tuple(impossible), tuple(compared))
 
 
-def _keep_devices(nodes: Iterable[Node], written: Written) -> None:
+def _load_device_files(nodes: Iterable[Node], written: Written) -> None:
     """Read the user's files of devices before the document, which holds them, is copied into every part."""
     for node in nodes:
         if isinstance(node.value, Scalar) and is_path(node.value.text):
@@ -194,7 +194,7 @@ def _with_named(written: Written, named: Mapping[str, Node], texts: Sequence[str
     return replace(written, root=root, settings=(*written.settings, *settings))
 
 
-def _labelled(label: str, places: Iterable[Place]) -> Iterator[Place]:
+def _labelled(label: str, places: Iterable[Scale]) -> Iterator[Scale]:
     return (scale._replace(network=", ".join(text for text in (label, scale.network) if text)) for scale in places)
 
 
@@ -207,7 +207,7 @@ def _plain_message(fault: Fault) -> str:
     return fault.message.partition(" [from --set")[0]
 
 
-def _beside(written: Written, faults: list[Fault]) -> list[Fault]:
+def _faults_of_readable(written: Written, faults: list[Fault]) -> list[Fault]:
     """Faults of the readable sections that do not depend on unreadable ones."""
     faulty, entries = {_section(fault.path) for fault in faults}, written.root.value
     faulty |= {meant for key in faulty - KEYS.top for meant in nearest(key, KEYS.top)}
@@ -272,7 +272,7 @@ def _question_in(file: CodesignFile, written: Written, report: Report) -> Instan
         report(path, message)
     if faults:
         return None
-    _keep_configs(file, written)
+    _load_config_files(file, written)
     parts = tuple(islice(by_part(file, MOST_COUNTS + 1), MOST_COUNTS + 1))
     if len(parts) > MOST_COUNTS:
         what = "networks, with numbers of devices and batches," if len(counts) * len(batches or (0,)) > 1 else "networks"
@@ -291,7 +291,7 @@ def _count_text(number: int) -> str:
 
 def _multi_scale_question(file: CodesignFile, written: Written, scales: Sequence[Part], report: Report) -> MultiScaleQuestion | None:
     """A question for each number of devices, network and batch; if some have one, the others are reported beside the answers."""
-    document, parts, wrong = written.document, list[tuple[Place, Instance]](), list[tuple[Place, list[tuple[str, str]]]]()
+    document, parts, wrong = written.document, list[tuple[Scale, Instance]](), list[tuple[Scale, list[tuple[str, str]]]]()
     for scale, part_file, added in scales:
         reported: list[tuple[str, str]] = []
         own = {**document, "settings": [*document["settings"], *added]}
@@ -313,7 +313,7 @@ def _into(reported: list[tuple[str, str]]) -> Report:
     return lambda path, message: reported.append((path, message))
 
 
-def _keep_configs(file: CodesignFile, written: Written) -> None:
+def _load_config_files(file: CodesignFile, written: Written) -> None:
     """Read the shapes in files before the document, which holds them, is copied into every part."""
     for section in (file.workload, *(file.workloads or ())):
         if section is not None and section.config is not None:
@@ -342,7 +342,7 @@ def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any]
 def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Portfolio | None:
     """Several workloads: each is the question that remains without the others."""
     questions = questions_of(file, written.root, report)
-    hearing = Hearing(len(questions))
+    hearing = PartFaults(len(questions))
     parts = [
         resolve(part.file, written, {**document, "workload": part.name}, hearing.reporter(index, part))
         for index, part in enumerate(questions)

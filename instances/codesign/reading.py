@@ -109,7 +109,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         goal=goal,
         ceilings=ceilings_of(file, goal),
         derived=derived_text(device_given(file.hardware)[0]) if file.hardware is not None else "",
-        priced_by=_priced_by(file, stack),
+        priced_by=_constants_text(file, stack),
         calibrated=file.hardware is None or is_calibrated(device_given(file.hardware)[0], file.launcher),
         reserve_given=file.cluster.reserved_memory is not None,
         ranges=(*ranges, *(price_ranges(prices) if prices is not None and file.objective == "cost_per_token" else ())),
@@ -126,7 +126,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     return instance
 
 
-def _priced_by(file: CodesignFile, stack: Stack | None) -> str:
+def _constants_text(file: CodesignFile, stack: Stack | None) -> str:
     """Description of the constants that apply: calibration set, constants stated in the question, and stack version.
     The text says so if the constants are fitted to no run.
     """
@@ -272,7 +272,7 @@ def _efficiency(usual: Efficiency, file: CodesignFile, faults: list[Fault]) -> E
     return constants_with(replace(usual, **given), file.factors, faults)
 
 
-def _tell(faults: list[Fault], report: Report) -> None:
+def _report_faults(faults: list[Fault], report: Report) -> None:
     for path, message in faults:
         report(path, message)
 
@@ -296,7 +296,7 @@ def _fixed(file: CodesignFile, levels: Levels, precision: Precision, report: Rep
     variants = tuple(constants_with(variant, file.factors, []) for variant in built.variants)
     if file.efficiency:  # other constants than those that were fitted: no measured run tells how far they are off
         built, variants = replace(built, error=None), ()
-    _tell(faults, report)
+    _report_faults(faults, report)
     reserved = _reserved(file, built.reserved_memory)
     built = replace(built, links=links, efficiency=own, variants=variants, host=_host(file.cluster), reserved_memory=reserved)
     if not is_inside(file.launcher or "", name, file.cluster.number):
@@ -326,7 +326,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         report("choices.dies", f"{name} has no links between dies (choose 1, or another technology)")
     split, own = entry.split, _efficiency(usual, file, faults)
     fitted = () if file.efficiency else variants  # no fit tells of other constants
-    _tell(faults, report)
+    _report_faults(faults, report)
     free = FreeHardware(
         technology=technology,
         die_area=split.die_area,
@@ -336,7 +336,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         reticle=inf if entry.reticle is None else entry.reticle,
         dies=float(split.dies),
         areas=technologies.usual_areas(stated, technology),
-        sold_l2=technologies.sold_l2(stated),
+        sold_l2=technologies.reference_l2_banks(stated),
         powers=split.powers,
         edges=technologies.edges_of(split),
         reserved_memory=_reserved(file, entry.reserved_memory),

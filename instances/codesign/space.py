@@ -21,7 +21,7 @@ from crossopt.crossflow.plan import CANONICAL_SETTINGS, PLAN_FIELDS, Plan, Plans
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, remembered
-from crossopt.instances.codesign.plan_choices import codes_of, comings, is_listed, place_of_none, with_settings
+from crossopt.instances.codesign.plan_choices import codes_of, comings, index_of_none, is_listed, with_settings
 
 _COMBINATIONS = 1 << 16
 """Number of combinations of plan choices in a block."""
@@ -349,7 +349,7 @@ def plans_numbered(instance: Instance, layouts: Whole, numbers: Whole) -> Plans:
         columns[name], own, number[name] = came[places[0], picked], own & first[places[0], picked], picked
     for name, alone in (("shard", columns["zero"] == 0), ("expert_exchange", columns["expert"] == 1)):
         # These mean nothing where nothing is shared, or spread: one option stands for all.
-        columns[name], own = np.where(alone, 0, columns[name]), own & (~alone | (number[name] == place_of_none(instance, name)))
+        columns[name], own = np.where(alone, 0, columns[name]), own & (~alone | (number[name] == index_of_none(instance, name)))
     return Plans(*(np.ascontiguousarray(columns[name] if own.all() else columns[name][own]) for name in PLAN_FIELDS))
 
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from crossopt.crossflow.hardware import Cluster, Hardware, at_power
 from crossopt.crossflow.parameters import step_flops
 from crossopt.crossflow.plan import Overlap, Plan, broken_rules
-from crossopt.crossflow.recomputation import number_of, word_of
+from crossopt.crossflow.recomputation import mode_name, number_of
 from crossopt.crossflow.workload import Precision, Scaling, Transformer
 from crossopt.instances.catalogue.known_runs import is_inside
 from crossopt.instances.catalogue.registry import build_device, device, launched_by, names
@@ -360,7 +360,7 @@ def scaling_of(text: str, otherwise: Scaling = "tensorwise") -> Scaling:
 def recompute_of(text: str) -> str:
     """What is computed again in the backward pass; a set of modules as questions write it."""
     try:
-        return word_of(number_of(text))
+        return mode_name(number_of(text))
     except ValueError:
         pass
     return _first(_RECOMPUTE, text, "recompute")

@@ -175,7 +175,7 @@ def read(written: Written) -> ShardingQuestion:
             problem = f"{' and '.join(given)} are given at once" if given else "no problem is given"
             faults.append(written.fault(given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})"))
         else:
-            faults += _strangers(file, written.root, given[0])
+            faults += _irrelevant_keys(file, written.root, given[0])
         if file.limit is not None and not 0 <= file.limit < GREATEST_SUM:
             faults.append(written.fault("limit", f"{file.limit:.3g} bytes are no limit (give 0 to 2^60)"))
     if faults or file is None:
@@ -201,7 +201,7 @@ def _question(file: ShardingFile, written: Written) -> ShardingQuestion:
     return ShardingQuestion(problem, written.source, hashlib.sha256(written.text.encode()).hexdigest(), written.settings)
 
 
-def _strangers(file: ShardingFile, root: Node, way: str) -> list[Fault]:
+def _irrelevant_keys(file: ShardingFile, root: Node, way: str) -> list[Fault]:
     """Keys that say nothing where a problem is said in this way."""
     return [
         fault_at_key(root, key, f"{key} belongs to {other} and does not apply with {way} (take one of them away)")

@@ -213,7 +213,7 @@ def _offers(
                 offer[int(key)] = tuple(
                     _configuration(_mapping(option), f"{path}[{index}]", neighbours, seconds, faults) for index, option in enumerate(listed)
                 )
-                _refuse_twins(offer[int(key)], path, faults)
+                _refuse_duplicates(offer[int(key)], path, faults)
         found.append(dict(sorted(offer.items())))
     return tuple(found)
 
@@ -248,7 +248,7 @@ def _configuration(
     )
 
 
-def _refuse_twins(configurations: tuple[Configuration, ...], path: str, faults: FaultList) -> None:
+def _refuse_duplicates(configurations: tuple[Configuration, ...], path: str, faults: FaultList) -> None:
     names = [option.name for option in configurations]
     for index, name in enumerate(names):
         if names.index(name) != index:

@@ -110,16 +110,16 @@ def names_in(formula: Formula | Comparison) -> Iterator[str]:
             return
 
 
-def places_in(formula: Formula | Comparison) -> Iterator[tuple[str, str]]:
+def points_named(formula: Formula | Comparison) -> Iterator[tuple[str, str]]:
     """Every place that `at` names."""
     match formula:
         case Operation(_, left, right) | Comparison(_, left, right):
-            yield from places_in(left)
-            yield from places_in(right)
+            yield from points_named(left)
+            yield from points_named(right)
         case Call(_, given, places):
             yield from places
             for part in given:
-                yield from places_in(part)
+                yield from points_named(part)
         case _:
             return
 
@@ -269,7 +269,7 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FormulaNames:
     """What formulas may name: the values on each axis and the subjects, by their names in formulas."""
 
     axes: Mapping[str, Sequence[str]]
@@ -282,7 +282,7 @@ def as_name(label: str) -> str:
     return re.sub(r"\W+", "_", label)
 
 
-def faults_of(claims: Claims, places: Places) -> Iterator[tuple[str, str]]:
+def faults_of(claims: Claims, places: FormulaNames) -> Iterator[tuple[str, str]]:
     """Every path at which something is wrong, and what."""
     known = [*ALWAYS, *(name for name in places.axes if name != SUBJECT)]
     for number, column in enumerate(claims.derive):
@@ -293,21 +293,21 @@ def faults_of(claims: Claims, places: Places) -> Iterator[tuple[str, str]]:
         known.append(column.name)
     for number, wanted in enumerate(claims.expect):
         yield from _formula_faults(f"expect[{number}].claim", wanted.claim, True, known, places)
-        yield from _place_faults(f"expect[{number}].where", wanted.where.items(), places)
+        yield from _point_faults(f"expect[{number}].where", wanted.where.items(), places)
     derived = [column.name for column in claims.derive]
     for number, points in enumerate(claims.against):
         path = f"against[{number}]"
         if points.column not in derived:
             yield f"{path}.column", _unknown("derived column", points.column, derived)
-        yield from _place_faults(f"{path}.where", points.where.items(), places)
-        yield from _place_faults(f"{path}.points", [(places.first, at) for at in points.points] if places.first else [], places)
+        yield from _point_faults(f"{path}.where", points.where.items(), places)
+        yield from _point_faults(f"{path}.points", [(places.first, at) for at in points.points] if places.first else [], places)
         if not places.first or not points.points:
             yield f"{path}.points", "points stand at values of the first axis of `sweep`, and there are none"
         elif any(not 0.0 < value < float("inf") for value in points.points.values()):
             yield f"{path}.points", "what is measured is above zero"
 
 
-def _formula_faults(path: str, text: str, compares: bool, known: Sequence[str], places: Places) -> Iterator[tuple[str, str]]:
+def _formula_faults(path: str, text: str, compares: bool, known: Sequence[str], places: FormulaNames) -> Iterator[tuple[str, str]]:
     try:
         formula: Formula | Comparison = parse_claim(text) if compares else parse_formula(text)
     except ValueError as error:
@@ -316,10 +316,10 @@ def _formula_faults(path: str, text: str, compares: bool, known: Sequence[str], 
     for name in dict.fromkeys(names_in(formula)):
         if fault := _name_fault(name, known, places):
             yield path, fault
-    yield from _place_faults(path, places_in(formula), places)
+    yield from _point_faults(path, points_named(formula), places)
 
 
-def _name_fault(name: str, known: Sequence[str], places: Places) -> str:
+def _name_fault(name: str, known: Sequence[str], places: FormulaNames) -> str:
     """What is wrong with a name of a formula; nothing where nothing is."""
     of, dot, part = name.partition(".")
     inside = {"plan": PLAN, "design": DESIGN, "found": [as_name(engine) for engine in places.engines]}
@@ -332,7 +332,7 @@ def _name_fault(name: str, known: Sequence[str], places: Places) -> str:
     return "" if part in inside[of] else _unknown(f"`{of}`", part, inside[of])
 
 
-def _place_faults(path: str, named: Iterable[tuple[str, str]], places: Places) -> Iterator[tuple[str, str]]:
+def _point_faults(path: str, named: Iterable[tuple[str, str]], places: FormulaNames) -> Iterator[tuple[str, str]]:
     for axis, value in dict.fromkeys(named):
         known = places.axes.get(as_name(axis))
         if known is None:
@@ -555,7 +555,7 @@ def points_of(study: StudyText, more: tuple[str, ...] = ()) -> Iterator[UnreadPo
             subject = (section.name or Path(section.instance).stem) if len(file.instances) > 1 or not at else ""
             swept = [setting for _, settings in chosen for setting in settings]
             settings = (*shared, *own, *swept, *(Setting(text, None) for text in more))
-            at_instance = place_of(root, f"instances[{number}]")
+            at_instance = location_of(root, f"instances[{number}]")
             yield UnreadPoint(subject, section.instance, section.workload, at_instance, at, settings)
 
 
@@ -563,13 +563,13 @@ def _column(axis: AxisSection, root: Node, path: str) -> list[tuple[str, list[Se
     """The values of an axis, each with its setting and those that change in step."""
     found = []
     for at, value in enumerate(axis.values):
-        settings = [Setting(f"{axis.setting}={value}", place_of(root, f"{path}.values[{at}]"))]
-        settings += [Setting(f"{key}={values[at]}", place_of(root, f"{path}.beside.{key}[{at}]")) for key, values in axis.beside.items()]
+        settings = [Setting(f"{axis.setting}={value}", location_of(root, f"{path}.values[{at}]"))]
+        settings += [Setting(f"{key}={values[at]}", location_of(root, f"{path}.beside.{key}[{at}]")) for key, values in axis.beside.items()]
         found.append((value, settings))
     return found
 
 
-def place_of(root: Node, path: str) -> Fault:
+def location_of(root: Node, path: str) -> Fault:
     """Where the value at a path stands, as a fault without words; keys with dots in them are one step."""
     node = root
     while inner := _towards(node, path):
@@ -586,7 +586,7 @@ def _towards(node: Node, path: str) -> Node | None:
 
 def _settings(settings: Mapping[str, str], root: Node, path: str) -> Iterator[Setting]:
     for key, value in settings.items():
-        yield Setting(f"{key}={value}", place_of(root, f"{path}.{key}"))
+        yield Setting(f"{key}={value}", location_of(root, f"{path}.{key}"))
 
 
 def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
@@ -608,9 +608,9 @@ def _faults(file: StudyFile, root: Node, most: int) -> Iterator[Fault]:
     rules.append(("sweep" if file.sweep else "instances", count <= most, problem))
     for path, holds, message in rules:
         if not holds:
-            yield replace(place_of(root, path), message=message)
-    for path, message in faults_of(file.claims, places_of(file)):
-        yield replace(place_of(root, path), message=message)
+            yield replace(location_of(root, path), message=message)
+    for path, message in faults_of(file.claims, formula_names(file)):
+        yield replace(location_of(root, path), message=message)
 
 
 def _with_points(file: StudyFile, root: Node, folder: Path, faults: list[Fault]) -> StudyFile:
@@ -620,19 +620,19 @@ def _with_points(file: StudyFile, root: Node, folder: Path, faults: list[Fault])
         path = f"against[{number}]"
 
         def report(key: str, message: str, path: str = path) -> None:
-            faults.append(replace(place_of(root, f"{path}.{key}"), message=message))
+            faults.append(replace(location_of(root, f"{path}.{key}"), message=message))
 
         found.append(with_points(section, axis, folder, report))
     return replace(file, against=tuple(found))
 
 
-def places_of(file: StudyFile) -> Places:
+def formula_names(file: StudyFile) -> FormulaNames:
     """What formulas of the study may name."""
     sections = [AskedSection(given) if isinstance(given, str) else given for given in file.instances]
     subjects = [section.name or Path(section.instance).stem for section in sections]
     axes = {as_name(axis.label): axis.values for axis in file.sweep}
     first = as_name(file.sweep[0].label) if file.sweep else ""
-    return Places({**axes, SUBJECT: subjects}, first, file.engines)
+    return FormulaNames({**axes, SUBJECT: subjects}, first, file.engines)
 
 
 # --- lists and mappings as values ----------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ def imported_host(path: Path, document: Mapping[str, Any]) -> Imported:
         refuse(path, f"schema: {quoted(str(document['schema']))} is not known (known: {', '.join(SCHEMAS)})")
     nodes, faults = document["nodes"], Faults(path)
     for index, node in enumerate(nodes):
-        _look_at(node, f"nodes[{index}]", faults)
+        _refuse_faults(node, f"nodes[{index}]", faults)
     faults.end()
     places = dict[int, int]()
     for index, node in enumerate(nodes):
@@ -73,7 +73,7 @@ def imported_host(path: Path, document: Mapping[str, Any]) -> Imported:
     return Imported(Trace(graph, path.name), f"PyTorch host trace, schema {document['schema']}", tuple(remarks))
 
 
-def _look_at(node: object, at: str, faults: Faults) -> None:
+def _refuse_faults(node: object, at: str, faults: Faults) -> None:
     if not isinstance(node, dict):
         faults.add(at, "a mapping is needed")
         return

@@ -271,9 +271,9 @@ def chakra_in(path: Path, data: bytes) -> ChakraTrace:
         nodes = tuple(map(node_in, messages))
     except MessageError as error:
         refuse(path, f"this is no Chakra trace that can be read: {error} (fetch it again, or convert it anew)")
-    _look_at_version(path, version_of(metadata))
+    _check_version(path, version_of(metadata))
     faults = Faults(path)
-    _look_at(nodes, faults)
+    _check_nodes(nodes, faults)
     faults.end()
     return ChakraTrace(metadata, nodes)
 
@@ -293,7 +293,7 @@ def version_of(metadata: Metadata) -> str:
     return metadata.version or next((str(attribute.value) for attribute in metadata.attributes if attribute.name == "schema"), "")
 
 
-def _look_at_version(path: Path, version: str) -> None:
+def _check_version(path: Path, version: str) -> None:
     if version and version not in SCHEMAS:
         refuse(path, f"the schema {quoted(version)} is not known (known: {', '.join(SCHEMAS)}; convert the trace anew with today's Chakra)")
 
@@ -304,7 +304,7 @@ def chakra_json_in(path: Path, document: Mapping[str, Any]) -> ChakraTrace:
     if not isinstance(rows, list):
         refuse(path, "workload_graph: a list is needed")
     version = document.get("version", document.get("schema", ""))
-    _look_at_version(path, str(version))
+    _check_version(path, str(version))
     nodes = list[Node]()
     for index, row in enumerate(rows):
         if isinstance(row, dict):
@@ -312,7 +312,7 @@ def chakra_json_in(path: Path, document: Mapping[str, Any]) -> ChakraTrace:
         else:
             faults.add(f"workload_graph[{index}]", "a mapping is needed")
     faults.end()
-    _look_at(tuple(nodes), faults)
+    _check_nodes(tuple(nodes), faults)
     faults.end()
     return ChakraTrace(Metadata(str(version)), tuple(nodes))
 
@@ -363,7 +363,7 @@ def _attribute_of(key: str, value: object) -> Attribute | None:
     return Attribute(key, kind, value) if kind else None  # type: ignore[arg-type]
 
 
-def _look_at(nodes: tuple[Node, ...], faults: Faults) -> None:
+def _check_nodes(nodes: tuple[Node, ...], faults: Faults) -> None:
     """Report ids that are given twice, unknown types, and times out of range."""
     places = dict[int, int]()
     for index, node in enumerate(nodes):

@@ -232,9 +232,9 @@ def trace_in(text: str, source: str) -> Trace:
             faults.add(key, f"{wanted} is needed")
     faults.end()
     for index, operation in enumerate(operations):
-        _look_at_operation(operation, f"operations[{index}]", faults)
+        _check_operation(operation, f"operations[{index}]", faults)
     for index, edge in enumerate(edges):
-        _look_at_edge(edge, len(operations), f"edges[{index}]", faults)
+        _check_edge(edge, len(operations), f"edges[{index}]", faults)
     faults.end()
     if sum(operation["ns"] for operation in operations) >= SPAN_ENDS:
         faults.add("operations", f"all together take more than {SPAN_ENDS // 10**9} s (give shorter ones)")
@@ -286,7 +286,7 @@ def _is_whole(value: object) -> bool:
     return type(value) is int and 0 <= value < SPAN_ENDS
 
 
-def _look_at_operation(given: object, at: str, faults: FaultList) -> None:
+def _check_operation(given: object, at: str, faults: FaultList) -> None:
     if len(faults.found) >= _MOST_FAULTS:
         return
     if not isinstance(given, Mapping):
@@ -312,7 +312,7 @@ def _wrong_in(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield key, f"{quoted(str(value))} is no whole number of zero and more below 2^62"
 
 
-def _look_at_edge(given: object, count: int, at: str, faults: FaultList) -> None:
+def _check_edge(given: object, count: int, at: str, faults: FaultList) -> None:
     if len(faults.found) >= _MOST_FAULTS:
         return
     if not isinstance(given, list) or len(given) != 3 or given[2] not in EDGES:

@@ -189,7 +189,7 @@ def size_of(question: WhatIfQuestion) -> str:
 def read(written: Written) -> WhatIfQuestion:
     """The question; an InstanceError with every fault."""
     file = written.read_as(WhatIfFile)
-    written.refuse([*_change_faults(file), *_rule_faults(file), *_asked_faults(file)])
+    written.refuse([*_change_faults(file), *_rule_faults(file), *_question_faults(file)])
     trace = trace_of(written, "trace", file.trace)
     if not int(trace.graph.durations.sum()):
         raise written.refused(
@@ -272,7 +272,7 @@ def _together(arcs: Sequence[tuple[int, int]], change: int) -> set[int]:
     return found
 
 
-def _asked_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
+def _question_faults(file: WhatIfFile) -> Iterator[tuple[str, str]]:
     if file.objective != "time" and file.target is None:
         yield "objective", f"the least {file.objective} is none at all without a target (give `target`, or ask for time)"
     if file.target is not None and not 0 < file.target < SPAN_ENDS / _NS:

@@ -19,7 +19,7 @@ from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.document import Node, Scalar, read_text
 from crossopt.instances.files.saved import read_as
 from crossopt.instances.files.written import lay_over
-from crossopt.instances.kinds import kind_asked, question_path
+from crossopt.instances.kinds import kind_of_file, question_path
 from crossopt.instances.question import read, read_again
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import Ending, code_of, question_of, usage
@@ -32,7 +32,7 @@ from crossopt.reports.sheets.codesign.caveats import Context, context_of
 from crossopt.reports.sheets.codesign.design import limit_of, option_text, proof_of
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, to_text
-from crossopt.solvers.checking import faults_but_proof, solve_and_hold
+from crossopt.solvers.checking import faults_but_proof, solve_and_verify
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.objective import UNITS, figure_in
 from crossopt.solvers.family import family_of, unit_of
@@ -97,7 +97,7 @@ def _other(options: Namespace, limits: Limits, watch: Watch) -> Side:
         if faults := faults_but_proof(family, result, question):
             raise RefusedError(f"--against {path}: this result is refused: {'; '.join(faults)}")
         return replace(_side("B", question, result), file=path)
-    if kind_asked(path) != "codesign":
+    if kind_of_file(path) != "codesign":
         raise RefusedError(f"--against {path}: a joint design is compared with a joint design (this is another kind of question)")
     return _solved(read(path), options, limits, watch, "B")
 
@@ -113,7 +113,7 @@ def _kind_of_result(path: Path) -> str:
 def _solved(asked: Any, options: Namespace, limits: Limits, watch: Watch, label: str) -> Side:  # noqa: ANN401 - of any form
     if isinstance(asked, Portfolio):
         raise RefusedError("--against: designs of one workload are compared (say --workload NAME, or leave several out)")
-    return _side(label, asked, solve_and_hold(family_of("codesign"), asked, options.engine, limits, watch))
+    return _side(label, asked, solve_and_verify(family_of("codesign"), asked, options.engine, limits, watch))
 
 
 def _side(label: str, asked: Any, result: DesignResult) -> Side:  # noqa: ANN401 - of any form

@@ -29,7 +29,7 @@ from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.sheet import Bar, Sheet
 from crossopt.reports.shown import sheet_of, text_of
 from crossopt.solvers.answer import Baseline, Limits, Result, Watch, result_in, to_text
-from crossopt.solvers.checking import Report, solve_and_hold
+from crossopt.solvers.checking import Report, solve_and_verify
 from crossopt.solvers.checking import check as report_of
 from crossopt.solvers.family import ProblemType, engine_of, family_of, judge_baseline, no_op, simplest_of, unit_of
 from crossopt.solvers.family import solve as solved
@@ -58,7 +58,7 @@ def solve(options: Namespace, kind: str) -> Ending:
         left = max(limits.seconds - (monotonic() - began), 0.0)  # large files take seconds to be read
         simple = keeping.simplest_answer if keeping else simplest_of(family, question)
         spent, ending = replace(limits, seconds=left), keep.finish if keep else no_op
-        result = solve_and_hold(family, question, name, spent, keeping or watch, ending, simple)
+        result = solve_and_verify(family, question, name, spent, keeping or watch, ending, simple)
     hand_out(written(result), options.out)
     for error in failed:  # which cost the log, and must not cost the answer
         raise error

@@ -94,9 +94,9 @@ def evaluate(options: Namespace) -> Ending:
     instance = read_instance(question_path(options.file), tuple(options.settings), options.workload)
     single = evaluate_single(instance)
     if options.json:
-        from crossopt.reports.facts.question import told_of  # noqa: PLC0415
+        from crossopt.reports.facts.question import evaluation_json  # noqa: PLC0415
 
-        document = told_of(instance, single.design, single.evaluation)
+        document = evaluation_json(instance, single.design, single.evaluation)
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(fitted(terminal(evaluation_sheet(instance, single.design, single.evaluation))))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import read_as, write_whole
-from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.instances.kinds import KINDS, kind_of_file, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, read_study
 from crossopt.reports.commands.console import (
     ENDED_EARLY,
@@ -41,7 +41,7 @@ COMPARED = (
 
 def compare(options: Namespace) -> Ending:
     """Run all, print what comes of it, and write the runs and the page."""
-    kinds = [kind_asked(question_path(path)) for path in options.files]
+    kinds = [kind_of_file(question_path(path)) for path in options.files]
     if len(kinds) == 1 and kinds[0] not in {"codesign", "study"}:
         return _of_family(options, kinds[0])
     _refuse_mixtures(options, kinds)

@@ -196,7 +196,7 @@ def _grade_class(options: argparse.Namespace) -> int:
         found = find_class(folder, options.roster, _assignment(options.only) if options.only else None)
     except ClassError as error:
         usage(str(error))
-    asking = Asking(_hidden_word(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
+    asking = Asking(_hidden_seed(options), not options.unconfined, options.jobs or os.cpu_count() or 1)
     journal = options.out.with_name(f"{options.out.name}.journal")
     grades: dict[str, dict[str, Grade]] = {}
     for row in grade_class(found.handed, asking, journal, _progress):
@@ -262,7 +262,7 @@ def _release_all(options: argparse.Namespace) -> int:
         students = read_roster(options.roster) if options.roster else ()
     except ClassError as error:
         usage(str(error))
-    _release(target, {student: question(seed_of(_seed_word(options), student)) for student in students})
+    _release(target, {student: question(seed_of(_seed_of(options), student)) for student in students})
     also = f", and a question of assignment 8 for each of {len(students)} students" if students else ""
     sys.stdout.write(f"{target}: {len(ASSIGNMENTS)} assignments, without solutions{also}\n")
     return _GRADED
@@ -273,7 +273,7 @@ def _gradescope(options: argparse.Namespace) -> int:
         usage("course gradescope: name a .zip and what it grades, such as autograder.zip --assignment 2")
     check_target(options.target)
     task = _assignment(options.only)
-    options.target.write_bytes(autograder(task, _hidden_word(options), options.unconfined))
+    options.target.write_bytes(autograder(task, _hidden_seed(options), options.unconfined))
     sys.stdout.write(f"{options.target}: an autograder of {task.name} for Gradescope, which holds the word that cases are drawn from\n")
     return _GRADED
 
@@ -281,7 +281,7 @@ def _gradescope(options: argparse.Namespace) -> int:
 _ACTIONS = {"list": _list, "question": _question, "release": _release_all, "gradescope": _gradescope}
 
 
-def _seed_word(options: argparse.Namespace) -> str:
+def _seed_of(options: argparse.Namespace) -> str:
     if options.seed is not None and not options.seed.strip():
         usage("--seed: this is empty (name a word, or leave --seed out)")
     seed = options.seed or os.environ.get(_SEED) or PRACTICE
@@ -290,9 +290,9 @@ def _seed_word(options: argparse.Namespace) -> str:
     return seed
 
 
-def _hidden_word(options: argparse.Namespace) -> str:
+def _hidden_seed(options: argparse.Namespace) -> str:
     """The word that hidden cases are drawn from, with a warning where it is the one of the practice cases."""
-    seed = _seed_word(options)
+    seed = _seed_of(options)
     if seed == PRACTICE:
         sys.stderr.write(f"no hidden word was given, so that cases are those that students practise with (--seed WORD, or {_SEED})\n")
     return seed
@@ -301,7 +301,7 @@ def _hidden_word(options: argparse.Namespace) -> str:
 def _seed(options: argparse.Namespace) -> str:
     if options.student is not None and not options.student.strip():
         usage("--student: this is empty (name a student, or leave --student out)")
-    return seed_of(_seed_word(options), options.student)
+    return seed_of(_seed_of(options), options.student)
 
 
 def _release(target: Path, questions: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.plan_groups import why_no_chip
-from crossopt.instances.codesign.question import read_asked, read_instance
+from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.saved import write_whole
@@ -64,7 +64,7 @@ def explain(options: Namespace) -> Status:
     if options.svg or options.out:
         usage(f"{'--svg' if options.svg else '--out'}: this writes what --relaxation or --constants finds (add one, or leave it out)")
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
-    parts = parts_of(read_asked(question_path(options.file), settings, options.workload))
+    parts = parts_of(read_single_scale(question_path(options.file), settings, options.workload))
     others = _forced_parts(options, settings, forced)
     text, ended = alone_text(parts), list[Status]()
     for instance, other in zip(parts, others, strict=True):
@@ -185,7 +185,7 @@ def _answer(result: DesignResult) -> str:
 def _forced_parts(options: Namespace, settings: tuple[str, ...], forced: tuple[str, ...]) -> tuple[Instance, ...]:
     """The questions with the forced choices; faults of these name the option that they came by."""
     try:
-        return parts_of(read_asked(question_path(options.file), (*settings, *forced), options.workload))
+        return parts_of(read_single_scale(question_path(options.file), (*settings, *forced), options.workload))
     except InstanceError as error:
 
         def renamed(text: str) -> str:

@@ -26,7 +26,7 @@ from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
-from crossopt.instances.codesign.question import asked_in, narrowing, read_instance, read_question, several_text
+from crossopt.instances.codesign.question import narrowing, read_instance, read_question, saved_single_scale, several_text
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.kinds import KINDS
@@ -68,13 +68,13 @@ def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
 
 def export_model(question: Path, options: Namespace, seconds: float) -> Status:
     """Write the model of a question, or of the question of a result, and say what was written, or why nothing was."""
-    from crossopt.solvers.codesign.linear.relaxation import Asked, names_of, target_of, write_model  # noqa: PLC0415
+    from crossopt.solvers.codesign.linear.relaxation import ModelRequest, names_of, target_of, write_model  # noqa: PLC0415
 
     instance = _instance(question, tuple(options.settings), options.workload)
     target = target_of(options.stack, options.out, file_name(instance.name))
     refuse_overwriting_others(target, options.out)
     _spare_names(names_of(target))
-    request = Asked(options.stack, target, options.within or 0.0, seconds)
+    request = ModelRequest(options.stack, target, options.within or 0.0, seconds)
     with progress_on(sys.stderr, "s") as watch, naming(target):
         outcome = write_model(instance, request, watch)
     if isinstance(outcome, str):
@@ -119,7 +119,7 @@ def _of_several(result: DesignResult) -> str:
 def _design_of_result(path: Path, workload: str | None) -> tuple[Instance, ChosenDesign | None]:
     """The question and the design of a result; of several workloads those of the one named."""
     result = _result_in(path)
-    question = asked_in(result.question)
+    question = saved_single_scale(result.question)
     if isinstance(question, Instance):
         return question, result.answer.design if result.answer else None
     names = [part.name for part in question.parts]

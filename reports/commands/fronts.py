@@ -20,9 +20,9 @@ from crossopt.reports.commands.keeper import SHARE, keeper
 from crossopt.reports.commands.progress import log_to, progress_on
 from crossopt.reports.sheets.amounts import several
 from crossopt.solvers.answer import STOPPED, Limits, Watch, gap_between, plain_result, result_in
-from crossopt.solvers.checking import ANEW, Report, differences, solve_and_hold
+from crossopt.solvers.checking import ANEW, Report, differences, solve_and_verify
 from crossopt.solvers.checking import check as report_of
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
+from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front, limit_after
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.objective import UNITS, figure_in
@@ -50,7 +50,7 @@ def _walked(instance: Instance, options: Namespace, limits: Limits, hear: Callab
 
     def solve(question: Instance) -> DesignResult:
         left = replace(limits, seconds=max(deadline - monotonic(), 0.0))
-        return solve_and_hold(FAMILY, question, options.engine, left, watch, simplest=simplest_of(FAMILY, question))
+        return solve_and_verify(FAMILY, question, options.engine, left, watch, simplest=simplest_of(FAMILY, question))
 
     try:
         if keep is None:
@@ -174,7 +174,7 @@ def _front_anew(front: SavedFront, watch: Watch) -> tuple[str, list[str]]:
     return f"{ANEW}{facts}{'; no point is missing between them' if exact else ''}", faults
 
 
-def whole_question(figures: list[str], result: DesignResult) -> dict[str, Any]:
+def full_question(figures: list[str], result: DesignResult) -> dict[str, Any]:
     """The question of all points: settings that limit single points come last in theirs."""
     settings = list(result.question["settings"])
     for added in (f"objective={figures[1]}", f"budget.{figures[0]}=", f"budget.{figures[1]}="):
@@ -193,8 +193,8 @@ def front_faults(front: SavedFront) -> list[str]:
         true = described(FAMILY, instance)
     except InstanceError as error:
         return [f"the question of the front cannot be read: {error}"]
-    refused = [*differences("question", true, front.question), *_word_faults(front)]
-    refused += [f"points[{index}]: its question is another one than that of the front" for index in _strangers(front)]
+    refused = [*differences("question", true, front.question), *_summary_faults(front)]
+    refused += [f"points[{index}]: its question is another one than that of the front" for index in _foreign_points(front)]
     for index, (saved, result) in enumerate(points):
         computed = tuple(figure_in(instance, result.details.evaluation, name) for name in figures) if result.details else ()
         if not computed:
@@ -207,7 +207,7 @@ def front_faults(front: SavedFront) -> list[str]:
     return refused
 
 
-def _word_faults(front: SavedFront) -> list[str]:
+def _summary_faults(front: SavedFront) -> list[str]:
     """Words about the whole that do not follow from the points."""
     rules = (
         (f"asked: {front.points_asked!r} is no number of points", 1 <= front.points_asked <= _MOST),
@@ -221,9 +221,9 @@ def _word_faults(front: SavedFront) -> list[str]:
     return [fault for fault, holds in rules if not holds]
 
 
-def _strangers(front: SavedFront) -> list[int]:
+def _foreign_points(front: SavedFront) -> list[int]:
     """Points whose question, without the limits of its own, is not that of the front."""
-    questions = [whole_question(list(front.figures), result) for _, result in front.points]
+    questions = [full_question(list(front.figures), result) for _, result in front.points]
     shared = [{name: value for name, value in own.items() if name not in ("objective", "unit")} for own in (front.question, *questions)]
     return [index for index, own in enumerate(questions) if shared[index + 1] != shared[0] or own["objective"] != front.figures[1]]
 
@@ -245,7 +245,7 @@ def front_in_file(data: Any) -> SavedFront:  # noqa: ANN401
 
 
 def _result_in(data: object, index: int) -> DesignResult:
-    result = result_in(data, Designs, Priced, f"points[{index}].result.")
+    result = result_in(data, Designs, EvaluatedDesigns, f"points[{index}].result.")
     if not isinstance(result.question.get("settings"), list) or not isinstance(result.question.get("objective"), str):
         raise ValueError("the result of every point needs its question, with settings and objective")
     return result

@@ -41,7 +41,7 @@ from crossopt.reports.sheets.codesign.design import brief_of
 from crossopt.reports.sheets.codesign.explain import member_text
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, to_text, unwatched
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.explain.conflict import UndecidedError, clash
 from crossopt.solvers.family import family_of
@@ -291,7 +291,7 @@ def _usable(largest: Tried) -> list[int]:
 def _solved(run: Run, group: Group, limits: Limits, watch: Watch) -> Tried:
     """The fastest plan, whatever the deadline, which is a target of the question and no limit."""
     question: Instance = read_given(question_text(run, group, limit=False), "codesign")
-    return Tried(run, group, question, solve_and_hold(family_of("codesign"), question, "auto", limits, watch))
+    return Tried(run, group, question, solve_and_verify(family_of("codesign"), question, "auto", limits, watch))
 
 
 def _rank(trial: Tried, options: Namespace) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, to_text
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.family import family_of, simplest_of
 
 KIND = "layers"
@@ -57,10 +57,10 @@ def quantize(options: Namespace) -> int:
     except InstanceError as error:
         if error.source in texts:  # a fault of a file, with its line
             raise
-        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {_said(fault.message)}" for fault in error.faults)))
+        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {_as_option_fault(fault.message)}" for fault in error.faults)))
     family = family_of(KIND)
     with progress_on(sys.stderr, question.unit) as watch:
-        result = solve_and_hold(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
+        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
     if options.save is not None:
         write_whole(options.save.parent / graph_file, graph)
         write_whole(options.save, text)
@@ -76,7 +76,7 @@ def _option(path: str) -> str:
     return f"--budget {rest}" if first == "budgets" and rest else _OPTIONS.get(first.partition("[")[0], path)
 
 
-def _said(message: str) -> str:
+def _as_option_fault(message: str) -> str:
     """A fault with its remedy as an option."""
     return _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int8=1979TFLOP/s", message).replace(_LOSSES, "add --losses FILE.csv")
 

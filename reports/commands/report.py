@@ -16,12 +16,12 @@ from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, say, usage
 from crossopt.reports.commands.families import check as checked
-from crossopt.reports.commands.fronts import front_faults, front_in_file, whole_question
+from crossopt.reports.commands.fronts import front_faults, front_in_file, full_question
 from crossopt.reports.render.html import html, page
 from crossopt.reports.render.paper import paper
 from crossopt.reports.render.runs import runs_csv
 from crossopt.reports.render.tables import digest
-from crossopt.reports.render.together import Drawn, as_proved, as_said, together_page
+from crossopt.reports.render.together import Drawn, as_proved, as_reported, together_page
 from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.sheets.study import study_sheet
@@ -132,7 +132,7 @@ def draw_results(paths: Sequence[Path], check: bool = False) -> list[Drawn]:
     found, refused = list[Drawn](), list[InstanceError | VerificationError]()
     for path in paths:
         try:
-            found.append(_proved(path, drawn_in(path)) if check else as_said(drawn_in(path)))
+            found.append(_proved(path, drawn_in(path)) if check else as_reported(drawn_in(path)))
         except (InstanceError, VerificationError) as error:
             refused.append(error)
     for fault in refused[:-1]:
@@ -146,7 +146,7 @@ def _proved(path: Path, page: Drawn) -> Drawn:
     """What a check says of it; a VerificationError where it refuses it."""
     report = checked(path)
     hold(path, list(report.refused))
-    return as_said(page) if report.unverified else as_proved(page)
+    return as_reported(page) if report.unverified else as_proved(page)
 
 
 def drawn_in(path: Path) -> Drawn:
@@ -186,7 +186,7 @@ def _front(path: Path) -> Drawn:
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in saved.points)
     front = Front(points, saved.stopped, saved.proved)
-    shared = whole_question(list(saved.figures), saved.points[0][1])
+    shared = full_question(list(saved.figures), saved.points[0][1])
     return _of_sheet(front_sheet(read_question(shared), saved.figures, front), data)
 
 

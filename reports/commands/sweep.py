@@ -23,16 +23,16 @@ def sweep(options: Namespace) -> int:
     if action not in ACTIONS:
         if rest:
             usage(f"{action} {rest[0]}: a sweep runs one study; the other actions are {', '.join(ACTIONS)} (see `crossopt sweep --help`)")
-        _refuse_strangers(options, OF_RUNS, "sweep FILE")
+        _refuse_unused_options(options, OF_RUNS, "sweep FILE")
         return _run(options, Path(action))
     if len(rest) != 1:
         usage(f"sweep {action}: say of what, once (`crossopt sweep {action} {'FILE' if action == 'script' else 'runs/'}`)")
-    _refuse_strangers(options, OF_ACTIONS[action], f"sweep {action}")
+    _refuse_unused_options(options, OF_ACTIONS[action], f"sweep {action}")
     act: Callable[[Namespace, Path], int] = getattr(import_module("crossopt.reports.commands.sweeps"), action)
     return act(options, Path(rest[0]))
 
 
-def _refuse_strangers(options: Namespace, used: Sequence[str], command: str) -> None:
+def _refuse_unused_options(options: Namespace, used: Sequence[str], command: str) -> None:
     """Refuse options that say nothing to what is asked instead of passing over them."""
     flags = {"form": "as", "settings": "set"}
     for name in dict.fromkeys((*OF_RUNS, *(name for names in OF_ACTIONS.values() for name in names))):

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from crossopt.instances.errors import FailedError
 from crossopt.instances.files.saved import check_writable, file_name, naming, write_whole
-from crossopt.instances.kinds import kind_asked, question_path
+from crossopt.instances.kinds import kind_of_file, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, UNPROVED, check_target, seconds_of, usage
 from crossopt.reports.commands.progress import notes_on
@@ -59,7 +59,7 @@ SHOWN = 10
 def study_in(path: Path) -> StudyText:
     """The study in a file; usage where it is another question."""
     found = question_path(path)
-    if found.is_file() and kind_asked(found) != "study":
+    if found.is_file() and kind_of_file(found) != "study":
         usage(f"{path}: a sweep asks the questions of a study, and this is one question (`crossopt solve {path}` answers it)")
     return read_study(found, strange_names, MOST_SWEPT)
 
@@ -114,7 +114,7 @@ def _answer(options: Namespace, study: StudyText, limit: float | None, crew: Sup
             check_writable(folder / RESULTS / "any.json")
         clear(folder)
         crew.spoiled, crew.stopping = unanswered.spoiled, wish
-        with _heard(wish), notes_on(sys.stderr) as crew.note:
+        with _stop_requests(wish), notes_on(sys.stderr) as crew.note:
             try:
                 _work(options.dask, crew, chain([first], jobs))
             except OSError as error:
@@ -145,7 +145,7 @@ def _work(dask: str | None, crew: Supervisor, jobs: Iterator[Job | None]) -> Non
 
 
 @contextmanager
-def _heard(wish: _Wish) -> Iterator[None]:
+def _stop_requests(wish: _Wish) -> Iterator[None]:
     """Ctrl-C, and how batch systems say it, as a wish that is heard between two answers."""
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -273,12 +273,12 @@ def status(options: Namespace, folder: Path) -> int:
     lines = [f"{folder}: {listed.title}", *tally_text(len(listed.points), found)]
     lines += [f"  {len(alive):,} being answered now"] if alive else []
     lines += [f"  {len(over):,} were being answered when their process ended"] if over else []
-    lines += [*_strangers(folder, listed), *failures_text(listed, keys, now), *remedies_text(folder, found)]
+    lines += [*_foreign_results(folder, listed), *failures_text(listed, keys, now), *remedies_text(folder, found)]
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return code_of_sweep(found)
 
 
-def _strangers(folder: Path, listed: Listed) -> list[str]:
+def _foreign_results(folder: Path, listed: Listed) -> list[str]:
     """Results that belong to nothing that is asked."""
     known, saved = {row.key for row in listed.rows}, all_kept(folder)
     others = sum(len(paths) for key, paths in saved.items() if key and key not in known)
@@ -329,7 +329,7 @@ def check(options: Namespace, folder: Path) -> int:
     listed, saved = listing(folder), all_kept(folder)
     rows = {row.key: row for row in listed.rows if row.key in saved}
     keys = _evenly(list(rows), options.sample) if options.sample else list(rows)
-    unverified, faults, refused, questions = 0, _strangers(folder, listed), list[str](), dict[int, dict[str, Any]]()
+    unverified, faults, refused, questions = 0, _foreign_results(folder, listed), list[str](), dict[int, dict[str, Any]]()
     with notes_on(sys.stderr) as note:
         for number, key in enumerate(keys):
             note(f"{number:,} of {len(keys):,} checked")

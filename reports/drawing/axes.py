@@ -209,7 +209,7 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
     body.append(text_line(label + room / 2.0, bottom + 32.0, axis, "m", "middle"))
     for number, track in enumerate(tracks):
         y = top + number * high
-        body += _words_above(track, y, titles) if above else _words_beside(track, y, label, label + room)
+        body += _label_above(track, y, titles) if above else _label_beside(track, y, label, label + room)
         for span in track.segments:
             lasts = f"{span.end - span.start:.5g} {axis.partition(' ')[0]} from {span.start:.5g}"
             body += _segment(span, label, y + high - _TRACK + 4.0, scale, f"{track.label}, {kinds[span.colour]}: {lasts}" if kinds else "")
@@ -217,12 +217,12 @@ def timeline(titles: Titles, tracks: Sequence[Track], until: float, axis: str, m
     return picture(titles, bottom + 38.0, body)
 
 
-def _words_beside(track: Track, y: float, label: float, end: float) -> Iterator[str]:
+def _label_beside(track: Track, y: float, label: float, end: float) -> Iterator[str]:
     yield text_line(0.0, y + 19.0, shortened(track.label, label - 8.0))
     yield text_line(end + 12.0, y + 19.0, track.shown, "t n")
 
 
-def _words_above(track: Track, y: float, titles: Titles) -> Iterator[str]:
+def _label_above(track: Track, y: float, titles: Titles) -> Iterator[str]:
     right = titles.width - 3.0 * _EDGE
     yield text_line(0.0, y + 15.0, shortened(track.label, right - width_of(track.shown) - 10.0))
     yield text_line(right, y + 15.0, track.shown, "t n", "end")

@@ -79,18 +79,18 @@ def drawn(titles: Titles, graph: Graph) -> str:
     """The picture."""
     layer = layers_of(len(graph.groups), graph.arcs)
     rows = ordered(layer, graph.arcs)
-    look = _look(graph)
+    look = _style(graph)
     strips = _strips(rows, look.cell, titles.width)
     cell = min(look.cell, (titles.width - _GAP * (len(strips) - 1)) / sum(_width(strip) for strip in strips))
     step, half = look.step, min(cell / 2.0 - look.margin, look.half)
-    positions = _places(strips, cell, step, titles.width)
+    positions = _positions(strips, cell, step, titles.width)
     height = max(len(strip) for strip in strips) * step + 8.0
     body = [*_arcs(graph, layer, positions, look.bow), *_nodes(graph, positions, half)]
     return picture(titles, height, body)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Style:
     """Room for a node and its layer, and how far arcs swing out around what stands between."""
 
     cell: float
@@ -100,13 +100,13 @@ class _Look:
     bow: float
 
 
-def _look(graph: Graph) -> _Look:
+def _style(graph: Graph) -> _Style:
     """Small marks for numbers; where labels are words, wide boxes with room between them."""
     label = max(width_of(text, 10.0) for text in graph.labels)
     if label <= _CELL - 8.0:
-        return _Look(_CELL, _ROW, 1.5, 11.0, 11.0)
+        return _Style(_CELL, _ROW, 1.5, 11.0, 11.0)
     half = label / 1.8 + 6.0
-    return _Look(2.0 * half + 12.0, 2.0 * _ROW, 6.0, half, (half + 8.0) / 0.75)
+    return _Style(2.0 * half + 12.0, 2.0 * _ROW, 6.0, half, (half + 8.0) / 0.75)
 
 
 def ordered(layer: Sequence[int], arcs: Arcs) -> list[list[int]]:
@@ -151,7 +151,7 @@ def _strips(rows: list[list[int]], cell: float, width: float) -> list[list[list[
     return best
 
 
-def _places(strips: Sequence[Sequence[Sequence[int]]], cell: float, step: float, width: float) -> dict[int, tuple[float, float]]:
+def _positions(strips: Sequence[Sequence[Sequence[int]]], cell: float, step: float, width: float) -> dict[int, tuple[float, float]]:
     """Where each node stands."""
     positions, left = dict[int, tuple[float, float]](), 0.0
     spare = width - sum(_width(strip) for strip in strips) * cell

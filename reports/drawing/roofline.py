@@ -68,7 +68,7 @@ def roofline(titles: Titles, marks: Sequence[Mark], memories: Sequence[Roof], en
     for engine in engines:
         x, y = frame.at((engine.amount / fastest, engine.amount))
         body.append(line([(x, y), (frame.across.end, y)], "roof"))
-        room = _beside(frame, y, width_of(engine.name_in(frame)), taken)
+        room = _label_position(frame, y, width_of(engine.name_in(frame)), taken)
         taken += [room, (_LEFT, y - 1.0, frame.across.room, 2.0)]
         body.append(text_line(room[0] + room[2], room[1] + 12.0, engine.name_in(frame), "m", "end"))
     body += _marks(frame, marks)
@@ -99,7 +99,7 @@ def _ways(frame: Frame, memories: Sequence[Roof], peak: float) -> Iterator[Room]
                 yield frame.x(10.0**power) - 3.0, frame.y(rate) - 2.0, 6.0, 4.0
 
 
-def _beside(frame: Frame, y: float, width: float, taken: Sequence[Room]) -> Room:
+def _label_position(frame: Frame, y: float, width: float, taken: Sequence[Room]) -> Room:
     """A free place for words above or below a level line, as far right as can be."""
     lefts = [frame.across.end - width - 24.0 * number for number in range(int((frame.across.room - width) / 24.0))]
     rooms = [(left, top, width, 15.0) for left in lefts for top in (y - 18.0, y + 3.0)]

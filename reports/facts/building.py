@@ -9,7 +9,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.device import Compute
-from crossopt.crossflow.dies import CLEARANCE, equal_per_die, package_area_of, perimeter_of, places_along, sides_of, through_joints
+from crossopt.crossflow.dies import CLEARANCE, equal_per_die, package_area_of, perimeter_of, sides_of, stacks_along_edges, through_joints
 from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.records import dataclass
@@ -144,7 +144,7 @@ def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterato
     if dram.stack_edge:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
         split = _split(free, chosen)
-        places = round(float(equal_per_die(places_along(dram, row_of(split)), split.dies)))
+        places = round(float(equal_per_die(stacks_along_edges(dram, row_of(split)), split.dies)))
         beside = "the die" if split.dies == 1.0 else f"the row of {split.dies:g} dies, {places / split.dies:g} a die"
         yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of {beside}", stacks, places)
         yield _interposer(free.technology, split, stacks)

@@ -240,7 +240,7 @@ _LARGEST: Final = 1.0e6
 _LEVELS: Final = (("node_network", "links in the node"), ("network", "links out of it"))
 
 
-def held_text(instance: Instance | None, design: ChosenDesign, full: Sequence[str] = ()) -> str:
+def binding_limits_text(instance: Instance | None, design: ChosenDesign, full: Sequence[str] = ()) -> str:
     """All that is at its most, limits first; nothing of a device that is given."""
     if instance is None or not isinstance(free := instance.hardware, FreeHardware):
         return ""
@@ -249,12 +249,12 @@ def held_text(instance: Instance | None, design: ChosenDesign, full: Sequence[st
     built = generate(free.technology, split)
     all_full = " and ".join([part for part in (", ".join(full[:-1]), *full[-1:]) if part])
     parts = [all_full]
-    parts += [*_clock(free.technology, built), places_text(instance, design)]
+    parts += [*_clock(free.technology, built), stacks_text(instance, design)]
     parts += [text for text, all_used in links_text(free.technology, split, tuple(chosen)) if all_used]
     return "; ".join([part for part in (*parts, *_slowed(free.technology, split)) if part])
 
 
-def places_text(instance: Instance | None, design: ChosenDesign) -> str:
+def stacks_text(instance: Instance | None, design: ChosenDesign) -> str:
     """That a chip has all the stacks that lie along the largest die of its question; nothing where more might."""
     hardware = design.hardware.choices
     if instance is None or not isinstance(free := instance.hardware, FreeHardware) or "hbm_stacks" not in hardware:

@@ -14,7 +14,7 @@ from crossopt.crossflow.transformer import parts_of, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.choices import Chip, chip_of
 from crossopt.formulation.codesign.tangent import at, bound_of, terms_at
-from crossopt.instances.codesign.boxes import Boxes, corners, full_box, grid, places_of
+from crossopt.instances.codesign.boxes import Boxes, corners, full_box, grid, option_indices
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.dataclass_json import from_plain
 from crossopt.reports.facts.uses import STEP, Linearized, Term
@@ -104,7 +104,7 @@ def linear_of(instance: Instance, design: ChosenDesign, relaxation: Relaxation) 
         chip = chip_of(instance, space, full_box(space))
     except ValueError:
         return None
-    here = places_of(space, chosen.point)
+    here = option_indices(space, chosen.point)
     sampled = np.random.default_rng(0).integers(np.array(space.sizes), size=(DRAWN, len(space.sizes)))
     others = np.unique(sampled, axis=0)
     places = np.concatenate([here[None], others[(others != here).any(axis=1)]])

@@ -18,7 +18,7 @@ from crossopt.instances.codesign.boxes import Boxes as Places
 from crossopt.instances.codesign.boxes import Grid, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_choices import listed_as
-from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in
@@ -41,7 +41,7 @@ _UNITS = {"area": " m^2", "power": " W", "stacks": ""}
 
 def certificate_of_designs(result: DesignResult) -> dict[str, Any]:
     """All boxes as a tree; refused where that would not be the whole question."""
-    instance, answer = asked_in(result.question), result.answer
+    instance, answer = saved_single_scale(result.question), result.answer
     if not isinstance(instance, Instance) or not isinstance(instance.workload, Transformer):
         raise RefusedError("--as certificate lists the designs of one transformer on one number of devices (this is another question)")
     if instance.objective not in _FIGURES or "files" in result.question or instance.ceilings:

@@ -17,7 +17,7 @@ from crossopt.solvers.codesign.objective import DIMENSIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionText:
     """A question in words."""
 
     sentence: str
@@ -33,7 +33,7 @@ class Asked:
     """The question itself, of one workload on one number of devices."""
 
 
-def told_of(instance: Instance, design: ChosenDesign, evaluation: DesignEvaluation) -> dict[str, Any]:
+def evaluation_json(instance: Instance, design: ChosenDesign, evaluation: DesignEvaluation) -> dict[str, Any]:
     """An evaluation as plain data, with the size of the network, which constants priced it, and the FLOPs that hardware does for a step."""
     share = repeated_share(instance.workload, design.plan)
     return {
@@ -60,7 +60,7 @@ _AIMS = {
 _BUDGETS = {**DIMENSIONS, "package_area": "area", "power_density": "power_per_area", "reticle": "area"}
 
 
-def asked_of(instance: Instance) -> Asked:
+def text_of_question(instance: Instance) -> QuestionText:
     """The question in words."""
     free = isinstance(instance.hardware, FreeHardware)
     name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
@@ -85,12 +85,12 @@ def asked_of(instance: Instance) -> Asked:
     }
     terms += [("budget of a device", ", ".join(f"{key} {value}" for key, value in budget.items()))] if budget else []
     opened = tuple((key, values) for key, values in (*options, *instance.plan_options) if len(values) > 1)
-    return Asked(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
+    return QuestionText(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
 
 
-def asked_of_counts(question: MultiScaleQuestion) -> Asked:
+def text_of_scales(question: MultiScaleQuestion) -> QuestionText:
     """The question in words where the number of devices, the network or the batch is open."""
-    largest = asked_of(question.parts[-1])
+    largest = text_of_question(question.parts[-1])
     listed = _or_list(question.numbers)
     workload = question.parts[-1].workload.name
     aim = "every limit be kept" if question.objective == FEWEST else f"{workload} be trained {_AIMS[question.objective]}"
@@ -101,9 +101,9 @@ def asked_of_counts(question: MultiScaleQuestion) -> Asked:
     batch = f" with which batch, of {_or_list(question.samples)}," if question.batches else ""
     batch = f" on which of {len(networks)} {question.compared_names},{' and' * bool(batch)}{batch}" if networks else batch
     if batch and len(question.numbers) == 1:
-        return Asked(f"{batch[1:].capitalize()} can {aim}?", terms, largest.open)
+        return QuestionText(f"{batch[1:].capitalize()} can {aim}?", terms, largest.open)
     how = "On how few devices" if question.objective == FEWEST else "On how many devices"
-    return Asked(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, largest.open)
+    return QuestionText(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, largest.open)
 
 
 def _or_list(numbers: tuple[int, ...]) -> str:

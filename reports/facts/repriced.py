@@ -16,7 +16,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.transformer import parts_of, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.entries import USUAL
-from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, first_kind, known_errors, short_alike, short_of
+from crossopt.instances.catalogue.known_runs import BEYOND, MEASURED, elsewhere, first_kind, known_errors, short_of, underestimated_runs
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import combinations
 from crossopt.instances.codesign.stacks.known import (
@@ -336,7 +336,7 @@ def short_text(instance: Instance, plan: Plan | KernelPlan, seconds: float | Non
     like, stack = plans_like(instance, plan), stack_of(instance)
     kind, errors = short_of(stack, like) if like else ("", ())
     ranks = f"{kind} ranks"
-    if not kind and (errors := short_alike(stack, like)):
+    if not kind and (errors := underestimated_runs(stack, like)):
         kind, ranks = first_kind(like), like
     if not errors:
         return ""

@@ -15,10 +15,10 @@ from typing import Any
 from crossopt.crossflow.traces import KINDS as TRACE_KINDS
 from crossopt.crossflow.traces import changed, excerpt, replay
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
-from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.instances.kinds import KINDS, kind_of_file, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
@@ -52,7 +52,7 @@ def export_trace(path: Path, out: Path | None) -> None:
 def _events(path: Path) -> Iterator[Event]:
     kind = kind_of(path) or "codesign"
     family, result = read_saved(path, kind)
-    question = asked_in(result.question) if kind == "codesign" else read_again(result.question, kind, path.parent)
+    question = saved_single_scale(result.question) if kind == "codesign" else read_again(result.question, kind, path.parent)
     faults = faults_but_proof(family, result, read_again(result.question, kind, path.parent))
     if faults:
         raise RefusedError(f"{path}: this result is not sound: {faults[0]} (see `crossopt check`)")
@@ -234,7 +234,7 @@ def _refuse(options: Namespace) -> None:
     if options.job is not None and form not in STACKS:
         usage(f"--job: a job runs a training stack, and --as {form} is none (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]})")
     saved = options.file.suffix.lower() == ".json"
-    kind = kind_of(options.file) if saved else kind_asked(question_path(options.file))
+    kind = kind_of(options.file) if saved else kind_of_file(question_path(options.file))
     if options.stack == VIPR and not saved:
         usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
     if kind is None and is_graph(options.file):
@@ -275,4 +275,4 @@ def _authors_kind(path: Path) -> str | None:
     def asks(data: object) -> bool:
         return isinstance(data, dict) and bool({"nodes", "problem", "TMPCs"} & data.keys()) and "question" not in data
 
-    return kind_asked(path) if read_as(path, asks) else None
+    return kind_of_file(path) if read_as(path, asks) else None

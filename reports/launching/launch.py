@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from crossopt.crossflow.evaluate import Evaluation, evaluate
 from crossopt.crossflow.plan import END_STAGES, PLAN_FIELDS, Plan
-from crossopt.crossflow.recomputation import word_for
+from crossopt.crossflow.recomputation import mode_for
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.entries import Numerics
@@ -82,7 +82,7 @@ def launch(
 ) -> Launch:
     """The nearest plan that this stack launches, as its settings, of several the one that costs least; a RefusedError where there is none
     with these degrees."""
-    export, plan = EXPORTS[name], replace(plan, recompute=word_for(model, plan.recompute))
+    export, plan = EXPORTS[name], replace(plan, recompute=mode_for(model, plan.recompute))
     stack = STACKS[export.stack]
     every = nearest(stack, model, plan, machine)
     broken = tuple(row.sentence for row in broken_rows(stack, model, plan, machine))

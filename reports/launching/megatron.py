@@ -13,8 +13,8 @@ from crossopt.crossflow.recomputation import (
     MEGATRON,
     SHARED_EXPERTS,
     layers_named,
+    mode_name,
     number_of,
-    word_of,
 )
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
 from crossopt.crossflow.stages import Split, chunk_sizes, split_layers
@@ -572,7 +572,7 @@ def _recompute_in(given: Settings, model: Transformer) -> str:
     the norm before attention is one with a product there but where there are latents."""
     if modules := given.get("--recompute-modules"):
         number = reduce(or_, (_MODULES[name] for name in modules.split()))
-        return word_of(number if model.latent else number & ~ATTENTION_NORM)
+        return mode_name(number if model.latent else number & ~ATTENTION_NORM)
     if given.get("--recompute-method") == "block":
         return f"full-{whole_number(given, '--recompute-num-layers')}"
     return given.get("--recompute-granularity") or "none"

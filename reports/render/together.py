@@ -44,7 +44,7 @@ class Drawn:
     digest: Digest
 
 
-def as_said(result: Drawn) -> Drawn:
+def as_reported(result: Drawn) -> Drawn:
     """Drawn as what somebody says, for no proof was carried out: nothing is green, and the first words tell it."""
 
     def said_by_file(box: ProofBox) -> ProofBox:

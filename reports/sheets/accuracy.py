@@ -9,7 +9,7 @@ from crossopt.reports.drawing.plots import Labels, Pair, Series, pairs_drawn, sc
 from crossopt.reports.drawing.svg import HUES
 from crossopt.reports.sheets.amounts import several
 from crossopt.reports.sheets.sheet import Column, Picture, Section, Sheet, Table, counts, given_in, names
-from crossopt.solvers.measured.accuracy import BY, NOMINAL, Accuracy, Line, Priced, fitted_to, set_of, worst
+from crossopt.solvers.measured.accuracy import BY, NOMINAL, Accuracy, Line, PricedRun, fitted_to, set_of, worst
 
 _BAND: Final = 0.10
 _NAMED: Final = 6
@@ -134,7 +134,7 @@ def _largest(result: Accuracy, count: int) -> Section:
     return Section("The largest errors", (given_in(rows),) if rows else ())
 
 
-def _outlier(row: Priced) -> str:
+def _outlier(row: PricedRun) -> str:
     run = row.run
     times = f"{run.seconds:.4g} s {'derived' if run.derived else 'measured'}, {row.seconds:.4g} s predicted"
     times += f", likely {row.likely[0]:.4g} to {row.likely[1]:.4g} s" if row.likely else ""
@@ -193,7 +193,7 @@ def _picture(result: Accuracy) -> tuple[Picture, ...]:
     return (Picture(lambda titles: pairs_drawn(titles, pairs, _BAND, axes), "", caption, keys=keys, title=title, described=described),)
 
 
-def _pair(row: Priced, source: int, tells: bool) -> Pair:
+def _pair(row: PricedRun, source: int, tells: bool) -> Pair:
     run = row.run
     what = f"line {run.line}: {run.model} on {run.cluster.devices:,} {run.gpu}"
     tip = f"{what}, {run.seconds:.4g} s, predicted {row.seconds:.4g} s ({row.error:+.1%})"
@@ -242,7 +242,7 @@ def _line_document(line: Line) -> dict[str, Any]:
     return {**figures, "times": None if line.derived is None else _times(line)}
 
 
-def _run_document(row: Priced) -> dict[str, Any]:
+def _run_document(row: PricedRun) -> dict[str, Any]:
     run = row.run
     return {
         "line": run.line,

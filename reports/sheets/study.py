@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.studies.study import SUBJECT, Claims, MeasuredSection, as_name
 from crossopt.reports.drawing.plots import Line, Mark, Row, lines, ranges
 from crossopt.reports.drawing.plots import Line as Drawn
@@ -22,14 +22,14 @@ from crossopt.solvers.study.figures import (
     Course,
     Overall,
     Spread,
-    asked_in_full,
     best_of,
     bound_of,
     cell,
     courses,
+    covered_questions,
     flips_along,
     gains_along,
-    is_asked,
+    is_covered,
     level_from,
     overall,
     values_along,
@@ -213,7 +213,7 @@ def study_sheet(study: Study) -> Sheet:
     limit = "searchers have 5 s, others no limit" if plan.time_limit is None else f"each run has {seconds_of(plan.time_limit)}"
     seeds = f"; engines that draw at random run {plan.seeds} times" if plan.seeds > 1 else ""
     seconds = sum(run.seconds for run in study.runs)
-    partial = () if study.stopped == "complete" else (("asked of every engine", f"{len(asked_in_full(study)):,} of {count:,}"),)
+    partial = () if study.stopped == "complete" else (("asked of every engine", f"{len(covered_questions(study)):,} of {count:,}"),)
     alone = count == 1
     runs = f"{several(len(study.runs), 'run')} in {seconds_of(study.seconds)}, of which the engines took {seconds_of(seconds)}"
     ended = "" if study.stopped == "complete" else f"; {study.stopped} before all were done, {partial_text(study)}"
@@ -301,7 +301,7 @@ def partial_text(study: Study) -> str:
     """How much was asked of a comparison that is not whole; empty of one that is."""
     if study.stopped == "complete":
         return ""
-    complete, count = len(asked_in_full(study)), len(study.questions)
+    complete, count = len(covered_questions(study)), len(study.questions)
     verb = "was" if count == 1 else "were"
     return f"not whole: {complete:,} of {several(count, 'question')} {verb} asked of every engine, the rest of some or none"
 
@@ -407,7 +407,7 @@ def _range(ended: Ended) -> str:
 
 def uses_in(study: Study, question: int) -> list[Uses]:
     """The uses of time of what each engine chose, each plan once; none of several workloads, each of which has a step of its own."""
-    instance, found = asked_in(study.document(question)), dict[str, Uses]()
+    instance, found = saved_single_scale(study.document(question)), dict[str, Uses]()
     for engine in study.plan.engines:
         ended = cell(study, question, engine)
         if ended is not None and ended.run.design is not None and isinstance(instance, Instance):
@@ -533,7 +533,7 @@ def _engines(study: Study) -> Section:
         )
     )
     refuted = refuted_text(study)
-    note = f"Over the questions that {asked_text(study)}have a design and a bound: the median, and the worst."
+    note = f"Over the questions that {coverage_text(study)}have a design and a bound: the median, and the worst."
     return Section("Engines over the questions, above the best bound", (table, times, note, *([f"{refuted}."] if refuted else [])))
 
 
@@ -615,7 +615,7 @@ def refuted_text(study: Study) -> str:
     return f"{several(count, 'question')} beside these without a design, proved by {', '.join(shares)}" if count else ""
 
 
-def asked_text(study: Study) -> str:
+def coverage_text(study: Study) -> str:
     """Which questions count where not all were asked."""
     return "" if study.stopped == "complete" else "were asked of every engine and "
 
@@ -649,7 +649,7 @@ def _step(study: Study, course: Course, index: int) -> tuple[str, Cell]:
     if index >= len(course.questions):
         return "", None
     value, gain = list(values_along(study, course))[index], list(gains_along(values_along(study, course)))[index]
-    none = "none" if is_asked(study, course.questions[index]) else "not asked"
+    none = "none" if is_covered(study, course.questions[index]) else "not asked"
     step = "" if gain is None else f" ({-gain:+.0%})"
     return f"{none if value is None else f'{value:.3g}'}{step}{' *' if list(flips_along(study, course))[index] else ''}", value
 
@@ -699,7 +699,7 @@ def course_text(study: Study, questions: Sequence[int]) -> list[str]:
     """Of the course through these questions: from which value on no step gains a tenth, and where the plan changes; or what is missing."""
     course = next(known for known in courses(study) if known.questions == tuple(questions))
     axis, values = study.plan.axes[0], values_along(study, course)
-    missing = _where(study, questions, lambda index: not is_asked(study, questions[index]))
+    missing = _where(study, questions, lambda index: not is_covered(study, questions[index]))
     none = _where(study, questions, lambda index: bound_of(study, questions[index]) == NEVER)
     open_ = [at for at, value in zip(axis.values, values, strict=True) if value is None and at not in {*missing, *none}]
     gaps = (("not asked of every engine at", missing), ("no design at", none), ("none found at", open_))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 
 from crossopt.crossflow.traces import ASSUMPTIONS, KINDS, changed, replay
-from crossopt.formulation.traces.whatif import Model, all_choices, model_of, places_in
+from crossopt.formulation.traces.whatif import Model, all_choices, model_of, set_bits
 from crossopt.instances.files.units import format_quantity
 from crossopt.instances.traces.benchmark import BenchmarkQuestion, size_of
 from crossopt.instances.traces.ranks import WAITING
@@ -126,7 +126,7 @@ def nearest_text(question: WhatIfQuestion, model: Model, made: list[int]) -> str
     near = nearest(model, best) if made and question.file.objective == "time" else None
     if near is None:
         return ""
-    lost, gained = (listed([question.names[index] for index in places_in(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
+    lost, gained = (listed([question.names[index] for index in set_bits(bits)]) for bits in (best & ~near.inside, near.inside & ~best))
     swap = f"without {lost}{f' and with {gained}' if gained else ''} it takes"
     searched = "" if near.is_nearest else f" of what {near.runs:,} runs of the trace looked at"
     if near.beyond < 0:
@@ -327,7 +327,7 @@ def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
     columns = (
         names("days", (f"{float(spent):g}" for spent, _, _ in rows)),
         counts("least ns", [span for _, span, _ in rows]),
-        names("changes", (", ".join(question.names[index] for index in places_in(inside)) or "none" for _, _, inside in rows)),
+        names("changes", (", ".join(question.names[index] for index in set_bits(inside)) or "none" for _, _, inside in rows)),
     )
     yield Section("What more or fewer days would buy", ("Within all other budgets; every choice was enumerated.", Table(columns, most=24)))
 

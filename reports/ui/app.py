@@ -270,12 +270,12 @@ class Served:
         given = await _given(request, text=str, origin=str)
         found, result = await self.opened(given), given.get("result")
         design = self.desk.design(result, found) if type(result) is int else None
-        return JSONResponse(await run_in_threadpool(asked.levers_told, found, design))
+        return JSONResponse(await run_in_threadpool(asked.levers_json, found, design))
 
     async def price(self, request: Request) -> Response:
         given, began = await _given(request, text=str, origin=str, picks=dict), monotonic()
         picks = {str(name): option for name, option in given["picks"].items() if type(option) is int}
-        answer = await run_in_threadpool(asked.price_told, await self.opened(given), picks)
+        answer = await run_in_threadpool(asked.price_json, await self.opened(given), picks)
         return JSONResponse({**answer, "milliseconds": 1000.0 * (monotonic() - began)})
 
     # --- searches, checks and results ---

@@ -27,7 +27,7 @@ from crossopt.instances.files.written import Files
 from crossopt.instances.kinds import KINDS, kind_in
 from crossopt.instances.question import read_given
 from crossopt.reports.facts.chip import choice_name, design_text
-from crossopt.reports.facts.question import asked_of
+from crossopt.reports.facts.question import text_of_question
 from crossopt.reports.render.html import drawn_section, paragraph, tiles
 from crossopt.reports.sheets.amounts import time_of
 from crossopt.reports.sheets.codesign.caveats import Context
@@ -137,7 +137,9 @@ def described(text: str, folder: Path) -> dict[str, Any]:
         return {**shown, "faults": _faults(error, root, folder)}
     module = import_module(KINDS[found.kind].question)
     described_as = tree.get("description") if isinstance(tree, dict) else None
-    sentence = asked_of(found.question).sentence if isinstance(found.question, Instance) else described_as or KINDS[found.kind].about
+    sentence = (
+        text_of_question(found.question).sentence if isinstance(found.question, Instance) else described_as or KINDS[found.kind].about
+    )
     sentence = sentence[:1].upper() + sentence[1:]
     return {**shown, "size": module.size_of(found.question), "sentence": sentence, **engines_of(found.kind)}
 
@@ -213,7 +215,7 @@ def _lever(name: str, label: str, values: Sequence[Any], shown: Sequence[str]) -
     return Lever(name, label, tuple(shown), tuple(f"{name}={value}" for value in shown), tuple(values))
 
 
-def levers_told(found: Opened, design: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def levers_json(found: Opened, design: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The levers, and where each of them stands: in a design, that of a rule if none is given, or else at its first option."""
     if not isinstance(found.question, Instance):
         return {"levers": [], "refused": _NO_LEVERS}
@@ -239,7 +241,7 @@ def _first_design(question: Instance) -> dict[str, Any]:
     return {} if chosen is None else {**hardware_choice(question, chosen.point), **asdict(chosen.plan)}
 
 
-def priced(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
+def price(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
     """The design with these options, by number; an InstanceError, a ModelError or a ValueError says why it is none."""
     settings, choices = list[str](), dict[str, Any]()
     for lever in found.levers:
@@ -257,10 +259,10 @@ def priced(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
     return instance, evaluate_single(instance)
 
 
-def price_told(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
+def price_json(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
     """What the page shows beside the levers: figures, where the time goes, and limits; or why there is no such design."""
     try:
-        instance, single = priced(found, picks)
+        instance, single = price(found, picks)
     except InstanceError as error:
         return {"refused": "; ".join(fault.message for fault in error.faults)}
     except (ModelError, RefusedError) as error:
@@ -296,7 +298,7 @@ def edited(text: str, path: Path_, value: Plain, *, remove: bool = False) -> str
             return changed
     except (InstanceError, LookupError, yaml.YAMLError):
         pass
-    return whole_text(wanted)
+    return yaml_text(wanted)
 
 
 def _changed(tree: Any, path: Path_, value: Plain, remove: bool) -> Any:  # noqa: ANN401 - plain data
@@ -399,7 +401,7 @@ def _scalar(text: str) -> str:
     return '"' + "".join(sign if sign.isprintable() and sign not in '"\\' else f"\\U{ord(sign):08x}" for sign in text) + '"'
 
 
-def whole_text(tree: Plain, indent: str = "") -> str:
+def yaml_text(tree: Plain, indent: str = "") -> str:
     """A whole question as YAML: short values in a line, longer ones in a block."""
     if not isinstance(tree, dict) or not tree:
         return f"{indent}{in_line(tree)}\n"
@@ -407,5 +409,5 @@ def whole_text(tree: Plain, indent: str = "") -> str:
     for key, value in tree.items():
         line = f"{indent}{_scalar(key)}: {in_line(value)}\n"
         short = len(line) <= _WIDE or not isinstance(value, dict) or not value
-        lines.append(line if short else f"{indent}{_scalar(key)}:\n{whole_text(value, indent + '  ')}")
+        lines.append(line if short else f"{indent}{_scalar(key)}:\n{yaml_text(value, indent + '  ')}")
     return "".join(lines)

@@ -22,7 +22,7 @@ from crossopt.instances.files.saved import file_name, kind_of, write_whole
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import is_graph_text
 from crossopt.reports.commands.report import MOST, drawn_in, page_of_drawn
-from crossopt.reports.render.together import Drawn, as_proved, as_said
+from crossopt.reports.render.together import Drawn, as_proved, as_reported
 from crossopt.reports.ui.question import Opened
 from crossopt.solvers.family import family_of, unit_of
 from crossopt.solvers.processes import Process, ending_of
@@ -115,7 +115,7 @@ class Saved:
         """As far as it is known: a file is believed where its proof was carried out anew."""
         if self.verdict is not None and self.verdict.mood == "accepted":
             return as_proved(self.drawn)
-        return self.drawn if self.own and self.verdict is None else as_said(self.drawn)
+        return self.drawn if self.own and self.verdict is None else as_reported(self.drawn)
 
 
 @dataclass(slots=True)

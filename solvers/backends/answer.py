@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Literal
 
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, violations
-from crossopt.instances.errors import BrokenWordError, SolverError
+from crossopt.instances.errors import ContradictionError, SolverError
 from crossopt.solvers.backends.wall import LateError, SolverProcess
 
 LEAST, EACH, MOST = 60.0, 0.1, 21_600.0
@@ -176,7 +176,7 @@ RawReply = tuple[bool, Sequence[float] | None, float | None, int | None, Stopped
 
 
 @dataclass(frozen=True, slots=True)
-class Road:
+class SolverBackend:
     """A way to an answer: the process that a solver has, its name and version, and what it does behind the wall."""
 
     process: str
@@ -184,14 +184,14 @@ class Road:
     work: Callable[..., RawReply]
 
 
-def answered(model: Model, spend: Spend, road: Road, other: Callable[[], Road]) -> Answer:
+def answered(model: Model, spend: Spend, road: SolverBackend, other: Callable[[], SolverBackend]) -> Answer:
     """What the solver of a road answers. Where it breaks its word, nothing of that is used: the solver of the other road has the rest of
     the time, and where that one fails too, the answer is the start, if there is one, with the bound of the ranges alone."""
     hinted(model, spend)
     began, course = monotonic(), Course(model)
     try:
         return judged(model, attended(road.process, road.name, road.work, course, spend), course, road.name, spend.hint)
-    except BrokenWordError as error:
+    except ContradictionError as error:
         broken = str(error)
     second, course, rest = other(), Course(model), replace(spend, seconds=max(spend.seconds - (monotonic() - began), 0.0))
     try:
@@ -238,7 +238,7 @@ def attended(solver: str, name: str, work: Callable[..., RawReply], course: Cour
 def _reply(model: Model, reply: RawReply, solver: str, note: str) -> Reply:
     infeasible, figures, value, bound, stopped = reply
     if figures is not None and len(figures) != len(model.variables):
-        raise BrokenWordError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
+        raise ContradictionError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
     values = None if figures is None else dict(zip(model.variables, figures, strict=True))
     return Reply(infeasible, values, value, bound, stopped, note)
 
@@ -251,11 +251,11 @@ def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values
     value = None if values is None else model.objective_value(values)
     if reply.infeasible:
         if values is not None:
-            raise BrokenWordError(f"{solver} broke its word: it calls a model infeasible that has a solution of value {value}")
+            raise ContradictionError(f"{solver} broke its word: it calls a model infeasible that has a solution of value {value}")
         return Answer("INFEASIBLE", None, None, None, course.seconds, "complete", tuple(course.events), solver)
     bound = _tighter(model, reply.bound, model.domain_bound())
     if value is not None and model.sign * (value - bound) < 0:
-        raise BrokenWordError(f"{solver} broke its word: it bounds the objective by {bound} and has a solution of value {value}")
+        raise ContradictionError(f"{solver} broke its word: it bounds the objective by {bound} and has a solution of value {value}")
     course.note(value, bound)
     proved = value == bound
     status: Status = "OPTIMAL" if proved else "FEASIBLE" if values is not None else "UNKNOWN"
@@ -268,14 +268,14 @@ def checked(model: Model, figures: Mapping[Variable, float], claimed: float | No
     """The figures as integers, if they keep every row and have the value that the solver claims."""
     odd = [f"{variable.name} = {figure}" for variable, figure in figures.items() if not isfinite(figure)]
     if odd:
-        raise BrokenWordError(f"{solver} broke its word: {odd[0]}")
+        raise ContradictionError(f"{solver} broke its word: {odd[0]}")
     values = {variable: round(figure) for variable, figure in figures.items()}
     broken = violations(model, values)
     if broken:
-        raise BrokenWordError(f"{solver} broke its word: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
+        raise ContradictionError(f"{solver} broke its word: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
     value = model.objective_value(values)
     if claimed is not None and not abs(claimed - value) < 0.5:
-        raise BrokenWordError(f"{solver} broke its word: it claims the value {claimed}, its solution has {value}")
+        raise ContradictionError(f"{solver} broke its word: it claims the value {claimed}, its solution has {value}")
     return values
 
 

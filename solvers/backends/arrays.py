@@ -46,7 +46,7 @@ class Solved:
 
 
 @dataclass(slots=True)
-class Look:
+class SolveMonitor:
     """A look at a solve while it runs: `stop` is asked again and again whether to end it, and finds here what the solver told last."""
 
     stop: Callable[[], bool]
@@ -73,7 +73,7 @@ class Session:
         self._rows, self._entries = self._rows + len(rows.lows), self._entries + len(rows.columns)
         self._columns += len(rows.lows) if price is not None else 0
 
-    def relaxed(self, seconds: float, look: Look) -> Relaxed:
+    def relaxed(self, seconds: float, look: SolveMonitor) -> Relaxed:
         """The linear relaxation."""
         nothing = np.zeros(0)
         try:
@@ -85,7 +85,7 @@ class Session:
             self._hold_to(duals, self._rows, "rows")
         return Relaxed(ending, value, columns, duals)
 
-    def solved(self, seconds: float, gap: tuple[float, float], look: Look) -> Solved:
+    def solved(self, seconds: float, gap: tuple[float, float], look: SolveMonitor) -> Solved:
         """The integer model, to an absolute and a relative gap."""
         try:
             ending, bound, columns = self._ask(_solve, seconds, look, gap)
@@ -95,7 +95,7 @@ class Session:
             self._hold_to(columns, self._columns, "columns")
         return Solved(ending, np.inf if ending == "infeasible" else sound(bound), columns)
 
-    def _ask(self, work: Callable[..., Foreign], seconds: float, look: Look, *more: object) -> Foreign:
+    def _ask(self, work: Callable[..., Foreign], seconds: float, look: SolveMonitor, *more: object) -> Foreign:
         endless = isinf(seconds)
         seconds = self._patience if endless else seconds
         deadline = monotonic() + seconds
@@ -127,7 +127,7 @@ class Session:
 
 
 @dataclass(slots=True)
-class _Held:
+class _StoredModel:
     """Behind the wall: a model of HiGHS, and which of its columns are integers."""
 
     solver: Foreign
@@ -138,7 +138,7 @@ class _Held:
 def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> None:
     import highspy
 
-    loaded = _Held(highspy.Highs(), program.integral, f"highs {version('highspy')}")
+    loaded = _StoredModel(highspy.Highs(), program.integral, f"highs {version('highspy')}")
     for option, value in (("output_flag", False), ("threads", workers), ("random_seed", seed)):
         loaded.solver.setOptionValue(option, value)
     lp = highspy.HighsLp()
@@ -189,12 +189,12 @@ def _solve(line: Line, key: int, deadline: float, gap: tuple[float, float]) -> t
     return ending, float(info.mip_dual_bound), columns
 
 
-def _integral(loaded: _Held, kind: Foreign) -> None:
+def _integral(loaded: _StoredModel, kind: Foreign) -> None:
     columns = np.flatnonzero(loaded.integral).astype(np.int32)
     loaded.solver.changeColsIntegrality(len(columns), columns, np.full(len(columns), int(kind), np.uint8))
 
 
-def _run(line: Line, loaded: _Held, deadline: float) -> Ending:
+def _run(line: Line, loaded: _StoredModel, deadline: float) -> Ending:
     from highspy import HighsModelStatus as Ended
     from highspy import cb
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from crossopt.formulation.model import EXACT, Constraint, ExactlyOne, Linear, Model, Scheduled, Shop, Table, Variable, Way
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.answer import Allowed, Answer, RawReply, Road, Spend, Stopped, answered
+from crossopt.solvers.backends.answer import Allowed, Answer, RawReply, SolverBackend, Spend, Stopped, answered
 from crossopt.solvers.backends.wall import LateError, Line, SolverProcess, left_until, named, version
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ Columns = Mapping[Variable, "cp_model.IntVar"]
 
 def cpsat(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that CP-SAT finds."""
-    return answered(model, spend, cpsat_road(), lambda: import_module("crossopt.solvers.backends.milp").highs_road())
+    return answered(model, spend, cpsat_backend(), lambda: import_module("crossopt.solvers.backends.milp").highs_road())
 
 
-def cpsat_road() -> Road:
+def cpsat_backend() -> SolverBackend:
     """CP-SAT in a process of its own."""
-    return Road("cpsat", f"cpsat {version('ortools')}", run_cpsat)
+    return SolverBackend("cpsat", f"cpsat {version('ortools')}", run_cpsat)
 
 
 def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:

@@ -26,9 +26,9 @@ from weakref import finalize
 
 from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, lifted, linearize, reach
 from crossopt.instances.errors import FailedError, SolverError
-from crossopt.solvers.backends.answer import MOST, Allowed, Answer, RawReply, Road, Spend, Stopped, answered
+from crossopt.solvers.backends.answer import MOST, Allowed, Answer, RawReply, SolverBackend, Spend, Stopped, answered
 from crossopt.solvers.backends.answer import allowed as allowed_for
-from crossopt.solvers.backends.cpsat import cpsat_road
+from crossopt.solvers.backends.cpsat import cpsat_backend
 from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
 
 DIGITS = 10**12
@@ -108,12 +108,12 @@ Relaxation = Callable[[Mapping[Variable, int], float], Fractional]
 
 def highs(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that HiGHS finds."""
-    return answered(model, spend, highs_road(), cpsat_road)
+    return answered(model, spend, highs_backend(), cpsat_backend)
 
 
-def highs_road() -> Road:
+def highs_backend() -> SolverBackend:
     """HiGHS in a process of its own."""
-    return Road("highs", _highs_name(), run_highs)
+    return SolverBackend("highs", _highs_name(), run_highs)
 
 
 def cbc(model: Model, spend: Spend) -> Answer:
@@ -164,7 +164,7 @@ def relaxation(model: Model) -> Relaxation:
     """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
     process, key = SolverProcess("highs", _highs_name()), next(KEYS)
     places = {variable: at for at, variable in enumerate(model.variables)}
-    process.ask(_hold_relaxation, key, model, until=monotonic() + MOST)
+    process.ask(_store_relaxation, key, model, until=monotonic() + MOST)
 
     def solved(fixed: Mapping[Variable, int], seconds: float) -> Fractional:
         at_values, deadline = {places[variable]: value for variable, value in fixed.items()}, monotonic() + allowed_for(seconds, model)
@@ -180,7 +180,7 @@ def relaxation(model: Model) -> Relaxation:
     return solved
 
 
-def _hold_relaxation(line: Line, key: int, model: Model) -> None:
+def _store_relaxation(line: Line, key: int, model: Model) -> None:
     """Behind the wall: keeps a model for relaxations."""
     import pulp
 
@@ -307,7 +307,7 @@ def _driven(program: str, model: Model, spend: Spend) -> Answer:
         raise SolverError(f"{program} is not here: pip install {package}, or take cpsat or highs, which always are")
     from_where = f"{package} {version(package)}" if package else f"of PuLP {version('pulp')}"
     name = f"{program} ({from_where})"
-    return answered(model, spend, Road(program, name, _RUNS[program]), cpsat_road)
+    return answered(model, spend, SolverBackend(program, name, _RUNS[program]), cpsat_backend)
 
 
 def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> RawReply:

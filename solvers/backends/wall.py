@@ -186,7 +186,7 @@ class UnbegunError(FailedError):
     """A process that was ended before it took the work up."""
 
 
-def nobody(news: Any) -> None:  # noqa: ANN401 - whatever work says
+def no_listener(news: Any) -> None:  # noqa: ANN401 - whatever work says
     """Does not listen."""
     del news
 
@@ -297,7 +297,7 @@ class SolverProcess:
 
     def __init__(self, solver: str, name: str = "") -> None:
         self.name = name or solver
-        self._solver, self._used, self._line = solver, False, Line(nobody)
+        self._solver, self._used, self._line = solver, False, Line(no_listener)
         self._settle_in()
 
     def _settle_in(self) -> None:
@@ -305,7 +305,7 @@ class SolverProcess:
         self.close = finalize(self, _release, self._child)
         """Has the child free for others; it is that too where nobody knows this place any more."""
 
-    def ask(self, work: Work, *arguments: Any, until: float = inf, hear: Hear = nobody, stop: Stop = never) -> Any:  # noqa: ANN401
+    def ask(self, work: Work, *arguments: Any, until: float = inf, hear: Hear = no_listener, stop: Stop = never) -> Any:  # noqa: ANN401
         """What the work comes to: a SolverError where it fails, a LateError where it has to be ended."""
         first, self._used = not self._used, True
         if self._child is not None:

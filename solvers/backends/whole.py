@@ -256,7 +256,7 @@ def _walked(walk: _Search, line: Line) -> Ended:
                 return "box limit"
             number = heappop(walk.heap)[1]
             if walk.boxes[number].rows < len(walk.form.rows):
-                _look_again(walk, number)
+                _bound_again(walk, number)
             else:
                 _cut(walk, number)
     except TimeoutError:
@@ -264,7 +264,7 @@ def _walked(walk: _Search, line: Line) -> Ended:
     return "complete"
 
 
-def _look_again(walk: _Search, number: int) -> None:
+def _bound_again(walk: _Search, number: int) -> None:
     """A box that was looked at before there were as many rows."""
     box = walk.boxes[number]
     walk.boxes[number] = _box(walk, box.lows, box.highs, box)
@@ -276,13 +276,13 @@ def _box(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _
     """A box, with the best leaf that is known of it."""
     solved = walk.linear.solved(lows, highs, walk.deadline)
     leaf, bound = _closed(walk, lows, highs, solved, around)
-    proposed = None if bound is None else _whole_figures(lows, highs, solved)
+    proposed = None if bound is None else _integer_point(lows, highs, solved)
     if proposed is not None:
         _take(walk, proposed, lows, highs)
     return _Box(lows, highs, leaf, bound, solved.figures, len(walk.form.rows))
 
 
-def _whole_figures(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> tuple[int, ...] | None:
+def _integer_point(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> tuple[int, ...] | None:
     """The only point of a box, or what HiGHS proposes where that is whole."""
     if lows == highs:
         return lows

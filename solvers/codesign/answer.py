@@ -3,7 +3,7 @@
 from dataclasses import field, fields, replace
 from math import inf
 
-from crossopt.crossflow.dies import Row, equal_per_die, places_along
+from crossopt.crossflow.dies import Row, equal_per_die, stacks_along_edges
 from crossopt.crossflow.evaluate import Design, Evaluation, Resource
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
@@ -11,7 +11,7 @@ from crossopt.crossflow.plan import Plan, Plans, plan_at
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.chips import drawn_of
-from crossopt.instances.codesign.instance import FreeHardware, Instance, Place
+from crossopt.instances.codesign.instance import FreeHardware, Instance, Scale
 from crossopt.instances.codesign.space import AnyPlans, allows, device_at, hardware_choice, hardware_point
 from crossopt.instances.codesign.stacks.known import likely_of
 from crossopt.instances.files.dataclass_json import INLINE
@@ -67,11 +67,11 @@ class Designs:
         return self.designs[0]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Scale:
         """Which of several questions it answers."""
-        return Place(self.devices, self.batch, self.network)
+        return Scale(self.devices, self.batch, self.network)
 
-    def placed_at(self, scale: Place) -> "Designs":
+    def placed_at(self, scale: Scale) -> "Designs":
         """These designs as the answer to one of several questions, with its batch and network."""
         return replace(self, batch=scale.batch, network=scale.network)
 
@@ -137,7 +137,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class EvaluatedDesigns:
     """What the full model says of an answer, workload by workload."""
 
     shares: tuple[Share, ...]
@@ -152,7 +152,7 @@ class Priced:
         return self.shares[0].evaluation
 
 
-DesignResult = Result[Designs, Priced]
+DesignResult = Result[Designs, EvaluatedDesigns]
 
 
 def space_in(result: DesignResult) -> Space | None:
@@ -234,7 +234,7 @@ def most_stacks(instance: Instance, dies: float) -> float:
     if not isinstance(free, FreeHardware) or not free.technology.dram.stack_edge:
         return inf
     largest = min(limits.die_area, dies * limits.reticle)
-    return float(equal_per_die(places_along(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
+    return float(equal_per_die(stacks_along_edges(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
 
 
 def candidate_in(instance: Instance, design: ChosenDesign) -> Candidate:

@@ -11,7 +11,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.space import combinations, hardware_points, plan_blocks, plan_values
 from crossopt.solvers.answer import less_rounding
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
+from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
 from crossopt.solvers.codesign.combined.devices import together
 from crossopt.solvers.codesign.judge import judge
@@ -34,7 +34,7 @@ from crossopt.solvers.proofs import (
 
 Rules = tuple[tuple[str, bool], ...]
 Question = Instance | Portfolio | MultiScaleQuestion
-Judging = Judge[Question, Designs, Priced]
+Judging = Judge[Question, Designs, EvaluatedDesigns]
 
 PROVERS: dict[str, type | tuple[type, ...]] = {
     "exhaustive": (Enumerated, UnverifiedBound),

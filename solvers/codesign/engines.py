@@ -43,7 +43,7 @@ from crossopt.solvers.codesign.boxes.search import Survey
 from crossopt.solvers.codesign.claims import UNREPEATED, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
 from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
-from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, sold_text
+from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, reference_text
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Relaxation, Tree
@@ -155,7 +155,7 @@ def auto(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Desi
     """`exhaustive` where every design can be priced in about a second, else `boxes`; with what is sold beside a chip."""
     few, began = hardware_points(instance) * combinations(instance) <= ENUMERABLE, monotonic()
     found = (exhaustive if few else boxes)(instance, limits, watch)
-    comparison = sold_text(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
+    comparison = reference_text(instance, found.value, began + limits.seconds) if found.stopped == "complete" else ()
     return replace(found, notes=(*found.notes, *comparison))
 
 
@@ -251,9 +251,9 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     from crossopt.formulation.codesign.forms import FORMS  # noqa: PLC0415 - checking a result loads no model
     from crossopt.solvers import backends  # noqa: PLC0415
     from crossopt.solvers.codesign.linear.certify import certify  # noqa: PLC0415
-    from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine, refuse_others  # noqa: PLC0415
+    from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine, require_transformer  # noqa: PLC0415
 
-    refuse_others(instance, engine)
+    require_transformer(instance, engine)
     base, began = backends.Spend(workers=limits.workers, seed=limits.seed), monotonic()
     near = max(limits.gap, LEAST_GAP)
     practice, known = _practice(instance, limits, watch)

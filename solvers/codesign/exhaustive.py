@@ -51,7 +51,7 @@ def see(leasts: Leasts, found: Array, plans: AnyPlans, points: Whole, reach: flo
     by_plan, by_point = found.min(axis=1), found.min(axis=0)
     rows, columns = np.flatnonzero(by_plan <= reach), np.flatnonzero(by_point <= reach)
     for name, options in leasts.plan:
-        np.minimum.at(leasts.values[name], option_places(plans, rows, name, options), by_plan[rows])
+        np.minimum.at(leasts.values[name], setting_indices(plans, rows, name, options), by_plan[rows])
     sizes = [len(options) for _, options in leasts.hardware]
     places = np.unravel_index(points[columns], sizes) if sizes else ()
     for (name, _), index in zip(leasts.hardware, places, strict=True):
@@ -73,7 +73,7 @@ def _occurring(name: str, options: tuple[Any, ...], values: Array, limit: float)
     return Occurring(name, len(options), [options[index] for index in occurring], tuple(float(values[index]) for index in occurring))
 
 
-def option_places(plans: AnyPlans, rows: Whole, name: str, options: tuple[Any, ...]) -> Whole:
+def setting_indices(plans: AnyPlans, rows: Whole, name: str, options: tuple[Any, ...]) -> Whole:
     """Where in the options of a choice some plans are."""
     if not isinstance(plans, Plans):
         return np.array([options.index(getattr(plans[int(row)], name)) for row in rows], np.int64)
@@ -156,7 +156,7 @@ def search(instance: Instance, watch: Watch, deadline: float = float("inf")) -> 
     tally, stopped = _Tally(leasts_of(instance), reach=max(_NEAR, 1.0 + (error_of(instance) or 0.0))), "complete"
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # `_see` refuses what comes of it
-            _look_at_all(instance, watch, deadline, tally)
+            _evaluate_all(instance, watch, deadline, tally)
     except KeyboardInterrupt:
         stopped = "interrupted"
     except TimeoutError:
@@ -182,7 +182,7 @@ def error_of(instance: Instance) -> float | None:
     return instance.hardware.error
 
 
-def _look_at_all(instance: Instance, watch: Watch, deadline: float, tally: _Tally) -> None:
+def _evaluate_all(instance: Instance, watch: Watch, deadline: float, tally: _Tally) -> None:
     """Take every design into the tally; a TimeoutError at the deadline."""
     start, points, designs, behind = monotonic(), hardware_points(instance), 0, 0.0
     for plans, share in blocks_with_shares(instance):

@@ -8,7 +8,7 @@ from typing import Any
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, SearchOutcome, Watch
-from crossopt.solvers.codesign.answer import Designs, Priced
+from crossopt.solvers.codesign.answer import Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.claims import Question, faults_of
 from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
@@ -114,12 +114,12 @@ def _part_name(question: Question, part: Question) -> str:
     return part.name
 
 
-FAMILY: ProblemType[Question, Designs, Priced] = ProblemType(
+FAMILY: ProblemType[Question, Designs, EvaluatedDesigns] = ProblemType(
     kind="codesign",
     what="design",
     unit="s",
     answer=Designs,
-    details=Priced,
+    details=EvaluatedDesigns,
     engines={name: partial(_answer, name) for name in ENGINES},
     judge=judge,
     judged="priced by the full model, one plan on its own; plan rules; memory, area and power limits",

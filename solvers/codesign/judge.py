@@ -26,7 +26,7 @@ from crossopt.solvers.codesign.answer import (
     ChosenHardware,
     DesignEvaluation,
     Designs,
-    Priced,
+    EvaluatedDesigns,
     Share,
     candidate,
     candidate_in,
@@ -39,7 +39,7 @@ from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combi
 # The judge: prices a design again by the full model, one design on its own, whoever found it and however.
 
 
-def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) -> Verdict[Priced]:
+def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) -> Verdict[EvaluatedDesigns]:
     """Every plan priced anew on the chip, and what the values make together; a ValueError where this is no answer to the question."""
     if isinstance(question, MultiScaleQuestion):
         if answer.place not in question.places:
@@ -50,7 +50,7 @@ def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) 
         verdict = judge(question.parts[question.places.index(answer.place)], answer.alone_there())
         return replace(verdict, value=float(answer.devices)) if question.objective == FEWEST else verdict
     parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
-    _refuse_strangers(question, parts, answer)
+    _refuse_wrong_parts(question, parts, answer)
     chosen = [_read(part, design) for part, design in zip(parts, answer.designs, strict=True)]
     if len({candidate.point for candidate in chosen}) > 1:
         raise ValueError("the workloads have different chips")
@@ -60,10 +60,10 @@ def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) 
     shares = tuple(map(_share, parts, chosen, weights, found, optima))
     violations = tuple(rule for part, verdict in zip(parts, found, strict=True) for rule in _broken(part, verdict, len(parts)))
     together = found[0].value if objective is None else float(combined(objective, [np.float64(share.value) for share in shares]))
-    return Verdict(together, violations, Priced(shares))
+    return Verdict(together, violations, EvaluatedDesigns(shares))
 
 
-def _refuse_strangers(question: Instance | Portfolio, parts: tuple[Instance, ...], answer: Designs) -> None:
+def _refuse_wrong_parts(question: Instance | Portfolio, parts: tuple[Instance, ...], answer: Designs) -> None:
     """A ValueError where an answer has not the parts that one to this question has."""
     regrets = isinstance(question, Portfolio) and question.combine == "worst_regret"
     if answer.devices != parts[0].cluster.devices:

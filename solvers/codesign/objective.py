@@ -333,12 +333,12 @@ def least_memory_of(instance: Instance, heads: AnyPlans) -> Array:
     thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
     if "recompute" not in concessions_of(instance):
         return memory_of(model, thrifty)
-    ways, (rows, row_of) = np.array([codes_of(instance, "recompute")], np.float64), _kept_apart(thrifty)
+    ways, (rows, row_of) = np.array([codes_of(instance, "recompute")], np.float64), _distinct_memory(thrifty)
     found: Array = np.asarray(peak_memory(model, replace(sharding(model, plan_rows(thrifty, rows)), recompute=ways)))
     return np.asarray(found.min(axis=1)[row_of])
 
 
-def _kept_apart(plans: Plans) -> tuple[Whole, Whole]:
+def _distinct_memory(plans: Plans) -> tuple[Whole, Whole]:
     """Rows of plans that may need different memory, and for every plan its own among them; of a few plans all."""
     if len(plans) < _MANY:
         return np.arange(len(plans)), np.arange(len(plans))
@@ -363,7 +363,7 @@ def memory_of(workload: Workload, plans: AnyPlans) -> Array:
     if not len(plans):
         return np.zeros(0)
     if isinstance(workload, Transformer) and isinstance(plans, Plans):
-        rows, row_of = _kept_apart(plans)
+        rows, row_of = _distinct_memory(plans)
         needed: Array = np.asarray(peak_memory(workload, sharding(workload, plan_rows(plans, rows))))[:, 0]
         return needed[row_of]
     match workload, plans:

@@ -54,17 +54,17 @@ def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
         case Enumerated() as proof:
             return _enumerated(instance, result, proof, watch)
         case Boxes() as proof:
-            return _cut_again(instance, result, proof, _as_told(watch, result))
+            return _cut_again(instance, result, proof, _progress_with_claim(watch, result))
         case Exact() as proof:
-            return _counted_again(instance, result, proof)
+            return _recounted(instance, result, proof)
         case Relaxed() | UnverifiedBound():
-            return _solvers_word(instance, result, watch)
+            return _unverified_report(instance, result, watch)
     return Proved(refused=(NOTHING,))
 
 
 def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, watch: Watch) -> Proved:
     """Enumerate every design again."""
-    if unrepeated := _enumeration_told(result, (instance,)):
+    if unrepeated := _enumeration_report(result, (instance,)):
         return unrepeated
     found = exhaustive.search(instance, watch)
     facts = (f"{ANEW}{_many(found.space.designs, 'design')} enumerated",)
@@ -77,7 +77,7 @@ def _enumerated(instance: Instance, result: DesignResult, proof: Enumerated, wat
     return Proved(facts, tuple(faults))
 
 
-def _enumeration_told(result: DesignResult, parts: Sequence[Instance]) -> Proved | None:
+def _enumeration_report(result: DesignResult, parts: Sequence[Instance]) -> Proved | None:
     """The report that an enumeration is too large to be repeated; None where it is not."""
     if not (most := too_many(parts)):
         return None
@@ -85,7 +85,7 @@ def _enumeration_told(result: DesignResult, parts: Sequence[Instance]) -> Proved
     return Proved((f"{text}: {result.proved_by}",), unverified=True)
 
 
-def _as_told(watch: Watch, result: DesignResult) -> Watch:
+def _progress_with_claim(watch: Watch, result: DesignResult) -> Watch:
     """Progress of a check beside the value and the bound that a result says."""
     return lambda progress: watch(replace(progress, best=result.value, bound=result.bound))
 
@@ -111,9 +111,9 @@ def _tree_again(tree: Tree, counts: tuple[tuple[int, ...], ...], faults: tuple[s
     return Proved((f"{ANEW}{_many(tree.boxes, 'box', 'es')} bounded, {_many(tree.designs, 'design')} in them",), (*faults, *others))
 
 
-def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Proved:
+def _recounted(instance: Instance, result: DesignResult, proof: Exact) -> Proved:
     """Make the integer model again from the question, and count its tree."""
-    from crossopt.solvers.codesign.linear.whole import whole_faults  # noqa: PLC0415 - other proofs need no model
+    from crossopt.solvers.codesign.linear.whole import proof_faults  # noqa: PLC0415 - other proofs need no model
 
     try:
         refuse_broken_bounds(instance)
@@ -122,10 +122,10 @@ def _counted_again(instance: Instance, result: DesignResult, proof: Exact) -> Pr
     steps, screens = len(proof.whole.steps), sum(map(len, proof.whole.screens))
     done = f"a tree of {steps:,} step{'s' * (steps != 1)} counted in whole numbers" if steps else "no plan is below the bound"
     after = f", after {screens:,} plans at prices" if screens else ""
-    return Proved((f"{ANEW}{done}{after}",), whole_faults(instance, float("inf") if result.bound is None else result.bound, proof.whole))
+    return Proved((f"{ANEW}{done}{after}",), proof_faults(instance, float("inf") if result.bound is None else result.bound, proof.whole))
 
 
-def _solvers_word(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
+def _unverified_report(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
     """The report on a claim that rests on a solver. That there is no design is searched for by the engine boxes for a while."""
     if result.value is not None:
         return Proved(
@@ -169,10 +169,12 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
     except ModelError as error:
         return Proved(refused=(str(error),))
     if isinstance(proof, Boxes):
-        read = together.reread(problem, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _as_told(watch, result))
+        read = together.reread(
+            problem, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _progress_with_claim(watch, result)
+        )
         counts = (read.looked.plans, read.looked.groups, read.looked.promising)
         return _tree_again(proof.tree, counts, read.faults)
-    if isinstance(proof, EnumeratedTogether | UnverifiedBound) and (unrepeated := _enumeration_told(result, portfolio.parts)):
+    if isinstance(proof, EnumeratedTogether | UnverifiedBound) and (unrepeated := _enumeration_report(result, portfolio.parts)):
         return unrepeated
     if not isinstance(proof, EnumeratedTogether):
         return Proved(refused=(NOTHING,))

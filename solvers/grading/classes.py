@@ -207,7 +207,9 @@ def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, hear:
     found = {key: Graded(entry, known[key]) for entry, key in zip(handed, keys, strict=True) if key in known}
     lock = Lock()
     with journal.open("a", encoding="utf-8") as lines, ThreadPoolExecutor(asking.jobs) as pool:
-        left = {pool.submit(grade_one, entry, asking): (entry, key) for entry, key in zip(handed, keys, strict=True) if key not in found}
+        left = {
+            pool.submit(grade_submission, entry, asking): (entry, key) for entry, key in zip(handed, keys, strict=True) if key not in found
+        }
         try:
             for done in as_completed(left):
                 entry, key = left[done]
@@ -222,7 +224,7 @@ def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, hear:
     return tuple(found[key] for key in keys)
 
 
-def grade_one(entry: HandedIn, asking: Asking) -> Grade:
+def grade_submission(entry: HandedIn, asking: Asking) -> Grade:
     """The grade of a submission; of one whose grader ended, or took too long, nothing but the reason."""
     seed = seed_of(asking.seed, entry.student)
     job = {"assignment": entry.assignment.name, "path": str(entry.path.absolute()), "seed": seed, "walls": asking.walls}

@@ -122,7 +122,7 @@ Range: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PricedRun:
     """A measured run with the step time that the model predicts."""
 
     run: Measurement
@@ -200,7 +200,7 @@ class Accuracy:
     lines: tuple[Line, ...]
     totals: tuple[Line, ...]
     rejected_by_label: Mapping[str, int]
-    predictions: tuple[Priced, ...]
+    predictions: tuple[PricedRun, ...]
     rejected: tuple[Rejected, ...]
 
 
@@ -231,14 +231,14 @@ def predictions(measurements: Sequence[Measurement], device_of: DeviceOf = devic
     A device may be an array of devices, in its resources, links and efficiency, to try many sets of constants at once; runs of one
     source with equal workloads, machines and stacks are priced together, on the device that `device_of` gives for the first of them.
     """
-    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in priced_together(measurements)]
+    parts = [(rows, _times([measurements[row] for row in rows], device_of)) for rows in plan_groups(measurements)]
     seconds = np.empty((len(measurements), max((times.shape[1] for _, times in parts), default=1)))
     for rows, times in parts:
         seconds[rows] = times
     return seconds
 
 
-def priced_together(measurements: Sequence[Measurement]) -> list[list[int]]:
+def plan_groups(measurements: Sequence[Measurement]) -> list[list[int]]:
     """The places of runs of one source that differ in their plans only, together."""
     return [*_by(range(len(measurements)), lambda row: (measurements[row].source, *_setting(measurements[row]))).values()]
 
@@ -266,7 +266,7 @@ def _no_narrower(run: Measurement, central: float, low: float, high: float) -> R
 def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Sequence[Range | None] | None = None) -> Accuracy:
     """The errors of one column of `predictions`, by source, gpu or model and over all, and how many runs are inside their ranges."""
     known = [None] * len(measured.measurements) if ranges is None else ranges
-    predictions = tuple(Priced(run, float(time), found) for run, time, found in zip(measured.measurements, seconds, known, strict=True))
+    predictions = tuple(PricedRun(run, float(time), found) for run, time, found in zip(measured.measurements, seconds, known, strict=True))
     label = BY[by]
     rows: list[Measurement | Rejected] = [*measured.measurements, *measured.rejected]
     labels = dict.fromkeys(label(row) for row in sorted(rows, key=lambda row: row.line))
@@ -282,12 +282,12 @@ def accuracy(measured: Measured, seconds: Array, by: str = "source", ranges: Seq
     )
 
 
-def worst(result: Accuracy, count: int) -> tuple[Priced, ...]:
+def worst(result: Accuracy, count: int) -> tuple[PricedRun, ...]:
     """The runs with the largest errors, as ratios: a prediction of half the time is as bad as one of twice the time."""
     return tuple(sorted(result.predictions, key=lambda row: (-abs(float(np.log(row.seconds / row.run.seconds))), row.run.line))[:count])
 
 
-def errors(rows: Sequence[Priced]) -> Errors:
+def errors(rows: Sequence[PricedRun]) -> Errors:
     """The errors of at least one run."""
     signed = [row.error for row in rows]
     sizes = [abs(error) for error in signed]
@@ -301,33 +301,33 @@ def errors(rows: Sequence[Priced]) -> Errors:
     )
 
 
-def choices(rows: Iterable[Priced]) -> list[list[Choice]]:
+def choices(rows: Iterable[PricedRun]) -> list[list[Choice]]:
     """The plans of each question (see `Measurement.group`); a plan that was measured several times has the median of its times."""
     return [[_choice(same) for same in _by(group, _plan).values()] for group in _by(rows, lambda row: row.run.group).values()]
 
 
-def _choice(same: Sequence[Priced]) -> Choice:
+def _choice(same: Sequence[PricedRun]) -> Choice:
     return Choice(median(row.run.seconds for row in same), same[0].seconds)
 
 
-def _plan(row: Priced) -> Plan:
+def _plan(row: PricedRun) -> Plan:
     return row.run.plan
 
 
-def _lines(label: str, rows: Sequence[Priced]) -> tuple[Line, ...]:
+def _lines(label: str, rows: Sequence[PricedRun]) -> tuple[Line, ...]:
     """A line for measured and one for derived times, as far as there are any; an empty line without either."""
     kinds = _by(rows, lambda row: row.run.derived)
     lines = tuple(_line(label, derived, kinds[derived]) for derived in (False, True) if derived in kinds)
     return lines or (Line(label, None, 0, 0, 0, None, None, None),)
 
 
-def _line(label: str, derived: bool, rows: Sequence[Priced]) -> Line:
+def _line(label: str, derived: bool, rows: Sequence[PricedRun]) -> Line:
     once = [same[0] for same in _by(rows, lambda row: _identity(row.run)).values()]
     inferred, fitted = sum(bool(row.run.inferred) for row in once), sum(fitted_to(row.run) for row in once)
     return Line(label, derived, inferred, len(rows) - len(once), fitted, errors(once), _in_range(once), ranking(choices(rows)))
 
 
-def _in_range(rows: Sequence[Priced]) -> InRange | None:
+def _in_range(rows: Sequence[PricedRun]) -> InRange | None:
     ranges = [(row.run.seconds, *row.likely) for row in rows if row.likely is not None]
     faster, slower = sum(seconds < low for seconds, low, _ in ranges), sum(seconds > high for seconds, _, high in ranges)
     plans = len({row.seconds for row in rows if row.likely is not None})

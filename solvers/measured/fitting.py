@@ -13,7 +13,7 @@ from crossopt.crossflow.arrays import Array, Mask, Real
 from crossopt.crossflow.plan import table
 from crossopt.crossflow.transformer import step_times
 from crossopt.instances.measured.runs import Measurement, device_for
-from crossopt.solvers.measured.accuracy import priced_together
+from crossopt.solvers.measured.accuracy import plan_groups
 
 # Robust least squares within bounds: Levenberg-Marquardt steps with Huber weights, on few parameters and many residuals.
 #
@@ -424,7 +424,7 @@ def relative(measurements: Sequence[Measurement], constants: tuple[Constant, ...
 @lru_cache(maxsize=2)
 def _programs(measurements: tuple[Measurement, ...], names: tuple[str, ...]) -> tuple[tuple[list[int], Program], ...]:
     """The step times of rows that are priced together, as programs that take constants: a fit asks for the same rows hundreds of times."""
-    return tuple((rows, _program([measurements[row] for row in rows], names)) for rows in priced_together(measurements))
+    return tuple((rows, _program([measurements[row] for row in rows], names)) for rows in plan_groups(measurements))
 
 
 def _program(rows: Sequence[Measurement], names: tuple[str, ...]) -> Program:

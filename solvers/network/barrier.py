@@ -48,7 +48,7 @@ def strictly_inside(program: Program, point: Point, fixed: Sequence[bool]) -> bo
     return all(is_fixed or low < rate < high for low, rate, high, is_fixed in zip(program.lows, point, program.highs, fixed, strict=True))
 
 
-def kept_exactly(program: Program, point: Point) -> Point:
+def feasible_point(program: Program, point: Point) -> Point:
     """The point, moved by as little as rows counted exactly ask for: to the low ends, or up where they ask for more."""
     point = tuple(min(max(rate, low), high) for rate, low, high in zip(point, program.lows, program.highs, strict=True))
     moved, share = point, 1e-15

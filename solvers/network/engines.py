@@ -26,7 +26,7 @@ from crossopt.formulation.network import (
 )
 from crossopt.instances.network.question import NetworkQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
-from crossopt.solvers.network.barrier import Point, fixed_in, inside, kept_exactly, minimise, strictly_inside
+from crossopt.solvers.network.barrier import Point, feasible_point, fixed_in, inside, minimise, strictly_inside
 from crossopt.solvers.network.family import Bandwidths, why_none
 from crossopt.solvers.proofs import Tangent, Tangents
 
@@ -122,7 +122,7 @@ def solved(own: Program, near: Point | None = None) -> tuple[Multipliers, Point]
         shares = tuple(tuple(float(index == row.index(max(row))) for index in range(len(row))) for row in times)
         return Multipliers(shares, (0.0,) * len(own.rows)), own.lows
     found = minimise(own, start, fixed)
-    return found.multipliers, kept_exactly(own, found.point)
+    return found.multipliers, feasible_point(own, found.point)
 
 
 def candidates(program: Program, part: Part) -> Iterator[Point]:
@@ -303,7 +303,7 @@ def product_of(question: NetworkQuestion, point: Point) -> float:
     return total_time(question, point) * cost_of(question, point)
 
 
-def at_one_cost(question: NetworkQuestion, cost: float, near: Point) -> tuple[Multipliers, Point]:
+def fastest_at_cost(question: NetworkQuestion, cost: float, near: Point) -> tuple[Multipliers, Point]:
     """The quickest network of a cost, of equally quick ones the cheapest: a little of the cost is added to the time.
 
     What is added goes to the price of the cost's row, so that the multipliers bound the time alone."""
@@ -348,7 +348,7 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
         before = max(before, bound)
         at = ahead.pop() if ahead else cost if cost > room else (room + lowest) / 2.0
         lowest = min(lowest, at)
-        multipliers, point = at_one_cost(question, at, _between(question, cheap, usual, at))
+        multipliers, point = fastest_at_cost(question, at, _between(question, cheap, usual, at))
         lines.append(multipliers)
         now = inf if broken_rows(least, point) else product_of(question, point)
         best, value = (Bandwidths(point), now) if now < value else (best, value)

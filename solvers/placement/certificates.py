@@ -23,10 +23,10 @@ from crossopt.solvers.placement.latency.paths import (
     critical_path,
     least_pieces,
     least_time,
-    looked_at,
     path_by,
+    pieces_examined,
+    scaled_question,
     sharper,
-    whole_of,
 )
 from crossopt.solvers.placement.latency.paths import MOST_REPEATED as MOST_PIECES
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept
@@ -64,7 +64,7 @@ def branched(question: PlacementQuestion, limit: float, bound: float, began: flo
 # bound is lower than its own. Recomputation costs no more than the engine's search for the bound, and has work limits of its own.
 
 
-def shown_by(question: PlacementQuestion, proof: Proof | None, bound: float = inf) -> float | None:
+def recomputed_bound(question: PlacementQuestion, proof: Proof | None, bound: float = inf) -> float | None:
     """The lower bound in milliseconds that a proof shows, recomputed; None if it shows nothing about this question.
 
     Iterative proofs stop as soon as they reach `bound`.
@@ -145,7 +145,7 @@ def tree_within(question: PlacementQuestion, proof: Branched) -> IntegerProof:
 
 def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> float | None:
     """The bound along the path alone, sharpened by the operators beside it if that does not reach `bound`."""
-    scaled = whole_of(question)
+    scaled = scaled_question(question)
     if proof.longest == "least":
         return critical_path(scaled)
     path = path_by(scaled, proof.longest)
@@ -154,7 +154,7 @@ def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> f
     between_them = between(scaled, path)
     pieces, size = least_pieces(scaled, path, between_them)
     shown, beside = least_time(scaled, path, pieces, size), min(proof.beside, len(path))
-    if shown >= bound or beside <= 0 or looked_at(pieces, beside) > MOST_PIECES:
+    if shown >= bound or beside <= 0 or pieces_examined(pieces, beside) > MOST_PIECES:
         return shown
     ends = iter(range(beside))
     sharp, _ = sharper(scaled, between_them, pieces, size, lambda: next(ends, None) is None)

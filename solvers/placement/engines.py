@@ -25,7 +25,7 @@ from crossopt.formulation.placement.throughput import (
     stages_model,
     values_at,
 )
-from crossopt.instances.errors import BrokenWordError, FailedError, RefusedError, SolverError
+from crossopt.instances.errors import ContradictionError, FailedError, RefusedError, SolverError
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.backends import backend
@@ -275,7 +275,7 @@ def least_stage(
         model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
         answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
         if answer.status == "INFEASIBLE" and not question.cpus:
-            raise BrokenWordError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
+            raise ContradictionError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
         bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
         bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
         if bound > least:

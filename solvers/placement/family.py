@@ -54,9 +54,9 @@ def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> fl
     """Milliseconds below which no placement is, as what a result holds shows; None where it shows nothing."""
     if not isinstance(proof, MultiplierBound | Surrounded | Swept | OnPath | Branched):
         return None
-    from crossopt.solvers.placement.certificates import shown_by  # noqa: PLC0415 - it loads models, which other proofs do not need
+    from crossopt.solvers.placement.certificates import recomputed_bound  # noqa: PLC0415 - it loads models, which other proofs do not need
 
-    return shown_by(question, proof, bound)
+    return recomputed_bound(question, proof, bound)
 
 
 def _proof_text(proof: Proof | None) -> str:

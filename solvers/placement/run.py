@@ -10,7 +10,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import greatest_of
-from crossopt.instances.errors import BrokenWordError
+from crossopt.instances.errors import ContradictionError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.family import solve
@@ -138,7 +138,7 @@ def none_by_size(reasons: tuple[str, ...]) -> SearchOutcome[Placement]:
 def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> SearchOutcome[Placement]:
     """The outcome that a proof shows no placement to exist; a BrokenWordError where one is known."""
     if known is not None:
-        raise BrokenWordError(f"{proof.by} broke its word: it calls a model infeasible of which a placement is known")
+        raise ContradictionError(f"{proof.by} broke its word: it calls a model infeasible of which a placement is known")
     return SearchOutcome(None, inf, proof, reasons=_shortage(question), trace=trace)
 
 

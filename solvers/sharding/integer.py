@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.model import Program
-from crossopt.formulation.sharding.core import Back, Core, NothingAllowedError, Reduced, places, unchanged
+from crossopt.formulation.sharding.core import Back, Core, NothingAllowedError, Reduced, piece_indices, unchanged
 from crossopt.formulation.sharding.dual import Dual, fixed
 from crossopt.formulation.sharding.integer import (
     choice_of,
@@ -31,7 +31,7 @@ from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
-from crossopt.solvers.backends.arrays import Look, Session
+from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.sharding.local import descend
 from crossopt.solvers.sharding.run import EnoughError, Run
 
@@ -78,7 +78,7 @@ def relaxation(
 ) -> Array | Literal["infeasible", "stopped"]:
     """The shares of strategies, once the rows keep the limit or a dual on the way suffices."""
     while True:
-        found = model.session.relaxed(seconds, Look(stop))
+        found = model.session.relaxed(seconds, SolveMonitor(stop))
         if found.ending != "solved":
             return found.ending
         shares = found.columns[: len(model.core.costs)]
@@ -179,7 +179,7 @@ def _branch(core: Core, shares: Array) -> Branch:
     Memory is where mixtures gain most: half of a node here and half there just fill the limit. Of nodes without memory, the most mixed one.
     """
     taken = np.zeros(len(core.costs))
-    np.maximum.at(taken, places(core.offsets, core.member_nodes), core.usages)
+    np.maximum.at(taken, piece_indices(core.offsets, core.member_nodes), core.usages)
     mean = np.repeat(np.add.reduceat(taken * shares, core.offsets[:-1]), core.counts)
     spread = np.add.reduceat(np.abs(taken - mean) * shares, core.offsets[:-1])
     apart = np.add.reduceat(np.minimum(shares, 1.0 - shares), core.offsets[:-1])
@@ -321,7 +321,7 @@ def _chosen(core: Core, columns: Array) -> Whole:
     return np.asarray(ranked[core.offsets[:-1]] - core.offsets[:-1])
 
 
-def _look(model: Modelled, run: Run, back: Back) -> Look:
+def _look(model: Modelled, run: Run, back: Back) -> SolveMonitor:
     """Takes what the solver tells while it runs, and says when it is enough."""
 
     def stop() -> bool:
@@ -332,7 +332,7 @@ def _look(model: Modelled, run: Run, back: Back) -> Look:
                 run.offer(back(chosen))
         return run.enough()
 
-    look = Look(stop)
+    look = SolveMonitor(stop)
     return look
 
 

@@ -164,7 +164,7 @@ def pull(walker: Walker, moves: int, size: int, hard: bool) -> None:
 # A walker made ready: laid out, priced, with room to work.
 
 
-def price_whole(core: Core, layout: Layout, multipliers: Array) -> Whole:
+def integer_prices(core: Core, layout: Layout, multipliers: Array) -> Whole:
     """What the memory of each strategy costs, in whole numbers below the wall."""
     prices = np.rint(np.minimum(memory_costs(core, layout.timeline, multipliers), layout.wall >> 4))
     return np.asarray(prices.astype(np.int64))
@@ -177,7 +177,7 @@ def walker_of(core: Core, labels: Whole, multipliers: Array, number: int) -> Wal
     region = region_of(layout.entries, len(core), int(core.counts.max(initial=1)), most)
     arcs, gains = np.zeros(len(region.bases), np.int64), np.zeros((len(SIZES), 2))
     standing = standing_of(core, layout, labels)
-    room = (region, events_of(layout, most), arcs, price_whole(core, layout, multipliers))
+    room = (region, events_of(layout, most), arcs, integer_prices(core, layout, multipliers))
     return Walker(layout, standing, *room, labels.copy(), np.zeros(4, np.int64), gains, seed_of(number))._replace(
         counts=np.array([standing.figures[0], 0, 0, 0], np.int64)
     )
@@ -188,7 +188,7 @@ def placed(core: Core, walker: Walker, labels: Whole, multipliers: Array) -> Wal
     standing = standing_of(core, walker.layout, labels)
     counts = np.zeros_like(walker.counts)
     counts[BEST] = standing.figures[0]
-    return walker._replace(standing=standing, best=labels.copy(), counts=counts, prices=price_whole(core, walker.layout, multipliers))
+    return walker._replace(standing=standing, best=labels.copy(), counts=counts, prices=integer_prices(core, walker.layout, multipliers))
 
 
 # A first choice that keeps memory: multipliers rise wherever too much is in use until regions, each at its best, fit.
@@ -214,7 +214,7 @@ def fitted(core: Core, walker: Walker, multipliers: Array, going: Callable[[], b
         some = multipliers[multipliers > 0.0]
         least = some.mean() / 8.0 if len(some) else abs(float(walker.standing.figures[0])) / max(len(used), 1) + 1.0
         multipliers[over] = np.maximum(multipliers[over] * rise, least)
-        prices = price_whole(core, walker.layout, multipliers)
+        prices = integer_prices(core, walker.layout, multipliers)
         walker = walker._replace(standing=standing_of(core, walker.layout, labels), prices=prices)
         size = int(SIZES[-1] if rounds % 2 == 0 else SIZES[-2])
         moves = 1 + 2 * len(core) // size
@@ -272,7 +272,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class _Quest:
+class _SharedState:
     """What both threads know."""
 
     core: Core
@@ -314,7 +314,7 @@ def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, 
     """Climbs and walks until the clock says 1; labels to start from may be given. KeyboardInterrupt leaves through it."""
     ascent = ascent_of(core)
     walker = walker_of(core, ascent.labels, ascent.multipliers, seed)
-    quest = _Quest(core, ascent, clock, report, walker, np.random.default_rng(seed))
+    quest = _SharedState(core, ascent, clock, report, walker, np.random.default_rng(seed))
     if start is not None:
         quest.offer(start)
     climber = Thread(target=_climb, args=(quest,), daemon=True)
@@ -332,7 +332,7 @@ def searched(core: Core, clock: Clock, seed: int, report: Report, prove: Prove, 
     return Found(quest.labels, quest.cost, dual, bound)
 
 
-def _climb(quest: _Quest) -> None:
+def _climb(quest: _SharedState) -> None:
     try:
         while quest.going():
             _climbed(quest, 1 << 30)
@@ -341,7 +341,7 @@ def _climb(quest: _Quest) -> None:
         quest.over.set()
 
 
-def _climbed(quest: _Quest, most: int) -> None:
+def _climbed(quest: _SharedState, most: int) -> None:
     """Rounds of the climb, smoothed once the first part of the time is over."""
     if quest.clock() < _FIRST or quest.ascent.rounds == 0:
         climb(quest.ascent, lambda _: quest.going() and quest.clock() < _FIRST, most)
@@ -351,7 +351,7 @@ def _climbed(quest: _Quest, most: int) -> None:
     cool(quest.ascent, quest.cooling, lambda: min((quest.clock() - _FIRST) / (1.0 - _FIRST), 1.0), quest.going, most)
 
 
-def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
+def _walk(quest: _SharedState, threads: bool, prove: Prove) -> None:
     _wait(quest, _FIRST, threads)
     turn = 0
     while quest.going():
@@ -370,14 +370,14 @@ def _walk(quest: _Quest, threads: bool, prove: Prove) -> None:
     _decoded(quest)
 
 
-def _decoded(quest: _Quest) -> bool:
+def _decoded(quest: _SharedState) -> bool:
     """Tells what the climb decoded at best; whether it is better than all before."""
     labels = quest.ascent.feasible
     quest.fitted = quest.fitted or labels is not None
     return labels is not None and quest.offer(labels)
 
 
-def _begin(quest: _Quest, turn: int, done: float) -> Whole | None:
+def _begin(quest: _SharedState, turn: int, done: float) -> Whole | None:
     """From where the next walk begins: the best choice, at first and every other time another one."""
     multipliers, decoded = quest.ascent.best_multipliers, quest.ascent.feasible
     if quest.labels is None or (done < _LAST and turn % 4 == 0):
@@ -389,7 +389,7 @@ def _begin(quest: _Quest, turn: int, done: float) -> Whole | None:
     return quest.labels
 
 
-def _wait(quest: _Quest, share: float, threads: bool) -> None:
+def _wait(quest: _SharedState, share: float, threads: bool) -> None:
     """Lets the climb begin; without threads it climbs here."""
     while quest.going() and (quest.clock() < share or quest.ascent.rounds == 0):
         if threads:
@@ -398,7 +398,7 @@ def _wait(quest: _Quest, share: float, threads: bool) -> None:
             climb(quest.ascent, lambda _: quest.clock() < share)
 
 
-def _fit(quest: _Quest, labels: Whole, multipliers: Array, rise: float) -> Whole | None:
+def _fit(quest: _SharedState, labels: Whole, multipliers: Array, rise: float) -> Whole | None:
     walker = placed(quest.core, quest.walker, labels, multipliers)
     patience = 0.0 if quest.fitted else 1.0 if quest.labels is None else _PATIENCE
     until = max(quest.clock() + _TURN, patience)
@@ -409,7 +409,7 @@ def _fit(quest: _Quest, labels: Whole, multipliers: Array, rise: float) -> Whole
     return found
 
 
-def _kicked(quest: _Quest, labels: Whole, multipliers: Array) -> Whole | None:
+def _kicked(quest: _SharedState, labels: Whole, multipliers: Array) -> Whole | None:
     """Some regions at their best whatever the memory, at multipliers near these, and fitted again."""
     noisy = multipliers * quest.random.lognormal(0.0, 0.3) * quest.random.lognormal(0.0, 0.2, len(multipliers))
     size = int(quest.random.choice(SIZES[2:]))
@@ -418,7 +418,7 @@ def _kicked(quest: _Quest, labels: Whole, multipliers: Array) -> Whole | None:
     return _fit(quest, walker.standing.labels, noisy, float(quest.random.choice(_RISES)))
 
 
-def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
+def _stretch(quest: _SharedState, labels: Whole, since: float, until: float) -> None:
     """Walk from these labels until the ascent decodes better ones; report each choice better than all before."""
     walker = placed(quest.core, quest.walker, labels, quest.ascent.best_multipliers)
     gap = max(float(walker.counts[BEST]) + quest.core.constant - quest.ascent.best, 0.0)
@@ -433,4 +433,4 @@ def _stretch(quest: _Quest, labels: Whole, since: float, until: float) -> None:
             return
         if done > priced_at + _REPRICED:
             priced_at = done
-            walker = walker._replace(prices=price_whole(quest.core, walker.layout, quest.ascent.best_multipliers))
+            walker = walker._replace(prices=integer_prices(quest.core, walker.layout, quest.ascent.best_multipliers))

@@ -26,10 +26,10 @@ from crossopt.instances.studies.study import (
     Comparison,
     Figure,
     Formula,
+    FormulaNames,
     MeasuredSection,
     Name,
     Operation,
-    Places,
     as_name,
     faults_of,
     parse_claim,
@@ -195,7 +195,7 @@ def _claim_faults(study: Study) -> Sequence[tuple[str, str]]:
     first = as_name(study.plan.axes[0].name) if study.plan.axes else ""
     subjects = tuple(dict.fromkeys(question.subject for question in study.questions))
     try:
-        return list(faults_of(study.plan.claims, Places({**axes, SUBJECT: subjects}, first, study.plan.engines)))
+        return list(faults_of(study.plan.claims, FormulaNames({**axes, SUBJECT: subjects}, first, study.plan.engines)))
     except (TypeError, AttributeError) as error:
         raise ValueError("these are no claims") from error
 

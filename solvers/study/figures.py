@@ -48,7 +48,7 @@ def best_of(study: Study, question: int) -> Run | None:
     return min(found, key=lambda run: run.value or 0.0, default=None)
 
 
-def is_asked(study: Study, question: int) -> bool:
+def is_covered(study: Study, question: int) -> bool:
     """Whether every engine was asked, with every seed that matters to it: of other questions nothing can be claimed but what was found."""
     if study.stopped == "complete":
         return True
@@ -56,9 +56,9 @@ def is_asked(study: Study, question: int) -> bool:
     return all(len(study.runs_of(question, engine)) >= count for engine, count in seeds.items())
 
 
-def asked_in_full(study: Study) -> tuple[int, ...]:
+def covered_questions(study: Study) -> tuple[int, ...]:
     """The questions of which that is so."""
-    return tuple(question for question in range(len(study.questions)) if is_asked(study, question))
+    return tuple(question for question in range(len(study.questions)) if is_covered(study, question))
 
 
 def above(run: Run, bound: float) -> float:
@@ -148,7 +148,7 @@ class Overall:
 
 def overall(study: Study, engine: str) -> Overall:
     """The engine's figures over the questions that were asked of every engine, so that all are held to the same ones."""
-    cells = [found for question in asked_in_full(study) if (found := cell(study, question, engine)) is not None]
+    cells = [found for question in covered_questions(study) if (found := cell(study, question, engine)) is not None]
     measured = [(row.above.middle, row.near.middle, row.proved.middle) for row in cells if row.above is not None and row.near is not None]
     impossible = [row for row in cells if bound_of(study, row.question) == NEVER]
     return Overall(
@@ -207,7 +207,7 @@ def flips_along(study: Study, course: Course) -> tuple[bool, ...]:
 
 
 def _best_along(study: Study, course: Course) -> list[Run | None]:
-    return [best_of(study, question) if is_asked(study, question) else None for question in course.questions]
+    return [best_of(study, question) if is_covered(study, question) else None for question in course.questions]
 
 
 def gains_along(values: Sequence[float | None]) -> Iterator[float | None]:

@@ -16,7 +16,7 @@ from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import question_path
 from crossopt.instances.studies.study import StudyText
 from crossopt.solvers.answer import Progress, Start, Watch, in_text, result_in, to_text, versions
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.family import ALIASES, ENGINES, FAMILY
 from crossopt.solvers.codesign.objective import UNITS
@@ -173,7 +173,7 @@ def _answer(asking: Asking, row: Row, watch: Watch, folder: Path | None) -> Desi
     data = result_of(kept_at(folder, row.key), row, point).data
     if data is not None:
         return result_in(data, FAMILY.answer, FAMILY.details)
-    result = solve_and_hold(FAMILY, instance, row.engine, row.limits, watch)
+    result = solve_and_verify(FAMILY, instance, row.engine, row.limits, watch)
     if result.stopped != "interrupted":
         keep(folder, row.key, to_text(result))
         forget_failure(folder, row.key)

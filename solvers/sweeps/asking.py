@@ -12,9 +12,9 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import TOP_ONLY, Keys, with_setting
-from crossopt.instances.kinds import KINDS, kind_asked, question_path
+from crossopt.instances.kinds import KINDS, kind_of_file, question_path
 from crossopt.instances.question import read
-from crossopt.instances.studies.study import Setting, StudyText, UnreadPoint, place_of, points_of
+from crossopt.instances.studies.study import Setting, StudyText, UnreadPoint, location_of, points_of
 from crossopt.solvers.answer import Limits, Start
 from crossopt.solvers.family import ProblemType, family_of
 from crossopt.solvers.sweeps.listed import Axis, Listed, Point, Row, answerers, digest_at, digest_of, question_digest, rows_of
@@ -174,7 +174,7 @@ def _overruled(study: StudyText, kind: str, at: tuple[str, ...], document: Mappi
     for number, axis in enumerate(axes):
         if digest_at((axis,), Point("", "", (at[number],), kind, digest), document) != digest:
             message = "another setting takes its place, so that its values do not say what is asked (leave that out, or the axis)"
-            yield replace(place_of(study.root, f"sweep[{number}].setting"), message=message)
+            yield replace(location_of(study.root, f"sweep[{number}].setting"), message=message)
 
 
 def turns_of(
@@ -199,7 +199,7 @@ def strange_names(root: Node, folder: Path, only: str = "") -> Iterator[Fault]:
         if isinstance(found, str):
             yield Fault(item.line, item.column, item.path, found)
         elif found.is_file():
-            kinds.append(kind_asked(found))
+            kinds.append(kind_of_file(found))
     yield from _engine_faults(root, kinds)
 
 
@@ -235,7 +235,7 @@ def _file_of(name: str, folder: Path, only: str = "") -> Path | str:
         guess = nearest(name, shipped())
         remedy = f"did you mean {guess[0]!r}?" if guess else "see `crossopt list instances`, or write a path from the study on"
         return f"there is no question {quoted(name)} ({remedy})"
-    if only and found.is_file() and (kind := kind_asked(found)) != only:
+    if only and found.is_file() and (kind := kind_of_file(found)) != only:
         return f"{name} asks about {KINDS[kind].about}, and `compare` runs studies about joint designs (`crossopt sweep` asks it)"
     return found
 
@@ -264,7 +264,7 @@ def _once_an_axis(study: StudyText, faults: Sequence[Fault]) -> list[Fault]:
         for message in dict.fromkeys(fault.message for fault in found if fault.path in paths):
             same = [fault for fault in found if fault.path in paths and fault.message == message]
             if len(paths) > 1 and {fault.path for fault in same} == set(paths):
-                setting = replace(place_of(study.root, f"sweep[{number}].setting"), message=message)
+                setting = replace(location_of(study.root, f"sweep[{number}].setting"), message=message)
                 found = [setting, *(fault for fault in found if fault not in same)]
     return found
 
@@ -351,13 +351,13 @@ class Reader:
     def _look_at_names(self) -> None:
         """Engines that there are none of, and names that two questions have."""
         found = [_file_of(name, self.study.folder) for name in dict.fromkeys(point.instance for point in self._points)]
-        kinds = [self.only] if self.only else [kind_asked(path) for path in found if not isinstance(path, str) and path.is_file()]
+        kinds = [self.only] if self.only else [kind_of_file(path) for path in found if not isinstance(path, str) and path.is_file()]
         self.faults += _engine_faults(self.study.root, kinds)
         names = set[str]()
         for point in self._points:
             if point.name in names:
                 message = f"two questions are called {quoted(point.name)} (give one of them a `name`)"
-                self.faults.append(replace(place_of(self.study.root, "instances"), message=message))
+                self.faults.append(replace(location_of(self.study.root, "instances"), message=message))
             names.add(point.name)
 
     def _turns_of(self, kind: str) -> list[tuple[str, Limits]]:
@@ -375,7 +375,7 @@ class Reader:
         if isinstance(found, str):
             self.faults.append(replace(point.location, message=found))
             return None
-        kind = kind_asked(found)
+        kind = kind_of_file(found)
         if not KINDS[kind].family:
             message = f"{point.instance} asks about {KINDS[kind].about}, which have no single answer"
             self.faults.append(replace(point.location, message=message))

@@ -92,7 +92,7 @@ def take(folder: Path, key: str) -> bool:
     path = _path(folder, key)
     if _made(path):
         return True
-    if _is_held(folder, path):
+    if _is_alive(folder, path):
         return False
     aside = path.with_name(f"{key}.{os.getpid()}.over")
     with suppress(FileNotFoundError):  # another sweep was quicker
@@ -117,7 +117,7 @@ def leased_runs(folder: Path) -> tuple[set[str], set[str]]:
     """The keys of runs that are being answered, and of those that were when their process ended."""
     alive, over = set[str](), set[str]()
     for path in (folder / RUNNING).glob("*.json"):
-        (alive if _is_held(folder, path) else over).add(path.stem)
+        (alive if _is_alive(folder, path) else over).add(path.stem)
     return alive, over
 
 
@@ -142,7 +142,7 @@ def _made(path: Path) -> bool:
     return True
 
 
-def _is_held(folder: Path, path: Path) -> bool:
+def _is_alive(folder: Path, path: Path) -> bool:
     """Whether the process that made a lease is still there, as far as one can know."""
     try:
         body, touched = path.read_bytes(), path.stat().st_mtime

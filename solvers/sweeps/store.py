@@ -168,7 +168,7 @@ def all_kept(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResult:
     """The best result of a run, and what is wrong with the files that were not used."""
 
     data: dict[str, Any] | None
@@ -176,7 +176,7 @@ class Kept:
     faults: tuple[str, ...]
 
 
-def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
+def result_of(paths: Iterable[Path], row: Row, point: Point) -> StoredResult:
     """The result of a run among its files: of the unchanged ones that which proves more, or is better."""
     sound, faults = list[tuple[Path, dict[str, Any]]](), list[str]()
     for path in paths:
@@ -185,9 +185,9 @@ def result_of(paths: Iterable[Path], row: Row, point: Point) -> Kept:
         except ValueError as error:
             faults.append(f"{path.parent.name}/{path.name}: {error}")
     if not sound:
-        return Kept(None, None, tuple(f"{fault} (it will be solved again)" for fault in faults))
+        return StoredResult(None, None, tuple(f"{fault} (it will be solved again)" for fault in faults))
     path, data = min(sound, key=lambda pair: (_rank(pair[1]), pair[0].name))
-    return Kept(data, path, tuple(f"{fault} (another file answers in its place: this one may be deleted)" for fault in faults))
+    return StoredResult(data, path, tuple(f"{fault} (another file answers in its place: this one may be deleted)" for fault in faults))
 
 
 def _sound(path: Path, row: Row, point: Point) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from crossopt.instances.errors import InstanceError, ModelError, RefusedError, S
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
 from crossopt.solvers.answer import Limits, to_text, unwatched
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.processes import limit_memory, orders_answers, read_message, write_message
 from crossopt.solvers.sweeps.store import Failure, forget_failure, keep, keep_failure
@@ -43,7 +43,7 @@ Answer = Callable[[Job, Path], bool]
 def answer(job: Job, folder: Path) -> bool:
     """The one way from a job to a file, which no check refuses before it comes to the proof."""
     question = read_again(job.document, job.kind, folder)
-    result = solve_and_hold(family_of(job.kind), question, job.engine, job.limits, unwatched)
+    result = solve_and_verify(family_of(job.kind), question, job.engine, job.limits, unwatched)
     keep(folder, job.key, to_text(result))
     return result.proved
 

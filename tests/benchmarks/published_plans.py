@@ -21,7 +21,7 @@ from crossopt.crossflow.plan import PLAN_FIELDS, Plan
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.api import read
-from crossopt.reports.facts.question import told_of
+from crossopt.reports.facts.question import evaluation_json
 from crossopt.solvers.answer import Limits, to_text, unwatched
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import evaluate_single
@@ -108,7 +108,7 @@ def priced(run: Run, question: Mapping[str, Any]) -> Price:
     workload = replace(instance.workload, hides_publication=table.hides_publication, whole_messages=table.whole_messages and not run.parts)
     workload = replace(workload, stops_early=table.stops_early, apart=table.apart)
     single = evaluate_single(replace(instance, workload=workload))
-    answer = told_of(instance, single.design, single.evaluation)
+    answer = evaluation_json(instance, single.design, single.evaluation)
     told = answer["evaluation"]
     memory = next(limit for limit in told["limits"] if limit["name"] == "memory")
     likely = told["likely_by_constants"]  # the other one has these very runs in it

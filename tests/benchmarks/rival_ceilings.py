@@ -24,7 +24,7 @@ import numpy as np
 
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.measured.runs import Measured, Measurement
-from crossopt.solvers.measured.accuracy import FEWEST, Priced, Ranking, choices, predictions, ranking
+from crossopt.solvers.measured.accuracy import FEWEST, PricedRun, Ranking, choices, predictions, ranking
 from tests.benchmarks.rival_tables import section, share, table_head, table_row
 
 _DRAWS, _SEED = 2000, 0
@@ -52,7 +52,7 @@ def ceiling_table(measured: Measured) -> Iterator[str]:
     for name in dict.fromkeys(map(section, rows)):
         places = [place for place, row in enumerate(rows) if section(row) == name]
         own = [rows[place] for place in places]
-        found = ranking(choices(Priced(rows[place], float(seconds[place])) for place in places))
+        found = ranking(choices(PricedRun(rows[place], float(seconds[place])) for place in places))
         if found is not None:
             cells = f"{found.groups:,}", f"{found.tau:.2f}", share(found.mean_regret), share(median(map(second_best, questions(own))))
             yield table_row(name, *cells, *_noise_cells(own), *_cells(monotone(own)))
@@ -112,7 +112,7 @@ def monotone(rows: Sequence[Measurement]) -> Ranking | None:
             for place, passes in same:
                 times[place] = exp(level + passes)
     rounded = times.astype(np.float32).astype(np.float64)
-    return ranking(choices(Priced(row, float(time)) for row, time in zip(rows, rounded, strict=True)))
+    return ranking(choices(PricedRun(row, float(time)) for row, time in zip(rows, rounded, strict=True)))
 
 
 def rising(values: Sequence[float], weights: Sequence[int]) -> list[float]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.instances.measured.runs import Measured, Measurement
-from crossopt.solvers.measured.accuracy import Priced, choices, predictions, ranking
+from crossopt.solvers.measured.accuracy import PricedRun, choices, predictions, ranking
 from crossopt.solvers.measured.calibrate import CONSTANTS, enough
 from crossopt.solvers.measured.fitting import Task, fitted, relative, row_weights
 from tests.benchmarks.rival_tables import section, share, table_head, table_row
@@ -187,7 +187,7 @@ def _error(rows: Sequence[Measurement], seconds: Array) -> float:
 
 def _ranks(rows: Sequence[Measurement], seconds: Array) -> tuple[str, str, str]:
     rounded = seconds.astype(np.float32).astype(np.float64)
-    found = ranking(choices(Priced(row, float(time)) for row, time in zip(rows, rounded, strict=True)))
+    found = ranking(choices(PricedRun(row, float(time)) for row, time in zip(rows, rounded, strict=True)))
     return ("-", "-", "-") if found is None else (f"{found.tau:.2f}", share(found.mean_regret), share(found.largest_regret))
 
 

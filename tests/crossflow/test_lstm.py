@@ -17,7 +17,7 @@ from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.generator import Edges, Split, generate, split_from_fractions
 from crossopt.crossflow.hardware import Cluster, Efficiency, Hardware, Link, Memory, take
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan, kernel_plans
-from crossopt.crossflow.kernels.lstm import HOST_BANDWIDTH, bill, finish_times, hold_on_chain, memory, price, step_flops
+from crossopt.crossflow.kernels.lstm import HOST_BANDWIDTH, bill, finish_times, memory, price, split_over_chain, step_flops
 from crossopt.crossflow.technology import (
     CoreTechnology,
     DramTechnology,
@@ -195,7 +195,7 @@ def test_the_fullest_device_of_a_chain_is_counted() -> None:
 
 @pytest.mark.parametrize(("layers", "cells"), [(1, [5]), (2, [2, 3]), (3, [0, 5, 0]), (4, [0, 2, 3, 0]), (7, [0, 1, 1, 1, 1, 1, 0])])
 def test_every_layer_is_on_one_device_of_the_chain(layers: int, cells: list[int]) -> None:
-    held = hold_on_chain(replace(SMALL, layers=5), KernelPlan(layers=layers))
+    held = split_over_chain(replace(SMALL, layers=5), KernelPlan(layers=layers))
     assert [part.cells for part in held] == cells
     assert [part.embedding for part in held] == [place == 0 for place in range(layers)]
     assert [part.softmax for part in held] == [place == layers - 1 for place in range(layers)]

@@ -25,7 +25,7 @@ from crossopt.crossflow.memory import (
 )
 from crossopt.crossflow.parameters import expert_parameters, layer_parameters, parameters, prediction_parameters, trained_parameters
 from crossopt.crossflow.plan import OFFLOAD, Offload, Plan, table
-from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, number_of, sets_of, word_for, word_of
+from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, mode_for, mode_name, number_of, sets_of
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
 from crossopt.crossflow.transformer import host_traffic, ranks, sharding
@@ -674,9 +674,9 @@ def test_whole_parts_repeat_their_products_and_their_exchanges() -> None:
 
 def test_each_set_has_one_word_and_each_word_a_number() -> None:
     for word in (*sets_of(MODULES), *RECOMPUTE, "full-3"):
-        assert word_of(number_of(word)) == word
+        assert mode_name(number_of(word)) == word
     for word, same in (("attention-norm+feed-forward-norm", "norms"), ("up-projections+norms", "norms+up-projections")):
-        assert word_of(number_of(word)) == same
+        assert mode_name(number_of(word)) == same
         with pytest.raises(ValueError, match=rf"recompute is .*, '{same}' is needed".replace("+", r"\+")):
             Plan(recompute=word)
     for word in ("norms+full", "none+norms", "norms+", "norm", "full-2+norms"):
@@ -686,7 +686,7 @@ def test_each_set_has_one_word_and_each_word_a_number() -> None:
 
 def test_what_several_sets_compute_again_is_what_they_share() -> None:
     for words, least in ((("norms+up-projections", "elements"), "norms"), (("expert-activation", "full"), "expert-activation")):
-        assert word_of(least_recomputed([number_of(word) for word in words])) == least
+        assert mode_name(least_recomputed([number_of(word) for word in words])) == least
 
 
 def test_modules_that_a_network_lacks_are_nothing_there() -> None:
@@ -704,13 +704,13 @@ def test_modules_that_a_network_lacks_are_nothing_there() -> None:
         expert_groups=1,
         groups_per_token=1,
     )
-    meant = {word: word_of(meaning_of(dense, number_of(word))) for word in ("up-projections", "expert-activation", "norms", "full")}
+    meant = {word: mode_name(meaning_of(dense, number_of(word))) for word in ("up-projections", "expert-activation", "norms", "full")}
     assert meant == {"up-projections": "none", "expert-activation": "none", "norms": "norms", "full": "full"}
-    assert word_of(meaning_of(model, number_of("elements+up-projections"))) == "elements+up-projections"
-    parts = {word: word_of(meaning_of(model, number_of(word))) for word in ("dense-part", "shared-experts", "experts")}
+    assert mode_name(meaning_of(model, number_of("elements+up-projections"))) == "elements+up-projections"
+    parts = {word: mode_name(meaning_of(model, number_of(word))) for word in ("dense-part", "shared-experts", "experts")}
     assert parts == {"dense-part": "none", "shared-experts": "dense-activation+shared-experts", "experts": "experts+dense-activation"}
-    assert {word_for(dense, word) for word in ("shared-experts", "experts")} == {"none"}
-    words = {word: word_for(dense, word) for word in ("up-projections", "norms+expert-activation", "elements", "full-2", "activations")}
+    assert {mode_for(dense, word) for word in ("shared-experts", "experts")} == {"none"}
+    words = {word: mode_for(dense, word) for word in ("up-projections", "norms+expert-activation", "elements", "full-2", "activations")}
     assert words == {"up-projections": "none", "norms+expert-activation": "norms", **{w: w for w in ("elements", "full-2", "activations")}}
     alone = replace(model, shared_experts=0)
     assert meaning_of(alone, number_of("elements")) == meaning_of(alone, number_of("norms+expert-activation"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.pipeline import Terms, bubble, fullest_slot, mean_slot, slots, step_time, window
 from crossopt.crossflow.plan import SCHEDULES, Schedule
-from crossopt.crossflow.schedule import Run, Work, passes_of, place_of, schedule
+from crossopt.crossflow.schedule import Run, Work, passes_of, path_position, schedule
 from crossopt.crossflow.stages import chunk_sizes, microbatches_in_flight, split_layers, waited_for_chunks
 from tests.extent import examples
 
@@ -273,7 +273,7 @@ def test_every_pass_runs_once_after_what_it_waits_for(
     if kind == "dualpipe":
         stages, count, turns = [*stages, *stages], 4 * len(stages) + 2 * (groups - 1), 1
     runs = schedule([Work(*stage) for stage in stages], count, turns, kind)
-    places = {(run.microbatch, place_of(run.stage, run.chunk, len(stages), kind), run.backward + run.weights): run for run in runs}
+    places = {(run.microbatch, path_position(run.stage, run.chunk, len(stages), kind), run.backward + run.weights): run for run in runs}
     assert len(runs) == len(places) == (2 if kind == "1f1b" else 3) * count * turns * len(stages)
     for (microbatch, place, way), run in places.items():
         before = [(microbatch, place - 1, 0), (microbatch, place + 1, 1), (microbatch, place, 1)][way]

@@ -16,7 +16,7 @@ import yaml
 
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weights, repeated_blocks
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
-from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_text
@@ -108,7 +108,7 @@ APART = 10**7
 
 def loosened(question: T, seed: int) -> T:
     """The question, of three two with limits that most designs keep: where nothing does, little can be wrong."""
-    return asked_in({**question.document, "settings": [*question.document["settings"], *LOOSE]}) if seed % 3 else question
+    return saved_single_scale({**question.document, "settings": [*question.document["settings"], *LOOSE]}) if seed % 3 else question
 
 
 PLAIN = (

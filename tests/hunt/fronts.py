@@ -20,7 +20,7 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.fronts import check_front, front_json
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.codesign.combined.pareto import front
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
 from crossopt.solvers.codesign.family import FAMILY
@@ -60,7 +60,7 @@ def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tr
         raise TooLargeError
 
     def solve(asked: Instance) -> Any:  # noqa: ANN401
-        return solve_and_hold(FAMILY, asked, random.choice(("auto", "boxes", "exhaustive")), Limits(SECONDS), unwatched)
+        return solve_and_verify(FAMILY, asked, random.choice(("auto", "boxes", "exhaustive")), Limits(SECONDS), unwatched)
 
     try:
         found = front(question, first, second, MOST_POINTS, solve)
@@ -120,7 +120,7 @@ def hunt_near(seed: int, random: Random, edits: int, compared: Counter[str], tri
     """Which options occur among all designs near the optimum."""
     del edits
     question = question_of(seed, random, compared, tried_extras, 0.5)
-    result = solve_and_hold(FAMILY, question, "auto", Limits(SECONDS), unwatched)
+    result = solve_and_verify(FAMILY, question, "auto", Limits(SECONDS), unwatched)
     gap = random.choice((0.0, 0.01, 0.1, 0.5, 3.0))
     near = near_optimum(question, result, gap, unwatched, inf)
     least = min((one.figures[question.objective] for one in designs_of(question)), default=inf)

@@ -14,7 +14,7 @@ from typing import Any
 from crossopt.crossflow.hardware import Hardware
 from crossopt.formulation.certificate import packed
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import asked_in, read_question
+from crossopt.instances.codesign.question import read_question, saved_single_scale
 from crossopt.instances.codesign.space import hardware_points, plan_blocks
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.backends.whole import trace
@@ -122,7 +122,7 @@ def false_infeasible(seed: int, random: Random) -> Counter[str]:
     places = {"batch": random.choice((512, 2048, 8192)), "area": random.choice((200, 300, 400)), "least": random.choice((2, 4, 6, 8))}
     places |= {"network": random.choice((0.05, 0.1, 0.2)), "tensor": random.choice((2, 4, 4))}
     text = SLOW.format(**places)
-    whole = asked_in({"text": text, "source": f"slow{seed}.yaml", "settings": []})
+    whole = saved_single_scale({"text": text, "source": f"slow{seed}.yaml", "settings": []})
     if not isinstance(whole, Instance):
         raise TypeError("there is one workload")
     powers = sorted({round(limit.used, 2) for limit in _limits(whole) if limit.name == "power"})

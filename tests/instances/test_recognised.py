@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.kinds import kind_asked, question_path, standard_input
+from crossopt.instances.kinds import kind_of_file, question_path, standard_input
 from crossopt.instances.question import read, read_again
 from crossopt.reports.cli import main
 from crossopt.tests.every import every
@@ -59,7 +59,7 @@ def test_a_file_that_asks_nothing_is_named_for_what_it_is(tmp_path: Path, name: 
 def test_the_content_says_what_is_asked(tmp_path: Path, name: str, text: str, kind: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert kind_asked(path) == kind
+    assert kind_of_file(path) == kind
 
 
 def test_a_question_written_as_json_is_the_question_in_yaml(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from crossopt.reports.facts.building import reticle_text
 from crossopt.reports.facts.chip import (
     above_text,
     beside_l2,
+    binding_limits_text,
     bundles_text,
     hardware_text,
-    held_text,
     l2_limit_text,
     needed_powers,
     shape_text,
@@ -30,7 +30,7 @@ from crossopt.reports.sheets.codesign.design import chip_rows, limits_parts
 from crossopt.reports.sheets.codesign.machine import network_section
 from crossopt.reports.sheets.sheet import Breakdown, Table
 from crossopt.solvers.codesign.answer import candidate_in, chosen_design, chosen_hardware, evaluation_of
-from crossopt.solvers.codesign.explain.conflict import sold_text
+from crossopt.solvers.codesign.explain.conflict import reference_text
 from crossopt.solvers.codesign.judge import verify
 from tests.paths import INSTANCES
 from tests.reports.answers import section_in, sheet_on, words_of
@@ -251,11 +251,11 @@ def test_what_holds_a_chip_is_told_with_the_limits_first() -> None:
     wires = floor(0.22 * 4e3 * sqrt(float(device_at(asked, 0).die_area)) * 2.5)
     clock = "the highest clock of the technology, 1.41 GHz"
     told = f"links in the node: {wires} wires, all that 22% of the edge hold, of 80 by their area and power"
-    assert held_text(asked, design, ["power"]) == f"power; {clock}; {told}"
-    assert held_text(asked, on(asked, compute_power=140.0)) == told
-    assert held_text(asked, design, ["memory", "die area", "power"]).startswith("memory, die area and power; ")
+    assert binding_limits_text(asked, design, ["power"]) == f"power; {clock}; {told}"
+    assert binding_limits_text(asked, on(asked, compute_power=140.0)) == told
+    assert binding_limits_text(asked, design, ["memory", "die area", "power"]).startswith("memory, die area and power; ")
     fast = ask(TINY_FREE, *ONE, "hbm_stacks=6", "technology={base: accelerator-7nm, memory: hbm4}", "budget.package_area=3000 mm^2")
-    assert re.search(r"; L2, beside which stacks run at [2-4]\d% of their rate$", held_text(fast, on(fast, compute_power=100.0)))
+    assert re.search(r"; L2, beside which stacks run at [2-4]\d% of their rate$", binding_limits_text(fast, on(fast, compute_power=100.0)))
 
 
 def test_bytes_of_l2_between_dies_are_counted_with_the_links_that_they_take() -> None:
@@ -278,9 +278,9 @@ def test_what_is_sold_stands_beside_a_chip_of_its_node_alone() -> None:
     ).value
     assert value is not None
     assert bought is not None
-    [said] = sold_text(asked, value)
+    [said] = reference_text(asked, value)
     faster = f"{abs(bought / value - 1.0):.1%} {'faster' if bought > value else 'slower'}"
     assert said.startswith(f"beside it stands a100-80g, which is sold: {rounded_quantity(bought, 'time')} by its best plan, proved (")
     assert said.endswith(f"; the chip is {faster}")
     for other in ("technology={base: accelerator-7nm, logic: 5nm}", "factors.core.area=1.1", "objective=energy_per_token"):
-        assert sold_text(ask(TINY_FREE, *ONE, "compute_power=180 W", other), value) == ()
+        assert reference_text(ask(TINY_FREE, *ONE, "compute_power=180 W", other), value) == ()

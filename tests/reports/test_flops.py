@@ -11,7 +11,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
-from crossopt.reports.facts.question import told_of
+from crossopt.reports.facts.question import evaluation_json
 from crossopt.reports.sheets.codesign.design import evaluation_sheet
 from crossopt.solvers.codesign.judge import evaluate_single
 from tests.paths import INSTANCES
@@ -27,7 +27,7 @@ def test_hardware_flops_stand_beside_those_of_the_model_where_something_is_compu
     assert isinstance(instance.workload, Transformer)
     head = 6.0 * instance.workload.tokens * instance.workload.hidden * instance.workload.vocabulary
     share = (single.evaluation.flops - head) / 3.0 / single.evaluation.flops if more is None else more
-    told, used = told_of(instance, single.design, single.evaluation), single.evaluation.utilisation
+    told, used = evaluation_json(instance, single.design, single.evaluation), single.evaluation.utilisation
     assert told["hardware_utilisation"] == pytest.approx(used * (1.0 + share))
     assert told["hardware_flops"] == pytest.approx(single.evaluation.flops * (1.0 + share))
     assert told["workload"]["flops_per_token"] * instance.workload.tokens == pytest.approx(single.evaluation.flops)

@@ -4,7 +4,7 @@ import pytest
 
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue import known_runs
-from crossopt.instances.catalogue.known_runs import errors_like, short_alike, short_of
+from crossopt.instances.catalogue.known_runs import errors_like, short_of, underestimated_runs
 from crossopt.reports.facts.repriced import once_text, short_text
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware
 from tests.reports.answers import answered
@@ -40,7 +40,7 @@ def test_runs_of_just_such_plans_are_told_where_all_took_longer() -> None:
     assert words.startswith(
         "all 4 known runs of torchtitan with tensor ranks in 8 bits with scales of rows took longer than predicted, by 22% to 49%"
     )
-    assert short_alike("torchtitan", "tensor ranks in 8 bits") == ()
+    assert underestimated_runs("torchtitan", "tensor ranks in 8 bits") == ()
     assert short_text(ask(LLAMA_ON_H100, *rows), Plan(tensor=1), 1.0) == ""
 
 

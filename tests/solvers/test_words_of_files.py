@@ -13,7 +13,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.commands import asking
 from crossopt.reports.commands.report import page_of
 from crossopt.solvers.answer import Limits, gap_between, unwatched
-from crossopt.solvers.checking import check_answer, solve_and_hold
+from crossopt.solvers.checking import check_answer, solve_and_verify
 from crossopt.solvers.codesign.family import FAMILY
 from tests.solvers.codesign.asking import checked
 from tests.solvers.codesign.several_questions import TWO, several
@@ -76,7 +76,7 @@ def test_what_was_found_is_priced_once_and_by_a_check_anew() -> None:
         return FAMILY.judge(question, answer)
 
     family, question = replace(FAMILY, judge=judged), read_instance(ladder()["small"])
-    result = solve_and_hold(family, question, "auto", Limits(), unwatched)
+    result = solve_and_verify(family, question, "auto", Limits(), unwatched)
     found = {str(answer) for answer in (result.answer, *(baseline.answer for baseline in result.baselines)) if answer}
     assert result.baselines
     assert sorted(priced) == sorted(found)

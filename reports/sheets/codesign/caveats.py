@@ -11,7 +11,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.building import reticle_text
-from crossopt.reports.facts.chip import above_text, held_text, l2_limit_text
+from crossopt.reports.facts.chip import above_text, binding_limits_text, l2_limit_text
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.repriced import fullness_text, hidden_text, once_text, runs_text, short_text
 from crossopt.reports.sheets.amounts import count_of
@@ -68,7 +68,7 @@ def at_range_end(context: Context) -> Note | None:
 
 def at_most(context: Context) -> Note | None:
     """Limits and parts of which the chip uses all that the question allows."""
-    full = held_text(context.question, context.design, context.evaluation.binding)
+    full = binding_limits_text(context.question, context.design, context.evaluation.binding)
     return _note("at the most", f"{full} (`explain` says what binds)" if full else "")
 
 

@@ -30,7 +30,7 @@ from crossopt.reports.facts.chip import (
     watts_of,
 )
 from crossopt.reports.facts.network import network_of
-from crossopt.reports.facts.question import Asked, asked_of
+from crossopt.reports.facts.question import QuestionText, text_of_question
 from crossopt.reports.facts.repriced import doubt_text, likely_text, safer_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
@@ -340,7 +340,7 @@ _REASONS = 5
 
 def design_sheet(question: Instance, result: DesignResult) -> Sheet:
     """What is shown of an answer about one workload on one number of devices."""
-    terms = asked_of(question)
+    terms = text_of_question(question)
     context = context_of(question, result)
     sections = without_design(question, result) if context is None else answer_sections(context)
     return answer_sheet(
@@ -595,7 +595,7 @@ def near_options(result: DesignResult) -> Section:
 # --- what was asked ------------------------------------------------------------------------------------------------------------------
 
 
-def open_choices(question: Asked) -> tuple[Part, ...]:
+def open_choices(question: QuestionText) -> tuple[Part, ...]:
     """Choices with more than one option, for pages."""
     if not question.open:
         return ("No choice is open: every setting is fixed (`choices: all` opens them).",)
@@ -644,7 +644,7 @@ def _about(out: LeftOut) -> str:
     return "" if out.exact else "about "
 
 
-def about(question: Asked) -> tuple[str, ...]:
+def about(question: QuestionText) -> tuple[str, ...]:
     """The workload and the cluster."""
     return tuple(text for name, text in question.terms if name in ("workload", "devices"))
 
@@ -745,7 +745,7 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
     sections = (*design_sections(context), caveats_section([("", context)]))
     return Sheet(
         name=question.name,
-        sentence=asked_of(question).sentence,
+        sentence=text_of_question(question).sentence,
         headline=f"one design, priced by the full model; {verdict}",
         label="feasible" if evaluation.feasible else "infeasible",
         verdict=f"Priced by the full model, one design on its own; {verdict}.",
@@ -756,7 +756,7 @@ def evaluation_sheet(question: Instance, design: ChosenDesign, evaluation: Desig
         shortly=(("step time", step),),
         figures=tuple(pair for pair in rates(evaluation, question, design.plan) if pair[0] != "step time"),
         summary=design_text(design),
-        question=Section("The question", (given_in(asked_of(question).terms),)),
+        question=Section("The question", (given_in(text_of_question(question).terms),)),
         sections=sections,
         details=lambda: details_of(context),
     )

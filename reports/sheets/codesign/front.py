@@ -7,7 +7,7 @@ from math import nextafter
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.drawing.plots import points
 from crossopt.reports.facts.chip import hardware_text
-from crossopt.reports.facts.question import asked_of
+from crossopt.reports.facts.question import text_of_question
 from crossopt.reports.sheets.amounts import amount, bound_amount, several
 from crossopt.reports.sheets.codesign.design import open_choices
 from crossopt.reports.sheets.sheet import Bound, Cell, Column, Picture, Section, Sheet, Table, given_in, names
@@ -29,7 +29,7 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
     status = proved if front.proved else f"not proved{ended}: there may be better ones, beside these and beyond them"
     none = "no design keeps every limit" if front.proved else f"no design found{ended}"
     headline = f"{several(len(found), 'design')}, {status}" if found else none
-    terms_of = asked_of(question)
+    terms_of = text_of_question(question)
     legend = f"{_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}."
     bounded = any(point.result.bound is not None for point in found)
     ends = [(f"least {labels[0]}", found[0].first, figures[0]), (f"least {labels[1]}", found[-1].second, figures[1])] if found else []

@@ -108,7 +108,7 @@ def _tree(found: Relaxed) -> Section:
     """A picture, and a row for each node."""
     if len(found.nodes) < 2:
         return Section("The tree", (f"No branching: {ending(found)}.",))
-    shared = tuple(f"{text[0].upper()}{text[1:]}." for text in said_once(found))
+    shared = tuple(f"{text[0].upper()}{text[1:]}." for text in omitted_text(found))
     picture = Picture(lambda titles: relaxation_tree(found, titles.width), "", " ".join((_BRANCHED, *shared)), zooms=False)
     nodes = found.nodes
     more = len(nodes) - _ROWS
@@ -157,7 +157,7 @@ def _choices(found: Relaxed) -> list[str]:
     return [_BETWEEN.join(own) if (own := _without(node.choice, shared)) else node.choice for node in found.nodes]
 
 
-def said_once(found: Relaxed) -> list[str]:
+def omitted_text(found: Relaxed) -> list[str]:
     """What the labels of plans leave out, in a sentence; nothing where they leave out nothing."""
     return [f"every plan that is branched on has {_BETWEEN.join(shared)}"] if (shared := _shared(found)) else []
 

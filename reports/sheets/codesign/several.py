@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Place, Portfolio
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio, Scale
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.reports.facts.chip import design_text
-from crossopt.reports.facts.question import Asked, asked_of, asked_of_counts
+from crossopt.reports.facts.question import QuestionText, text_of_question, text_of_scales
 from crossopt.reports.sheets.amounts import DAY, REGRET, amount, bound_amount, count_of, seconds_of, short, shown, time_of, with_unit
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
 from crossopt.reports.sheets.codesign.design import (
@@ -70,7 +70,7 @@ OF_PLANS = ("memory", "step time")
 
 def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:
     """What is shown."""
-    questions = tuple(map(asked_of, question.parts))
+    questions = tuple(map(text_of_question, question.parts))
     designs, shares = (result.answer.designs, result.details.shares) if result.answer and result.details else ((), ())
     contexts = [
         (share.name, Context(part, design, share.evaluation)) for part, design, share in zip(question.parts, designs, shares, strict=False)
@@ -91,7 +91,7 @@ def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:
         summary=design_text(designs[0]) if designs else "",
         figures=tuple((f"a step of {share.name}", time_of(share.evaluation.step_time)) for share in shares),
         given=_terms(questions),
-        open_choices=open_choices(Asked("", (), _open(questions))),
+        open_choices=open_choices(QuestionText("", (), _open(questions))),
         sections=(*(_answered(contexts, shares, result) if contexts else _without(result)), Section("Each workload alone", (alone,))),
         details=lambda: _details(contexts, result, f"{combine} of {objective}"),
         brief=(lambda: _several_rows(contexts, result, f"{combine} of {objective}")) if contexts else None,
@@ -214,14 +214,14 @@ def _without(result: DesignResult) -> tuple[Section, ...]:
     return (Section("What clashes", (built, rows, hint)),)
 
 
-def _terms(questions: Sequence[Asked]) -> Pairs:
+def _terms(questions: Sequence[QuestionText]) -> Pairs:
     """Each workload, and once what they share."""
     own = ("workload", "model", "work")
     each = [(f"{name} {number}", text) for number, question in enumerate(questions, 1) for name, text in question.terms if name in own]
     return (*each, *(term for term in questions[0].terms if term[0] not in own))
 
 
-def _open(questions: Sequence[Asked]) -> tuple[tuple[str, tuple[object, ...]], ...]:
+def _open(questions: Sequence[QuestionText]) -> tuple[tuple[str, tuple[object, ...]], ...]:
     """Choices of the chip once, and of each workload where its options are others."""
     first = dict(questions[0].open)
     others = [
@@ -253,7 +253,7 @@ def _details(contexts: Sequence[tuple[str, Context]], result: DesignResult, axis
 
 def counts_sheet(question: MultiScaleQuestion, result: DesignResult) -> Sheet:
     """What is shown."""
-    described, index, fewest = asked_of_counts(question), best_place(question, result), question.objective == FEWEST
+    described, index, fewest = text_of_scales(question), best_part(question, result), question.objective == FEWEST
     best = result.parts[index] if 0 <= index < len(result.parts) else None
     context, name = context_of(question.parts[index], best) if best else None, question.part_name(index) if index >= 0 else ""
     shown = () if context is None else answer_sections(context)
@@ -262,7 +262,7 @@ def counts_sheet(question: MultiScaleQuestion, result: DesignResult) -> Sheet:
         "design",
         described.sentence,
         asks="number of devices" if fewest else question.objective.replace("_", " "),
-        looked_at=_looked_at(question, result, name),
+        looked_at=_evaluated_text(question, result, name),
         summary="" if context is None else f"{name}; {design_text(context.design)}",
         sketch=None if context is None else sketch_of(context),
         figures=() if context is None else rates(context.evaluation, context.question, context.design.plan),
@@ -279,7 +279,7 @@ def counts_sheet(question: MultiScaleQuestion, result: DesignResult) -> Sheet:
         brief=None if context is None else lambda: _counts_rows(question, result, name, context),
         meaning_rows=_without_rows(question, result),
         next_step=f"`crossopt explain FILE {narrowing(question)}` names what clashes",
-        notes=tuple(f"{note}." for note in (*result.notes, *beside_batches(question))),
+        notes=tuple(f"{note}." for note in (*result.notes, *batch_notes(question))),
         verdict=_verdict(question, result),
         about=about(described),
     )
@@ -291,7 +291,7 @@ def _counts_rows(question: MultiScaleQuestion, result: DesignResult, name: str, 
     *rows, following = brief_of(context)
     verdict = f"{_verdict(question, result).rstrip('.')}, in {seconds_of(result.seconds)}"
     proof = ("proof", f"{verdict[:1].lower()}{verdict[1:]}")
-    notes = tuple(("note", note) for note in (*result.notes, *beside_batches(question)))
+    notes = tuple(("note", note) for note in (*result.notes, *batch_notes(question)))
     index = next(index for index, row in enumerate(rows) if row[0] == "proof")
     what = "enough" if question.objective == FEWEST else "best"
     answer = f"{name} {_are(question)} {what if result.settled else 'the best known'}, of {several_text(question)}"
@@ -304,12 +304,12 @@ def _without_rows(question: MultiScaleQuestion, result: DesignResult) -> Pairs:
     return tuple(("why", f"{question.part_name(index)}: {no_design_text(answer, part)}") for index, answer, part in missing)[:_SAID]
 
 
-def best_place(question: MultiScaleQuestion, result: DesignResult) -> int:
+def best_part(question: MultiScaleQuestion, result: DesignResult) -> int:
     """Which part the answer is of; -1 where there is none."""
     return -1 if result.answer is None else question.places.index(result.answer.place)
 
 
-def _looked_at(question: MultiScaleQuestion, result: DesignResult, name: str) -> str:
+def _evaluated_text(question: MultiScaleQuestion, result: DesignResult, name: str) -> str:
     if result.answer is None:
         return ""
     what = "enough" if question.objective == FEWEST else "best"
@@ -422,7 +422,7 @@ def _row(question: MultiScaleQuestion, index: int, answer: DesignResult | None, 
     """The cells of a row, in words and as figures."""
     own = _cells(question, question.places[index])
     if answer is None:
-        return (*own, ("-", None), ("-", None), ("-", None), (why_not_looked_at(question, result), ""))
+        return (*own, ("-", None), ("-", None), ("-", None), (why_not_evaluated(question, result), ""))
     context, unit = context_of(question.parts[index], answer), str(answer.question["unit"])
     bound = ("none", None) if answer.bound is None else (_bound(answer, unit), Bound(answer.bound))
     if context is None:
@@ -444,14 +444,14 @@ def part_heads(question: MultiScaleQuestion) -> tuple[str, ...]:
     return (*devices, *network, *(("batch",) if question.batches else ()))
 
 
-def _cells(question: MultiScaleQuestion, scale: Place) -> tuple[tuple[str, Cell], ...]:
+def _cells(question: MultiScaleQuestion, scale: Scale) -> tuple[tuple[str, Cell], ...]:
     """The same of one part."""
     devices = ((count_of(scale.devices), float(scale.devices)),) if question.by_devices else ()
     network = ((scale.network, scale.network),) if question.networks else ()
     return (*devices, *network, *(((count_of(scale.batch), float(scale.batch)),) if scale.batch else ()))
 
 
-def why_not_looked_at(question: MultiScaleQuestion, result: DesignResult) -> str:
+def why_not_evaluated(question: MultiScaleQuestion, result: DesignResult) -> str:
     """Why there is no answer about the parts that come later."""
     enough = question.objective == FEWEST and result.answer is not None
     return "not evaluated, as fewer are enough" if enough else f"not evaluated ({result.stopped})"
@@ -466,7 +466,7 @@ def no_design_text(answer: DesignResult, part: Instance) -> str:
     return f"no plan at all: {none}" if none else f"no design keeps every limit{f'; {missed}' if missed else ''}"
 
 
-def beside_batches(question: MultiScaleQuestion) -> tuple[str, ...]:
+def batch_notes(question: MultiScaleQuestion) -> tuple[str, ...]:
     """By what batches are compared, and what is not looked at."""
     if not question.batches:
         return ()

@@ -15,7 +15,7 @@ from crossopt.crossflow.recomputation import LAYER, number_of
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import known_as
-from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, places_of
+from crossopt.instances.codesign.boxes import Boxes, Corners, corners, grid, option_indices
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options, remembered
 from crossopt.instances.codesign.space import AnyPlans, combinations, plan_blocks
 from crossopt.solvers.answer import Baseline
@@ -267,7 +267,7 @@ def _ranked(instance: Instance, tried: list[Tried]) -> list[tuple[str, Candidate
 def _values(instance: Instance, plans: Plans, chips: Chips) -> Array:
     """Of every plan (rows) on every chip (columns); infinite over a limit."""
     space = grid(instance)
-    places = np.array([places_of(space, point) for point in chips])
+    places = np.array([option_indices(space, point) for point in chips])
     return values_of(instance, corners(instance, space, Boxes(places, places)), plans)
 
 
@@ -421,7 +421,7 @@ def pipedream_design(instance: Instance, deadline: float = float("inf")) -> Cand
     if point is None:
         return None
     space = grid(instance)
-    places = places_of(space, point)[None]
+    places = option_indices(space, point)[None]
     device = corners(instance, space, Boxes(places, places))
     found: dict[tuple[int, int, bool], tuple[float, Candidate]] = {}
     for plans in until(deadline, plan_blocks(instance)):

@@ -14,7 +14,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.kernels.kernel_plan import SPLITS, KernelPlan
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, code, table
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, places_of, point_number, tightened
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, option_indices, point_number, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, hardware_points
 from crossopt.instances.errors import RefusedError
@@ -147,7 +147,7 @@ def started(question: Question, random: np.random.Generator) -> Iterator[Look]:
     """Looks of which the last one holds a design to start from: the best recipe's, or else random ones until some keep every limit."""
     if question.start is not None:
         row = row_of(question.plans, question.start.plan)
-        yield look(question, places_of(question.space, question.start.point)[None], np.array([row]))
+        yield look(question, option_indices(question.space, question.start.point)[None], np.array([row]))
         return
     value = np.inf
     while not value < np.inf:

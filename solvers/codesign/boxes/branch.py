@@ -20,8 +20,8 @@ from crossopt.instances.codesign.boxes import (
     Ranges,
     corners,
     full_box,
+    option_indices,
     parted,
-    places_of,
     point_number,
     root_box,
     stacked,
@@ -99,7 +99,7 @@ def cut_scores(bounds: Array) -> Array:
 
 def _cuts(box: Boxes) -> tuple[Whole, Whole]:
     """Where a box may be cut: choices, and places up to which the lower parts go."""
-    places = [_places(box, choice) for choice in range(box.low.shape[1])]
+    places = [_cut_points(box, choice) for choice in range(box.low.shape[1])]
     choices = np.repeat(np.arange(len(places)), [len(some) for some in places])
     return choices, np.array([index for some in places for index in some], np.int64)
 
@@ -123,7 +123,7 @@ def _forgotten(box: Boxes, choices: Whole, places: Whole, lower: Mask, upper: Ma
     return tuple((choice, int(first[choice]), int(last[choice])) for choice in np.flatnonzero((first > low) | (last < high)).tolist())
 
 
-def _places(box: Boxes, choice: int) -> list[int]:
+def _cut_points(box: Boxes, choice: int) -> list[int]:
     """Where a choice may be cut: after every option, or after some thirty of them and the middle one."""
     low, high = int(box.low[0, choice]), int(box.high[0, choice])
     step = max(1, (high - low) // _CUTS)
@@ -155,7 +155,7 @@ def incumbent_of(instance: Instance, space: Grid, known: Candidate | None) -> In
     """A design that is known already, by its value; none where it keeps not every limit."""
     if known is None:
         return Incumbent(float("inf"), full_box(space).low[0], None)
-    places = places_of(space, known.point)
+    places = option_indices(space, known.point)
     plans: AnyPlans = table([known.plan]) if isinstance(known.plan, Plan) else (known.plan,)
     return at_row(float(best_plans(instance, space, plans, places, 1)[1][0]), places, plans, 0)
 

@@ -258,7 +258,7 @@ def _with_plans(instance: Instance, left: Survivors, survey: Survey, deadline: f
     """The members of the groups bounded below the start that are so themselves, the most promising groups first.
 
     Where there is but one chip their values are no bounds but designs, and each may be the one to start from."""
-    heads = kept_heads(instance, survey, [block < _search_below(left.start, within) for block in survey.bounds])
+    heads = promising_heads(instance, survey, [block < _search_below(left.start, within) for block in survey.bounds])
     bounds = survey.every()
     order = np.argsort(bounds := bounds[bounds < _search_below(left.start, within)], kind="stable")
     parts: list[AnyPlans] = []
@@ -421,7 +421,7 @@ def _start(
     return before if found is None or before.value < found.value else found
 
 
-def kept_heads(instance: Instance, survey: Survey, masks: Sequence[Mask]) -> AnyPlans:
+def promising_heads(instance: Instance, survey: Survey, masks: Sequence[Mask]) -> AnyPlans:
     """The heads of the groups that are kept, of which a member fits; none where nothing was kept."""
     if not any(block.any() for block in masks):
         return joined([])
@@ -431,7 +431,7 @@ def kept_heads(instance: Instance, survey: Survey, masks: Sequence[Mask]) -> Any
     return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), masks, strict=True)])
 
 
-def kept_plans(instance: Instance, masks: Sequence[Mask]) -> AnyPlans:
+def promising_plans(instance: Instance, masks: Sequence[Mask]) -> AnyPlans:
     """The same of all plans, in the blocks in which they come."""
     if not any(block.any() for block in masks):
         return joined([])

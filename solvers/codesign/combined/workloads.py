@@ -45,8 +45,8 @@ from crossopt.solvers.codesign.boxes.search import (
     Survey,
     Trace,
     cuts_of,
-    kept_heads,
-    kept_plans,
+    promising_heads,
+    promising_plans,
     refuse_broken_bounds,
     survey_of,
     tree_faults,
@@ -376,7 +376,7 @@ def _keep(joint: Joint, search: JointSearch, node: Node, plans: Sequence[AnyPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SearchCounts:
     """What is seen on the best chip there could be, workload by workload."""
 
     plans: tuple[int, ...]
@@ -395,7 +395,7 @@ class BoxesOutcome:
     value: float | None
     bound: float | None
     """No design is below this; infinite where there is none, None where too little was looked at to say."""
-    looked: Looked
+    looked: SearchCounts
     cuts: Cuts
     trace: Trace
     stopped: str
@@ -405,7 +405,7 @@ class BoxesOutcome:
 class Reread:
     """What a reader of the tree sees."""
 
-    looked: Looked
+    looked: SearchCounts
     cuts: Cuts
     faults: tuple[str, ...]
     """Why the tree does not prove the bound; nothing if it does."""
@@ -429,7 +429,7 @@ def search(joint: Joint, watch: Watch, spend: Spend) -> BoxesOutcome:
     if not complete:
         return _found(joint, space, surveys, (), Search(root, start, stopped="time limit"), None, first)
     masks = [[in_place(joint, minima, index, block) < start.value for block in survey.bounds] for index, survey in enumerate(surveys)]
-    plans = [members(part, kept_heads(part, survey, which)) for part, survey, which in zip(joint.parts, surveys, masks, strict=True)]
+    plans = [members(part, promising_heads(part, survey, which)) for part, survey, which in zip(joint.parts, surveys, masks, strict=True)]
     every = [values_of(part, chip, some)[:, 0] for part, chip, some in zip(joint.parts, chips, plans, strict=True)]
     lists = [_sorted(bounds, bounds < np.inf) for bounds in every]
     plans = [rows_of(some, np.flatnonzero(bounds < np.inf)) for some, bounds in zip(plans, every, strict=True)]
@@ -447,7 +447,7 @@ def reread(joint: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> 
             refuse_broken_bounds(part)
     except RefusedError as error:
         none = (0,) * len(joint.parts)
-        return Reread(Looked(none, none, none), cuts, (str(error),))
+        return Reread(SearchCounts(none, none, none), cuts, (str(error),))
     space = grid(joint.parts[0])
     root = root_node(joint.parts[0])
     chips = chips_of(joint, space, root.box)
@@ -455,7 +455,7 @@ def reread(joint: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> 
     every = [np.concatenate([np.zeros(0), *part]) for part in blocks]
     minima = [float(bounds.min(initial=np.inf)) for bounds in every]
     masks = [[in_place(joint, minima, index, block) < bound for block in part] for index, part in enumerate(blocks)]
-    plans = [kept_plans(part, which) for part, which in zip(joint.parts, masks, strict=True)]
+    plans = [promising_plans(part, which) for part, which in zip(joint.parts, masks, strict=True)]
     lists = tuple(_sorted(bounds, np.concatenate([np.zeros(0, bool), *which])) for bounds, which in zip(every, masks, strict=True))
 
     def left_over(left: tuple[Rows, ...]) -> tuple[str, ...]:
@@ -470,7 +470,7 @@ def reread(joint: Joint, cuts: Cuts, bound: float, watch: Watch = unwatched) -> 
 
     faults = tree_faults(joint.parts[0], space, root, cuts, lists, left_over, parted, watch)
     groups = tuple(sum(len(block) for block in family_blocks(part)) for part in joint.parts)
-    return Reread(Looked(tuple(map(len, every)), groups, _promising(joint, every, bound)), cuts, faults)
+    return Reread(SearchCounts(tuple(map(len, every)), groups, _promising(joint, every, bound)), cuts, faults)
 
 
 def _sorted(bounds: Array, mask: Mask) -> Rows:
@@ -499,7 +499,7 @@ def _found(
     trace: Trace,
 ) -> BoxesOutcome:
     promising = (0,) * len(surveys) if bound is None else _promising(joint, every, bound)
-    looked = Looked(tuple(survey.plans for survey in surveys), tuple(len(survey.every()) for survey in surveys), promising)
+    looked = SearchCounts(tuple(survey.plans for survey in surveys), tuple(len(survey.every()) for survey in surveys), promising)
     best = searched.best
     point = point_number(space, best.places) if best.plans else 0
     return BoxesOutcome(

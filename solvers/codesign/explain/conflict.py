@@ -224,7 +224,7 @@ _SECONDS: Final = 5.0
 _TIMES: Final = ("step_time", "time_per_sample")
 
 
-def sold_text(instance: Instance, value: float | None, deadline: float = inf) -> tuple[str, ...]:
+def reference_text(instance: Instance, value: float | None, deadline: float = inf) -> tuple[str, ...]:
     """How much faster the chip is than what is sold, in a sentence; nothing where nothing like it is sold, or where something else than
     time is asked for. It keeps no limit on chips, but that on the step."""
     free = instance.hardware

@@ -14,13 +14,13 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, places_of, tightened
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, grid, option_indices, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks, plan_values
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, candidate_in
 from crossopt.solvers.codesign.boxes.branch import Incumbent, Node, Spend, branch, chip_moves, dive, root_node
-from crossopt.solvers.codesign.exhaustive import option_places
+from crossopt.solvers.codesign.exhaustive import setting_indices
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 
 _FEW = 8
@@ -94,7 +94,7 @@ def near(instance: Instance, best: Candidate, limit: float, watch: Watch, deadli
     """What the designs of at most the limit have in common; the best one is one of them. What is not decided in time stays open."""
     state = _state(instance, limit, watch, deadline)
     try:
-        _see(state, places_of(state.space, best.point)[None], np.flatnonzero(state.alive))
+        _see(state, option_indices(state.space, best.point)[None], np.flatnonzero(state.alive))
         for name in state.places:
             _ask_options(state, name)
         for choice in range(len(state.space.sizes)):
@@ -114,7 +114,7 @@ def _state(instance: Instance, limit: float, watch: Watch, deadline: float) -> _
     near_ones = [rows_of(block, np.flatnonzero(values_of(instance, chip, block)[:, 0] <= limit)) for block in plan_blocks(instance)]
     plans, options = joined(near_ones), {name: values for name, values in plan_values(instance) if len(values) > 1}
     rows = np.arange(len(plans))
-    places = {name: option_places(plans, rows, name, values) for name, values in options.items()}
+    places = {name: setting_indices(plans, rows, name, values) for name, values in options.items()}
     sizes = {**dict(zip(space.names, space.sizes, strict=True)), **{name: len(values) for name, values in options.items()}}
     occur, never = ({name: np.zeros(size, bool) for name, size in sizes.items()} for _ in range(2))
     for choice, name in enumerate(space.names):

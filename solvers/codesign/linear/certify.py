@@ -18,9 +18,9 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.certificate import packed, proved_bound
 from crossopt.formulation.codesign.choices import Codesign, Tangents, sought
 from crossopt.formulation.model import Model, Variable
-from crossopt.instances.codesign.boxes import places_of
+from crossopt.instances.codesign.boxes import option_indices
 from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.errors import BrokenWordError, FailedError
+from crossopt.instances.errors import ContradictionError, FailedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.codesign.answer import Candidate
@@ -34,12 +34,12 @@ from crossopt.solvers.codesign.linear.whole import (
     first_model,
     lines_of,
     model_of,
+    plans_with,
     price_here,
     reach_of,
     rest_of,
     screened,
     tangents_of,
-    told_of,
     with_chip,
     with_tangent,
 )
@@ -105,7 +105,7 @@ def certify(instance: Instance, found: Refined, form: str, seconds: float, watch
             proof = certify_bound(instance, found.best, found.value, bound, deadline - monotonic(), watch)
             if proof is not None:
                 return bound, proof
-    except BrokenWordError:  # there is a design below the bound, which is false
+    except ContradictionError:  # there is a design below the bound, which is false
         raise
     except (TimeoutError, KeyboardInterrupt, ValueError, FailedError):  # a model may be beyond what solvers hold, or end one
         pass
@@ -132,7 +132,7 @@ def _certified(work: _Work, best: Candidate | None) -> WholeProof | None:
             _screen(work, best, tangents)
             if not len(work.rest):
                 return WholeProof(tuple(work.screens), (), 1, ())
-        _touch(work, places_of(work.rest.space, best.point))
+        _touch(work, option_indices(work.rest.space, best.point))
     problem = work.problem or first_model(work.rest)
     goal = reach_of(work.rest, problem)
     found = trace(problem.model(), goal, work.left(), _MOST_BOXES, lambda values: _tighter(work, values))
@@ -148,7 +148,7 @@ def _certified(work: _Work, best: Candidate | None) -> WholeProof | None:
 def _screen(work: _Work, best: Candidate, stages: int) -> None:
     """Prices and shares of every plan, after so many tangents; those that are out keep what they needed."""
     rest, blocks = work.rest, list[Screen]()
-    places = places_of(rest.space, best.point)
+    places = option_indices(rest.space, best.point)
     for start in range(0, len(rest), _BLOCK):
         blocks.append(_screen_block(work, np.arange(start, min(start + _BLOCK, len(rest))), places, stages))
     screen = Screen(*(tuple(row for block in blocks for row in getattr(block, name)) for name in ("points", "prices", "shares")))
@@ -213,7 +213,7 @@ def _variables(problem: Codesign) -> tuple[Variable, ...]:
 
 
 def _tangents_at(rest: Rest, plan: int, places: Whole) -> Tangents:
-    which = told_of(rest, plan)
+    which = plans_with(rest, plan)
     return tangents_of(rest, which, np.repeat(places[None], len(which), axis=0))
 
 
@@ -225,7 +225,7 @@ def _tighter(work: _Work, values: Sequence[int]) -> Model | None:
     places = np.array([point[part.name] for part in rest.chip.parts], np.int64)
     value, _ = price_here(rest, plan, places)
     if value < rest.bound:
-        raise BrokenWordError(f"a bound of {rest.bound:.6g} s was reported, but there is a design of {value:.6g} s")
+        raise ContradictionError(f"a bound of {rest.bound:.6g} s was reported, but there is a design of {value:.6g} s")
     work.left()
     if rest.bound < inf and np.isfinite(value) and (TANGENT, plan, *places.tolist()) not in work.rows:
         more = _tangents_at(rest, plan, places)

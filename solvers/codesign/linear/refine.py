@@ -44,7 +44,7 @@ from crossopt.formulation.model import Values, real
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
-from crossopt.instances.errors import BrokenWordError, RefusedError
+from crossopt.instances.errors import ContradictionError, RefusedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
@@ -68,7 +68,7 @@ LEAST_GAP = 1.0e-4
 """The gap asked of the loop, unless more is asked: some twenty times what a row may lose by rounding each of its terms to quanta."""
 
 
-def refuse_others(instance: Instance, engine: str) -> None:
+def require_transformer(instance: Instance, engine: str) -> None:
     """Only step times of transformers have tangents."""
     limited = instance.budget.step_time < inf or bool(instance.ceilings)
     if not isinstance(instance.workload, Transformer) or instance.objective != "step_time" or limited:
@@ -224,7 +224,7 @@ def _refine(loop: _Loop, backend: Backend, form: Form) -> None:
         answer = backend(problem.model(), _spend(loop))
         loop.solver, loop.rounds, loop.least = answer.solver, loop.rounds + 1, answer.bound
         loop.bound = max(loop.bound, _bound(loop, problem, answer))
-        _hold_to_word(loop)
+        _refuse_contradicted(loop)
         loop.note()
         if answer.values is None or answer.stopped != "complete":
             loop.stopped = "complete" if answer.status == "INFEASIBLE" else answer.stopped
@@ -324,7 +324,7 @@ def _tightened(loop: _Loop, problem: Codesign, form: Form, values: Values) -> Co
     if prices.min() < loop.best.value:
         known_one = loop.best.plan is not None
         loop.best = improved(loop.instance, loop.left.space, problem.plans, places)
-        _hold_to_word(loop)
+        _refuse_contradicted(loop)
         if not known_one:
             return _first(loop, chip, form)
         problem = with_cutoff(problem, loop.below)
@@ -364,11 +364,11 @@ def _transformer_plans(plans: AnyPlans) -> Plans:
     return plans
 
 
-def _hold_to_word(loop: _Loop) -> None:
+def _refuse_contradicted(loop: _Loop) -> None:
     """A bound that a design is below is a solver's lie, whenever it is found out."""
     if loop.best.value < loop.bound:
         reason = f"it bounds the step time by {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
-        raise BrokenWordError(f"{loop.solver or 'the screen'} broke its word: {reason}")
+        raise ContradictionError(f"{loop.solver or 'the screen'} broke its word: {reason}")
 
 
 def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:

@@ -26,7 +26,7 @@ from crossopt.solvers.backends.cpsat import write_proto
 from crossopt.solvers.backends.milp import Fractional, Relaxation, printable, problem_of, relaxation, sound
 from crossopt.solvers.codesign.answer import Candidate, chosen_design, design_of
 from crossopt.solvers.codesign.judge import verify
-from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, refuse_others
+from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine, require_transformer
 
 # The relaxation of an integer model, and a small branch and bound on it to look at: what fractions it takes, how branching closes the gap.
 #
@@ -244,7 +244,7 @@ class Untold(NamedTuple):
 
 def relaxed(instance: Instance, within: float, seconds: float, watch: Watch) -> Relaxed | Untold:
     """Refine the question, solve the relaxation of its model and branch."""
-    refuse_others(instance, "relaxation of the milp")
+    require_transformer(instance, "relaxation of the milp")
     deadline = monotonic() + seconds
     found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, seconds * _REFINING, watch, within=within)
     if found.best is None and found.bound == inf:
@@ -416,7 +416,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """What kind of model is wanted, and where."""
 
     kind: str
@@ -451,9 +451,9 @@ def names_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.names.json")
 
 
-def write_model(instance: Instance, request: Asked, watch: Watch) -> str | Untold:
+def write_model(instance: Instance, request: ModelRequest, watch: Watch) -> str | Untold:
     """Refine the question, write its model and the names, and say what was written, or why there is nothing to write."""
-    refuse_others(instance, "integer model's")
+    require_transformer(instance, "integer model's")
     found = refine(instance, backend("highs"), FORMS["strong"], LEAST_GAP, request.seconds, watch, within=request.within)
     if found.best is None and found.bound == inf:
         return Untold("INFEASIBLE", "there is no model to write: no design keeps every limit; `crossopt explain` says which limits clash")
@@ -490,7 +490,7 @@ def _about(instance: Instance, found: Refined, within: float) -> dict[str, Any]:
     }
 
 
-def _report(instance: Instance, found: Refined, request: Asked, about: dict[str, Any]) -> str:
+def _report(instance: Instance, found: Refined, request: ModelRequest, about: dict[str, Any]) -> str:
     rounds = f"{found.rounds} round{'s' * (found.rounds != 1)}"
     model = found.problem.model() if found.problem else None
     size = f"{len(model.variables):,} variables, {len(model.constraints):,} rows" if model else ""

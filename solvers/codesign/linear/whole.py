@@ -19,6 +19,7 @@ from crossopt.formulation.codesign.choices import (
     Codesign,
     Point,
     Tangents,
+    bounds_at,
     chip_of,
     codesign,
     compose,
@@ -26,7 +27,6 @@ from crossopt.formulation.codesign.choices import (
     known,
     no_more,
     only,
-    priced_at,
     restricted,
     with_monotone_row,
     without,
@@ -175,11 +175,11 @@ def screened(rest: Rest, screen: Screen) -> Rest:
         which = np.flatnonzero(sizes == size)
         several = [every.rows(starts[which] + stage) for stage in range(int(size))]
         at = At(*(_table([rows[plan] for plan in which]) for rows in (screen.prices, screen.shares)))
-        bounds[which] = priced_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
+        bounds[which] = bounds_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
         open_rows = np.flatnonzero(bounds[which] < rest.bound)
         if len(open_rows):  # whoever is out asks for no literals
             several, own = [tangents.rows(open_rows) for tangents in several], At(at.prices[open_rows], at.shares[open_rows])
-            found = priced_at(rest.chip, several, rest.needs[which[open_rows]], rest.bound, own)
+            found = bounds_at(rest.chip, several, rest.needs[which[open_rows]], rest.bound, own)
             masks = {name: mask | found.literals[name] for name, mask in masks.items()}
     return left_by(rest, bounds, masks)
 
@@ -214,7 +214,7 @@ def _points(chip: Chip, rows: Sequence[Sequence[int]]) -> Whole:
 
 def first_model(rest: Rest) -> Codesign:
     """The integer model of what is left, without tangents."""
-    return codesign(rest.chip, rest.plans, rest.needs, rest.roots, _asked_below(rest))
+    return codesign(rest.chip, rest.plans, rest.needs, rest.roots, _time_limit_of(rest))
 
 
 def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
@@ -226,7 +226,7 @@ def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
             raise ValueError("a tangent does not show that there is no design, which may take longer than the model reaches")
     places = _points(rest.chip, [row[2:] for row in rows])
     touched = [index for index, row in enumerate(rows) if row[0] == TANGENT]
-    plans = [told_of(rest, rows[index][1]) for index in touched]
+    plans = [plans_with(rest, rows[index][1]) for index in touched]
     several = [np.repeat(places[[index]], len(which), axis=0) for index, which in zip(touched, plans, strict=True)]
     every = tangents_of(rest, np.concatenate(plans), np.concatenate(several)) if touched else None
     problem, start = first_model(rest), 0
@@ -234,19 +234,19 @@ def model_of(rest: Rest, rows: Sequence[Sequence[int]]) -> Codesign:
         if row[0] == HERE or every is None:
             problem = with_chip(rest, problem, row[1], point)
         else:
-            count = len(told_of(rest, row[1]))
+            count = len(plans_with(rest, row[1]))
             problem, start = with_tangent(rest, problem, row[1], every.rows(np.arange(start, start + count))), start + count
     return problem
 
 
-def told_of(rest: Rest, plan: int) -> Whole:
+def plans_with(rest: Rest, plan: int) -> Whole:
     """The plans whose tangents are taken with that of a plan."""
     return np.arange(len(rest)) if len(rest) <= TOGETHER else np.array([plan])
 
 
 def with_tangent(rest: Rest, problem: Codesign, plan: int, more: Tangents) -> Codesign:
     """A row for the tangent of a plan, lifted by all that are known."""
-    row = int(np.flatnonzero(told_of(rest, plan) == plan)[0])
+    row = int(np.flatnonzero(plans_with(rest, plan) == plan)[0])
     return with_strong_rows(known(problem, more), np.array([len(problem.tangents) + row]))
 
 
@@ -276,7 +276,7 @@ def with_chip(rest: Rest, problem: Codesign, plan: int, places: Whole) -> Codesi
     return with_monotone_row(problem, plan, value, only(rest.chip, point))
 
 
-def _asked_below(rest: Rest) -> float:
+def _time_limit_of(rest: Rest) -> float:
     """The time up to which the model reaches: the bound, up to a whole number of quanta."""
     if rest.bound == inf:
         return 2.0 * float(rest.roots.max(initial=1.0))
@@ -294,7 +294,7 @@ def reach_of(rest: Rest, problem: Codesign) -> int | None:
     return None if rest.bound == inf else goal_of(rest.bound, problem.quantum)
 
 
-def whole_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
+def proof_faults(instance: Instance, bound: float, proof: WholeProof) -> tuple[str, ...]:
     """Why a proof does not show that no design is below the bound; nothing if it does."""
     try:
         return _faults(instance, bound, proof)

@@ -22,7 +22,7 @@ import numpy as np
 import yaml
 
 from crossopt.crossflow.plan import PLAN_FIELDS, Plan, Plans, table
-from crossopt.instances.codesign.boxes import Boxes, corners, grid, places_of
+from crossopt.instances.codesign.boxes import Boxes, corners, grid, option_indices
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks
@@ -31,7 +31,7 @@ from crossopt.instances.files.document import Node, read_text
 from crossopt.instances.files.saved import read_as
 from crossopt.solvers.answer import gap_between, result_in, unwatched
 from crossopt.solvers.checking import check_answer
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, candidate_in
+from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns, candidate_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design
 from crossopt.solvers.codesign.baselines.searchers import row_of
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -187,7 +187,7 @@ def by_single_changes(text: str) -> float:
     if expert is None or (row := row_of(plans, expert.plan)) is None or not isinstance(plans, Plans):
         raise ValueError("the expert has no design")
     settings = np.column_stack([getattr(plans, name) for name in sorted(_choices(text) & set(PLAN_FIELDS))])
-    chip, value = np.array(places_of(space, expert.point)), inf
+    chip, value = np.array(option_indices(space, expert.point)), inf
     while True:
         chips = np.array([[*chip[:choice], p, *chip[choice + 1 :]] for choice, size in enumerate(space.sizes) for p in range(size)])
         near = np.flatnonzero((settings != settings[row]).sum(axis=1) <= 1)
@@ -293,7 +293,7 @@ def _answered(folder: Path, seed: str) -> Verdict:
     if not (folder / ANSWER).is_file():
         return wrong(f"there is no {ANSWER} (fill the holes of solution.py and run it)")
     try:
-        result = read_as(folder / ANSWER, lambda data: result_in(data, Designs, Priced))
+        result = read_as(folder / ANSWER, lambda data: result_in(data, Designs, EvaluatedDesigns))
         instance = _question_of_seed(result, seed)
         value = _value(result, instance)
     except (InstanceError, ValueError) as error:

@@ -13,7 +13,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.astra.collective import Chunk, Operation, Order, chunk_sizes, equal_chunks, jobs_of, run_shop, themis_chunks
 from crossopt.formulation.model import Shop
-from crossopt.formulation.network import Asked, Program, asked_of, beginnings, compositions, least_time, of_beginning, times_of
+from crossopt.formulation.network import ChunkLoads, Program, beginnings, chunk_loads, compositions, least_time, of_beginning, times_of
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.cpsat import scheduled
@@ -108,7 +108,7 @@ def rules_of(jobs: Jobs) -> list[Key]:
 _SCALE, _FEW = 1 << 30, 12
 
 
-def weights_of(problem: Asked) -> tuple[tuple[int, ...], ...]:
+def weights_of(problem: ChunkLoads) -> tuple[tuple[int, ...], ...]:
     """For each set of dimensions to begin with the weights that bound best; none where choices are few enough to be looked at."""
     if problem.few:
         return ()
@@ -116,7 +116,7 @@ def weights_of(problem: Asked) -> tuple[tuple[int, ...], ...]:
 
 
 @lru_cache(maxsize=256)
-def _weights(problem: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list[float]]:
+def _weights(problem: ChunkLoads, rows: tuple[int, ...]) -> tuple[tuple[int, ...], list[float]]:
     """Weights of dimensions, and shares of orders: the least time T with  sum of shares * loads + around <= T,  and its prices."""
     loads = problem.loads[list(rows)].astype(float) * problem.chunks
     around = (problem.heads[list(rows)].min(axis=0) + problem.tails[list(rows)].min(axis=0)).astype(float)
@@ -135,7 +135,7 @@ def _weights(problem: Asked, rows: tuple[int, ...]) -> tuple[tuple[int, ...], li
     return (weights if any(weights) else (1,) * len(around)), [share / total for share in solved.point[:count]]
 
 
-def promising(problem: Asked) -> Whole:
+def promising(problem: ChunkLoads) -> Whole:
     """Numbers of chunks by order with the least bounds, the least first."""
     if problem.few:
         every = compositions(problem.chunks, len(problem.orders))
@@ -146,7 +146,7 @@ def promising(problem: Asked) -> Whole:
     return every[np.argsort(times_of(problem, every), kind="stable")[:_FEW]]
 
 
-def _rounded(problem: Asked, rows: list[int]) -> list[int]:
+def _rounded(problem: ChunkLoads, rows: list[int]) -> list[int]:
     """Whole numbers near the shares that bound best, bettered by moving a chunk from one order to another."""
     shares = np.zeros(len(problem.orders))
     shares[rows] = _weights(problem, tuple(rows))[1]
@@ -171,7 +171,7 @@ def _rounded(problem: Asked, rows: list[int]) -> list[int]:
 class Walk:
     """The best chunks of one number so far."""
 
-    problem: Asked
+    problem: ChunkLoads
     option: int
     random: Random
     value: float = inf
@@ -394,7 +394,7 @@ class _Run:
 def _begun(question: CollectiveQuestion, limits: Limits, watch: Watch) -> _Run:
     """The bounds of every number of chunks."""
     options = question.options
-    problems = [asked_of(question, option) for option in options]
+    problems = [chunk_loads(question, option) for option in options]
     weights = tuple(weights_of(problem) for problem in problems)
     bounds = [least_time(problem, own) for problem, own in zip(problems, weights, strict=True)]
     walks = [Walk(problem, option, Random(limits.seed)) for problem, option in zip(problems, options, strict=True)]

@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 
 from crossopt.crossflow.astra.collective import Chunk, Operation, chunk_sizes, jobs_of, time_collective
-from crossopt.formulation.network import asked_of, least_time
+from crossopt.formulation.network import chunk_loads, least_time
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.solvers.answer import Result, Verdict, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
@@ -116,7 +116,7 @@ def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watc
     if not isinstance(proof, Weighed) or len(proof.weights) != len(options):
         return Proved((), ("proof: bounds on chunks are shown by weights of dimensions for each number of chunks",))
     try:
-        shown = min(least_time(asked_of(question, option), own) for option, own in zip(options, proof.weights, strict=True))
+        shown = min(least_time(chunk_loads(question, option), own) for option, own in zip(options, proof.weights, strict=True))
     except ValueError as error:
         return Proved((), (f"proof: {error}",))
     if saved.bound is None:

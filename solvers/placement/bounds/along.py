@@ -33,14 +33,14 @@ PROOF_BY_BLOCK = "the least that a device with one of the blocks must do, by min
 _BLOCK_STEPS, _CUTS = 1 << 40, 40
 
 
-class Held(NamedTuple):
+class BusiestBlock(NamedTuple):
     """A bound in milliseconds, and the block whose holder is that busy."""
 
     bound: float
     block: int
 
 
-def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, deadline: float = float("inf")) -> Held:
+def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, deadline: float = float("inf")) -> BusiestBlock:
     """The greatest of these bounds for placements no busier than `greatest`, and never above that.
 
     Blocks whose own work and nets are less than it are not looked at, nor more than some blocks, nor any after the deadline. Where
@@ -62,7 +62,7 @@ def least_busiest(question: PlacementQuestion, blocks: Blocks, greatest: float, 
         found = _least_load(blocks, figures, other, cpus, network)
         if found > best:
             best, block = found, other
-    return Held(min(greatest, real(best, figures.quantum)), block)
+    return BusiestBlock(min(greatest, real(best, figures.quantum)), block)
 
 
 def least_with(question: PlacementQuestion, blocks: Blocks, greatest: float, block: int) -> float:

@@ -20,7 +20,7 @@ from crossopt.formulation.model import Program, Rows
 from crossopt.formulation.placement.blocks import Blocks
 from crossopt.formulation.placement.throughput import Machine
 from crossopt.instances.errors import SolverError
-from crossopt.solvers.backends.arrays import Look, Session
+from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.placement.bounds.prices import (
     Priceable,
     in_time,
@@ -151,7 +151,7 @@ def _proposed(course: Course, deadline: float) -> Array | None:
     highs = np.concatenate([high - low, [np.inf, np.inf]])
     program = Program(1.0, costs, highs, np.zeros(len(costs), bool), rows)
     try:
-        relaxed = Session(program, 1, 0).relaxed(max(deadline - monotonic(), 0.0), Look(lambda: False))
+        relaxed = Session(program, 1, 0).relaxed(max(deadline - monotonic(), 0.0), SolveMonitor(lambda: False))
     except SolverError:  # bounds so far hold, and others follow
         return None
     if relaxed.ending != "solved":

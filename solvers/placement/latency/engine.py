@@ -21,15 +21,15 @@ from crossopt.solvers.placement.judge import judge_latency
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     MOST_REPEATED,
-    Whole,
+    ScaledQuestion,
     between,
     critical_path,
     least_pieces,
     least_time,
-    looked_at,
+    pieces_examined,
+    scaled_question,
     sharper,
     weighed,
-    whole_of,
 )
 from crossopt.solvers.placement.latency.search import (
     CPU,
@@ -260,7 +260,7 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     first = greedy(question, flow)
     course.see((replayed(flow, first), first))
     yield
-    for bound, proof in _bounds(whole_of(question), course):
+    for bound, proof in _bounds(scaled_question(question), course):
         course.see(bound=bound, proof=proof)
         yield
     course.see(first_pieces(flow, course.late))
@@ -285,7 +285,7 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     yield
 
 
-def _bounds(scaled: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
+def _bounds(scaled: ScaledQuestion, course: _Course) -> Iterator[tuple[float, Proof]]:
     """Of the longest path, then by dynamic programming along some paths, and then with what lies beside them."""
     tables = []
     yield critical_path(scaled), OnPath(_CRITICAL, "least", 0)
@@ -297,7 +297,7 @@ def _bounds(scaled: Whole, course: _Course) -> Iterator[tuple[float, Proof]]:
         yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
     for figure, path, beside, pieces, size in tables:
         sharp, ends = sharper(scaled, beside, pieces, size, lambda: course.late(_BOUNDING))
-        again = looked_at(pieces, ends) <= MOST_REPEATED
+        again = pieces_examined(pieces, ends) <= MOST_REPEATED
         yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
 
 

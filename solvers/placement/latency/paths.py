@@ -41,7 +41,7 @@ _MOST_PIECES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
+class ScaledQuestion:
     """A question in whole quanta, as lists over the rows of its graph."""
 
     accelerator: list[float]
@@ -65,7 +65,7 @@ class Whole:
     """Milliseconds."""
 
 
-def whole_of(question: PlacementQuestion) -> Whole:
+def scaled_question(question: PlacementQuestion) -> ScaledQuestion:
     """The figures of a question, rounded so that bounds hold."""
     graph = question.graph
     finite = np.isfinite(graph.accelerator_time)
@@ -76,7 +76,7 @@ def whole_of(question: PlacementQuestion) -> Whole:
     quantum = quantum_for(max(every, np.finfo(float).tiny), _STEPS)
     bytes_in_all = max(4.0 * float(graph.size.sum()), 1.0)
     grain = quantum_for(bytes_in_all, _STEPS)
-    return Whole(
+    return ScaledQuestion(
         accelerator=np.where(finite, floored(times, quantum), np.inf).tolist(),
         cpu=floored(graph.cpu_time, quantum).astype(float).tolist(),
         transfer=floored(graph.transfer, quantum).astype(float).tolist(),
@@ -117,18 +117,18 @@ FIGURES: tuple[Figure, ...] = ("cpu", "size", "transfer")
 """Paths that are longest by one of these say the most."""
 
 
-def weighed(scaled: Whole) -> dict[Figure, list[int]]:
+def weighed(scaled: ScaledQuestion) -> dict[Figure, list[int]]:
     """Paths that say the most: the longest in CPU times, in transfers and in sizes; each once."""
     found = {figure: path_by(scaled, figure) for figure in FIGURES}
     return {figure: path for index, (figure, path) in enumerate(found.items()) if path not in list(found.values())[:index]}
 
 
-def path_by(scaled: Whole, figure: Figure) -> list[int]:
+def path_by(scaled: ScaledQuestion, figure: Figure) -> list[int]:
     """The path that is longest by one kind of figure."""
     return longest(scaled, {"cpu": scaled.cpu, "size": scaled.size, "transfer": scaled.transfer}[figure])
 
 
-def longest(scaled: Whole, weights: list[float]) -> list[int]:
+def longest(scaled: ScaledQuestion, weights: list[float]) -> list[int]:
     """The path of the largest sum of weights."""
     sums, origin = [0.0] * len(weights), [-1] * len(weights)
     for row in scaled.along:
@@ -141,13 +141,13 @@ def longest(scaled: Whole, weights: list[float]) -> list[int]:
     return path[::-1]
 
 
-def critical_path(scaled: Whole) -> float:
+def critical_path(scaled: ScaledQuestion) -> float:
     """Milliseconds of the longest path where every node takes the lesser of its times: a bound that any graph has at once."""
     weights = [min(times) for times in zip(scaled.accelerator, scaled.cpu, strict=True)]
     return real(int(sum(weights[row] for row in longest(scaled, weights))), scaled.quantum)
 
 
-def least_time(scaled: Whole, path: list[int], pieces: Array, size: Array) -> float:
+def least_time(scaled: ScaledQuestion, path: list[int], pieces: Array, size: Array) -> float:
     """Milliseconds that the nodes of a path take at least, where a piece with its nodes i to j takes `pieces[i, j]` and has `size[i, j]`.
 
     Where accelerators run several pieces, these fill one memory: all sizes together are no more than the memories. For any price of a byte
@@ -163,7 +163,7 @@ def least_time(scaled: Whole, path: list[int], pieces: Array, size: Array) -> fl
     return real(int(least), scaled.quantum)
 
 
-def _best_over_prices(scaled: Whole, path: list[int], pieces: Array, size: Array, least: float) -> float:
+def _best_over_prices(scaled: ScaledQuestion, path: list[int], pieces: Array, size: Array, least: float) -> float:
     """The best over some prices. A price is few bits times a power of two: its products with sizes are exact, and so are their floors."""
 
     def at(price: float) -> float:
@@ -175,7 +175,7 @@ def _best_over_prices(scaled: Whole, path: list[int], pieces: Array, size: Array
     return max(at(best * share) for share in (0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 1.75))
 
 
-def _quanta(scaled: Whole, path: list[int], pieces: Array) -> float:
+def _quanta(scaled: ScaledQuestion, path: list[int], pieces: Array) -> float:
     """What the path takes at least; pieces are not counted where there may be one for each node, or very many."""
     if scaled.slots >= min(len(path), _MOST_PIECES):
         ahead = np.zeros(len(path) + 1)
@@ -207,7 +207,7 @@ class Between:
     """Places of nodes of one colour that follow each other on the path."""
 
 
-def between(scaled: Whole, path: list[int]) -> Between:
+def between(scaled: ScaledQuestion, path: list[int]) -> Between:
     """For every row the last path node before it and the first after it; colours tie rows, or stretches of the path, to one device."""
     index_of = {row: number for number, row in enumerate(path)}
     low, high = [index_of.get(row, -1) for row in range(len(scaled.cpu))], [index_of.get(row, len(path)) for row in range(len(scaled.cpu))]
@@ -225,7 +225,7 @@ def between(scaled: Whole, path: list[int]) -> Between:
     return Between(low, high, tied, torn)
 
 
-def least_pieces(scaled: Whole, path: list[int], beside: Between) -> tuple[Array, Array]:
+def least_pieces(scaled: ScaledQuestion, path: list[int], beside: Between) -> tuple[Array, Array]:
     """What a piece with the nodes i to j of the path takes at least, infinite where it does not fit or is none; and the size it has."""
     count = len(path)
     work, size, barred = (np.zeros((count + 1, count + 1)) for _ in range(3))
@@ -255,7 +255,7 @@ def _add(corners: Array, rows: tuple[int, int], columns: tuple[int, int], figure
         corners[rows[1] + 1, columns[1] + 1] += figure
 
 
-def _add_transfer(corners: Array, scaled: Whole, beside: Between, row: int, count: int) -> None:
+def _add_transfer(corners: Array, scaled: ScaledQuestion, beside: Between, row: int, count: int) -> None:
     """The transfer of a node's output to all (i, j) where some node of it is surely in and some surely outside."""
     low, high, cost = beside.low[row], beside.high[row], scaled.transfer[row]
     if low >= 0:  # the node is in and a taker outside
@@ -309,7 +309,7 @@ class Net:
     outside: bool
 
 
-def ends(scaled: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
+def ends(scaled: ScaledQuestion, beside: Between, j: int) -> list[tuple[int, Front]]:
     """Choices at the end of pieces that end at P_j: those of the last pair with its first figure not below i serve a start at i."""
     free = {row for row, low in enumerate(beside.low) if 0 <= low <= j < beside.high[row] and row not in beside.tied}
 
@@ -331,7 +331,7 @@ def ends(scaled: Whole, beside: Between, j: int) -> list[tuple[int, Front]]:
     return found
 
 
-def starts(scaled: Whole, beside: Between, i: int, count: int) -> list[tuple[int, Front]]:
+def starts(scaled: ScaledQuestion, beside: Between, i: int, count: int) -> list[tuple[int, Front]]:
     """Choices at the start of pieces that start at P_i: those of the last pair with its first figure not above j serve an end at j."""
     free = {row for row, low in enumerate(beside.low) if low < i <= beside.high[row] < count and row not in beside.tied}
 
@@ -354,7 +354,7 @@ def starts(scaled: Whole, beside: Between, i: int, count: int) -> list[tuple[int
     return found
 
 
-def choices(scaled: Whole, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front:
+def choices(scaled: ScaledQuestion, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front:
     """What the nodes may add to a piece, where a node is in it only with all it needs among them."""
     nets = [net for net in nets if net.cost and net.pins and not (net.inside and net.outside)]
     together = _choices(scaled, nodes, nets, needs, order)
@@ -374,7 +374,7 @@ def choices(scaled: Whole, nodes: set[int], nets: list[Net], needs: list[list[in
     return found
 
 
-def _choices(scaled: Whole, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front | None:
+def _choices(scaled: ScaledQuestion, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front | None:
     """The same, part by part; None where a part has too many sets."""
     part, found = _parts(nodes, needs, [net.pins for net in nets]), NOTHING
     for group in _groups(nodes, part):
@@ -386,7 +386,7 @@ def _choices(scaled: Whole, nodes: set[int], nets: list[Net], needs: list[list[i
     return found
 
 
-def _closed(rows: list[int], needs: list[list[int]], scaled: Whole) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None":
+def _closed(rows: list[int], needs: list[list[int]], scaled: ScaledQuestion) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]] | None":
     """All sets of these rows that hold what their rows need, as rows of a table; None for too many."""
     index_of = {row: number for number, row in enumerate(rows)}
     found = [0]
@@ -400,7 +400,7 @@ def _closed(rows: list[int], needs: list[list[int]], scaled: Whole) -> "np.ndarr
     return np.array([[subset >> number & 1 for number in range(len(rows))] for subset in found], bool)
 
 
-def _front(scaled: Whole, rows: list[int], sets: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]", nets: list[Net]) -> Front:
+def _front(scaled: ScaledQuestion, rows: list[int], sets: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]", nets: list[Net]) -> Front:
     work = np.array([0.0 if scaled.accelerator[row] == float("inf") else scaled.accelerator[row] for row in rows])
     time, size = sets @ work, sets @ np.array([scaled.size[row] for row in rows])
     index_of = {row: number for number, row in enumerate(rows)}
@@ -461,12 +461,12 @@ def _by_part(pins: Sequence[int], part: dict[int, int]) -> list[list[int]]:
     return list(groups.values())
 
 
-def looked_at(pieces: Array, ends: int) -> int:
+def pieces_examined(pieces: Array, ends: int) -> int:
     """Of how many pieces one looks beside the path, up to some end."""
     return int(np.isfinite(pieces[:, :ends]).sum())
 
 
-def sharper(scaled: Whole, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> tuple[Array, int]:
+def sharper(scaled: ScaledQuestion, beside: Between, pieces: Array, size: Array, late: Callable[[], bool]) -> tuple[Array, int]:
     """The least times of pieces with what they take beside the path, as they were where time ran out; and up to which end they are."""
     count, found = len(pieces), pieces.copy()
     at_start = list[list[tuple[int, Front]]]()

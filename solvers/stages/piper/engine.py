@@ -27,12 +27,12 @@ from crossopt.solvers.stages.piper.search import (
     chosen_stage,
     cuts_near,
     ideals_of,
+    layers_in,
     layers_of,
     network_of,
     only,
     options_of,
     ordered,
-    places_in,
     price_of,
     search,
     seconds_of,
@@ -193,7 +193,7 @@ def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage:
     changed = set(changes.order[changes.taken[:, column], column].tolist())
     points = [changes.small[index] if index in changed else changes.quick[index] for index in range(len(layers))]
     numbers = [int(layer.joined[point]) for layer, point in zip(layers, points, strict=True)]
-    return chosen_stage(options, places_in(outer & ~inner), span, numbers)
+    return chosen_stage(options, layers_in(outer & ~inner), span, numbers)
 
 
 def _changes(layers: Sequence[Front], memory: int, most: int) -> _Changes:

@@ -518,7 +518,7 @@ def _extended(options: Options, known: dict[int, dict[int, Front]], inner: int, 
     """Fronts of a stage by tensor degree, from those of the largest stage within it."""
     nearest = next(cut for cut in reversed(known) if cut & ~outer == 0)
     fronts = known[nearest]
-    for layer in places_in(outer & ~nearest):
+    for layer in layers_in(outer & ~nearest):
         offered = {tensor: options.plain[tensor][layer] for tensor in fronts}
         steps = {
             tensor: joined(fronts[tensor], new, options.question.memory, bundling) for tensor, new in offered.items() if new is not None
@@ -532,7 +532,7 @@ def _chosen(options: Options, tensor: int, cut: tuple[int, int], front: Front, b
     extra = dear(options, tensor, *cut)
     if not extra and rule is None:
         return front
-    layers = [front_of(options, layer, tensor, extra.get(layer)) for layer in places_in(cut[1] & ~cut[0])]
+    layers = [front_of(options, layer, tensor, extra.get(layer)) for layer in layers_in(cut[1] & ~cut[0])]
     if rule is not None:
         question = options.question
         return rule(layers, question.memory, min(question.microbatches, question.devices))
@@ -574,7 +574,7 @@ def _tables(options: Options, cuts: tuple[int, ...], stages: list[tuple[int, int
     )
 
 
-def places_in(mask: int) -> list[int]:
+def layers_in(mask: int) -> list[int]:
     """The layers in a mask."""
     return [layer for layer in range(mask.bit_length()) if mask >> layer & 1]
 
@@ -801,7 +801,7 @@ def price_of(options: Options, cuts: Sequence[int]) -> Price:
 
 
 def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None:
-    question, places = options.question, places_in(outer & ~inner)
+    question, places = options.question, layers_in(outer & ~inner)
     exchange = 4.0 * (span.data - 1) / (question.microbatches * question.bandwidth)
     layers = layers_of(options, inner, outer, span.tensor)
     steps, front = list[tuple[Front, Front]](), nothing()
@@ -821,7 +821,7 @@ def _stage(options: Options, inner: int, outer: int, span: Span) -> Stage | None
 def layers_of(options: Options, inner: int, outer: int, tensor: int) -> list[Front]:
     """What each layer between two cuts can be."""
     extra = dear(options, tensor, inner, outer)
-    return [front_of(options, layer, tensor, extra.get(layer)) for layer in places_in(outer & ~inner)]
+    return [front_of(options, layer, tensor, extra.get(layer)) for layer in layers_in(outer & ~inner)]
 
 
 def chosen_stage(options: Options, places: Sequence[int], span: Span, numbers: Sequence[int]) -> Stage:

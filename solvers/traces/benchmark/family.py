@@ -28,7 +28,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class ReachedTotal:
     """A total: the share of the trace's that is wanted, what the benchmark has, and the share by which it is off."""
 
     total: str
@@ -47,7 +47,7 @@ class Stands:
     """Of the time of the trace, all runs of the chosen kernels."""
     mix: float
     """The share of its time that it gives to other kernels than the trace."""
-    totals: tuple[Met, ...]
+    totals: tuple[ReachedTotal, ...]
 
 
 # The judge of benchmarks: every total from the trace's own figures, as fractions without rounding.
@@ -71,7 +71,7 @@ def judge(question: BenchmarkQuestion, answer: Runs) -> Verdict[Stands]:
     ]
     off = [abs(part / (file.share * total) - 1) for part, total in zip(has, question.sums, strict=True)]
     totals = tuple(
-        Met(name, float(file.share * total), float(part), float(away))
+        ReachedTotal(name, float(file.share * total), float(part), float(away))
         for name, total, part, away in zip(question.totals, question.sums, has, off, strict=True)
     )
     mix = mix_of(question, answer.runs)

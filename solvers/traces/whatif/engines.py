@@ -6,7 +6,7 @@ from itertools import accumulate
 from math import inf
 from time import monotonic
 
-from crossopt.formulation.traces.whatif import Choice, Model, all_choices, cut, keeps, model_of, packed, places_in, settled
+from crossopt.formulation.traces.whatif import Choice, Model, all_choices, cut, keeps, model_of, packed, set_bits, settled
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.traces.whatif import WhatIfQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
@@ -65,13 +65,13 @@ def measured(model: Model) -> int | None:
         return None
     inside, [span] = 0, model.known_spans([(0, model.rules.all)])
     while model.price is None or span > model.target:
-        settled_ones = [settled(model.rules, inside | 1 << change, 0) for change in places_in(model.rules.all & ~inside)]
+        settled_ones = [settled(model.rules, inside | 1 << change, 0) for change in set_bits(model.rules.all & ~inside)]
         larger = list(dict.fromkeys(grown[0] for grown in settled_ones if grown is not None and keeps(model.rules, grown[0])))
         spans = model.known_spans([(grown, model.rules.all & ~grown) for grown in larger])
         gained = [(span - then, grown) for grown, then in zip(larger, spans, strict=True) if then < span]
         if not gained:
             break
-        _, larger_one = max(gained, key=lambda row: row[0] / sum(share_of(model, change) for change in places_in(row[1] & ~inside)))
+        _, larger_one = max(gained, key=lambda row: row[0] / sum(share_of(model, change) for change in set_bits(row[1] & ~inside)))
         inside = leaner(model, larger_one)
         [span] = model.known_spans([(inside, model.rules.all & ~inside)])
     return inside
@@ -79,7 +79,7 @@ def measured(model: Model) -> int | None:
 
 def made(names: Sequence[str], inside: int) -> Changes:
     """Changes by their names."""
-    return Changes(tuple(names[change] for change in places_in(inside)))
+    return Changes(tuple(names[change] for change in set_bits(inside)))
 
 
 def _summed(model: Model, gains: Sequence[int]) -> int | None:
@@ -93,7 +93,7 @@ def _summed(model: Model, gains: Sequence[int]) -> int | None:
         examined += 1
         if choice is None:
             continue
-        total = sum(gains[change] for change in places_in(choice[0]))
+        total = sum(gains[change] for change in set_bits(choice[0]))
         if total + rest[depth] <= most:
             continue
         if examined > _MOST_SUMMED:

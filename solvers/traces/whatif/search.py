@@ -8,7 +8,7 @@ from math import inf
 from random import Random
 from time import monotonic
 
-from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, open_of, places_in, settled
+from crossopt.formulation.traces.whatif import LEAF, Choice, Model, cut, keeps, open_of, set_bits, settled
 
 # Branch and bound on choices of changes: many choices are bounded at once, those with the least bounds first.
 #
@@ -188,9 +188,9 @@ def _ranks(model: Model, choices: Sequence[int]) -> list[Rank]:
 
 def exchanges(model: Model, inside: int) -> Iterator[int]:
     """Choices that differ in a change, or in one that came for another."""
-    fewer = [_without(model, inside, change) for change in places_in(inside)]
+    fewer = [_without(model, inside, change) for change in set_bits(inside)]
     yield from fewer
-    for change in places_in(model.rules.all & ~inside):
+    for change in set_bits(model.rules.all & ~inside):
         for base in (inside, *fewer):
             more = settled(model.rules, base | 1 << change, 0)
             if more is not None:
@@ -201,7 +201,7 @@ def _without(model: Model, inside: int, change: int) -> int:
     """Less a change, and less those that require it."""
     left, before = inside & ~(1 << change), inside
     while left != before:
-        left, before = sum(1 << other for other in places_in(left) if not model.rules.required[other] & ~left), left
+        left, before = sum(1 << other for other in set_bits(left) if not model.rules.required[other] & ~left), left
     return left
 
 
@@ -282,7 +282,7 @@ def _least_shares(model: Model, best: int, parts: Sequence[Choice]) -> list[floa
 def _longest(model: Model, best: int, part: Choice) -> Iterator[int]:
     """What choices of a part may have in common with the best one, of which one takes longest; nothing where these are many."""
     inside, outside = part
-    either = list(places_in(best & ~inside & ~outside & ~model.shortens))
+    either = list(set_bits(best & ~inside & ~outside & ~model.shortens))
     if len(either) <= _MOST_LENGTHENING:
         for some in product((0, 1), repeat=len(either)):
             yield best & inside | sum(chosen << change for chosen, change in zip(some, either, strict=True))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.crossflow.hardware import Efficiency
-from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, places_of, point_number, tightened
+from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, option_indices, point_number, tightened
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.space import devices, hardware_choice, hardware_points, plan_blocks
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
@@ -137,7 +137,7 @@ def test_places_and_point_numbers_are_two_names_of_one_point(seed: int) -> None:
     space, count = grid(instance), hardware_points(instance)
     assert space.points == count
     for number in np.unique(np.random.default_rng(seed).integers(0, count, 20)):
-        places = places_of(space, int(number))
+        places = option_indices(space, int(number))
         assert point_number(space, places) == number
         assert np.all((places >= 0) & (places < np.array(space.sizes)))
 
@@ -151,7 +151,7 @@ def test_options_are_taken_in_ascending_order_and_numbered_as_they_stand() -> No
     space = grid(instance)
     assert [values.tolist() for values in space.options] == [[1e-4, 3e-4, 4e-4], [100.0, 200.0], [4.0]]
     for number in range(6):
-        places = places_of(space, number)
+        places = option_indices(space, number)
         assert point_number(space, places) == number
         chosen = {name: float(values[place]) for name, values, place in zip(space.names, space.options, places, strict=True)}
         assert chosen == hardware_choice(instance, number)

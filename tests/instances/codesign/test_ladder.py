@@ -6,7 +6,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import descriptions, ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import read_asked
+from crossopt.instances.codesign.question import read_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
 from tests.solvers.codesign.asking import answered, checked
 
@@ -21,14 +21,14 @@ def size(asked: Instance | Portfolio) -> int:
 
 
 def test_the_ladder_climbs_from_tiny_to_paper_size() -> None:
-    sizes = {name: size(read_asked(path)) for name, path in LADDER.items()}
+    sizes = {name: size(read_single_scale(path)) for name, path in LADDER.items()}
     assert sizes["tiny"] == 24
     assert sizes["tiny"] < sizes["small"] < sizes["quickstart"] < max(sizes.values())
     assert sizes.keys() >= QUICK
 
 
 def test_names_and_descriptions_are_unique() -> None:
-    names = [read_asked(path).name for path in LADDER.values()]
+    names = [read_single_scale(path).name for path in LADDER.values()]
     assert sorted(names) == sorted(set(names)) == sorted(LADDER)
     words = [text for _, text in descriptions("instances")]
     assert all(words)
@@ -37,7 +37,7 @@ def test_names_and_descriptions_are_unique() -> None:
 
 @pytest.mark.parametrize("path", LADDER.values())
 def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> None:
-    instance = read_asked(path)
+    instance = read_single_scale(path)
     assert size(instance) > 1
     assert instance.document["text"] == path.read_text(encoding="utf-8")
 
@@ -45,7 +45,7 @@ def test_every_question_is_sound_and_leaves_something_to_choose(path: Path) -> N
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(QUICK))
 def test_the_small_ones_have_a_proven_answer_that_their_check_accepts(name: str) -> None:
-    result = answered(read_asked(LADDER[name]), "auto")
+    result = answered(read_single_scale(LADDER[name]), "auto")
     assert (result.status, result.proved, result.gap) == ("OPTIMAL", True, 0.0)
     assert checked(result).accepted
 
@@ -53,6 +53,6 @@ def test_the_small_ones_have_a_proven_answer_that_their_check_accepts(name: str)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(LADDER) - QUICK))
 def test_the_large_ones_have_a_proven_answer_too(name: str) -> None:
-    result = answered(read_asked(LADDER[name]), "auto")
+    result = answered(read_single_scale(LADDER[name]), "auto")
     assert (result.status, result.proved, result.gap) == ("OPTIMAL", True, 0.0)
     assert checked(result).accepted

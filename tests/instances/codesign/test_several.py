@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import asked_in, read_asked, read_instance, read_question
+from crossopt.instances.codesign.question import read_instance, read_question, read_single_scale, saved_single_scale
 from crossopt.instances.errors import InstanceError
 from tests.every import every
 
@@ -30,7 +30,7 @@ ONE = "kind: codesign\nworkload: {model: gpt3-125m, global_batch: 8}\ncluster: {
 
 
 def asked(text: str, *settings: str) -> Instance | Portfolio:
-    return asked_in({"text": text, "source": "q.yaml", "settings": list(settings)})
+    return saved_single_scale({"text": text, "source": "q.yaml", "settings": list(settings)})
 
 
 def two(*settings: str) -> Portfolio:
@@ -173,9 +173,9 @@ def test_the_shapes_of_a_config_travel_with_the_question(tmp_path: Path) -> None
     config.write_text(json.dumps({"model_type": "llama", "max_position_embeddings": 256, **shapes}), encoding="utf-8")
     path = tmp_path / "q.yaml"
     path.write_text(TWO.replace("model: gpt3-350m", "config: config.json\n    sequence: 256"), encoding="utf-8")
-    portfolio = read_asked(path)
+    portfolio = read_single_scale(path)
     config.unlink()
     assert isinstance(portfolio, Portfolio)
-    again = asked_in(portfolio.document)
+    again = saved_single_scale(portfolio.document)
     assert isinstance(again, Portfolio)
     assert replace(again.parts[1].workload, name="") == replace(portfolio.parts[1].workload, name="")

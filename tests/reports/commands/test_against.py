@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import result_in
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
+from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
 
 Captured = pytest.CaptureFixture[str]
 GOAL = ("--set", "goal={tokens: 1e11, rent: 2 USD}")
@@ -20,7 +20,7 @@ def told(capsys: Captured) -> str:
 def solved(tmp_path: Path, *settings: str) -> DesignResult:
     out = tmp_path / "alone.json"
     assert main(["solve", "tiny", *settings, "--out", str(out)]) == 0
-    return result_in(json.loads(out.read_text()), Designs, Priced)
+    return result_in(json.loads(out.read_text()), Designs, EvaluatedDesigns)
 
 
 def rows_of(text: str, title: str) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.kinds import KINDS, kind_asked
+from crossopt.instances.kinds import KINDS, kind_of_file
 from crossopt.reports.cli import main
 from crossopt.reports.commands.families import command_of
 from tests.paths import ROOT
@@ -28,7 +28,7 @@ from tests.paths import ROOT
 def test_a_file_belongs_to_a_family_by_its_form_or_its_kind(tmp_path: Path, name: str, text: str, family: str) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    assert kind_asked(path) == family
+    assert kind_of_file(path) == family
 
 
 @pytest.mark.parametrize("command", [["solve"], ["compare"], ["evaluate"], ["validate"], ["explain"]])
@@ -47,11 +47,11 @@ def test_a_front_is_no_design_to_launch(tmp_path: Path, capsys: pytest.CaptureFi
             main(["export", str(front), "--as", form])
         assert f"--as {form}: {front} is a front of several designs" in capsys.readouterr().err
     with pytest.raises(InstanceError, match="this is a result"):
-        kind_asked(front)
+        kind_of_file(front)
 
 
 def test_a_file_that_is_not_there_is_left_to_the_reader() -> None:
-    assert kind_asked(Path("nowhere.yaml")) == "codesign"
+    assert kind_of_file(Path("nowhere.yaml")) == "codesign"
 
 
 @pytest.mark.parametrize("kind", KINDS)

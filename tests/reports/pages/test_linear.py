@@ -11,7 +11,7 @@ from crossopt.crossflow.plan import table
 from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.choices import chip_of
 from crossopt.formulation.codesign.tangent import tangents_at
-from crossopt.instances.codesign.boxes import full_box, grid, places_of
+from crossopt.instances.codesign.boxes import full_box, grid, option_indices
 from crossopt.instances.codesign.instance import Instance
 from crossopt.reports.facts.linear import linear_of
 from crossopt.reports.facts.uses import STEP, Linearized
@@ -71,7 +71,7 @@ def test_the_step_is_the_result_s_and_the_tangent_the_engine_s() -> None:
     chosen, space, model = candidate_in(instance, design_of(result)), grid(instance), instance.workload
     assert isinstance(model, Transformer)
     chip = chip_of(instance, space, full_box(space))
-    point = chip.point(places_of(space, chosen.point))
+    point = chip.point(option_indices(space, chosen.point))
     tangent = tangents_at(model, instance.cluster, chip, table([chosen.plan]), np.array([0]), point)  # type: ignore[list-item]
     assert float(tangent.at(chip, point)[0]) == pytest.approx(step.linear, rel=1e-7)
     assert float(tangent.at(chip, point)[0]) <= step.linear

@@ -13,10 +13,10 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.reports.cli import main
 from crossopt.reports.commands.report import page_of
 from crossopt.reports.facts.design import chip_of, stages_of
-from crossopt.reports.facts.question import asked_of
+from crossopt.reports.facts.question import text_of_question
 from crossopt.reports.render.html import text_html
 from crossopt.solvers.answer import result_in
-from crossopt.solvers.codesign.answer import Designs, Priced
+from crossopt.solvers.codesign.answer import Designs, EvaluatedDesigns
 from tests.paths import INSTANCES, ROOT
 from tests.reports.answers import design_of, evaluation_of, saved
 from tests.reports.look import embedded, faults_in_a_browser, looked_at
@@ -130,7 +130,7 @@ def test_a_page_lays_out_without_overlaps(tmp_path: Path) -> None:
 
 
 def test_areas_powers_and_bytes_add_up_to_the_evaluation() -> None:
-    result = result_in(stored(), Designs, Priced)
+    result = result_in(stored(), Designs, EvaluatedDesigns)
     design, evaluation = design_of(result), evaluation_of(result)
     question = read_question(result.question)
     chip, stages = chip_of(question, design), stages_of(question, design)
@@ -152,7 +152,7 @@ def test_a_die_that_is_larger_than_its_parts_says_so(tmp_path: Path) -> None:
 
 
 def test_the_question_in_words_names_what_is_given_and_what_is_open() -> None:
-    asked = asked_of(read_question(stored()["question"]))
+    asked = text_of_question(read_question(stored()["question"]))
     assert (
         asked.sentence
         == "Which chip of accelerator-7nm and which plan train gpt3-13b on 64 devices with the least time for a training step?"

@@ -6,7 +6,7 @@ from pathlib import Path
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.solvers.answer import Limits, Progress, Watch, result_in, to_text
 from crossopt.solvers.checking import Report, check
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced
+from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import solve
 
@@ -30,7 +30,7 @@ def checked(result: DesignResult, watch: Watch = silent, cross_check: bool = Fal
 
 def reread(data: object) -> DesignResult:
     """The result in plain data, as another process reads it."""
-    return result_in(json.loads(json.dumps(data)), Designs, Priced)
+    return result_in(json.loads(json.dumps(data)), Designs, EvaluatedDesigns)
 
 
 def again(result: DesignResult) -> DesignResult:

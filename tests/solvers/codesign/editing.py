@@ -12,7 +12,7 @@ from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, P
 from crossopt.solvers.answer import result_in
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.codesign import claims
-from crossopt.solvers.codesign.answer import Designs, Priced
+from crossopt.solvers.codesign.answer import Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import ProblemType
 from tests.once import once
@@ -92,7 +92,7 @@ def accepted_edits(
 def passes(family: ProblemType[Any, Any, Any], question: Instance | Portfolio | MultiScaleQuestion, data: dict[str, Any]) -> bool:
     """Whether a result that asks this question is one, and is accepted."""
     try:
-        return check_answer(family, result_in(data, Designs, Priced), question).accepted
+        return check_answer(family, result_in(data, Designs, EvaluatedDesigns), question).accepted
     except ValueError:
         return False
 

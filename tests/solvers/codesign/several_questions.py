@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import asked_in
+from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import hardware_points, plan_blocks
 from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.judge import verify
@@ -55,7 +55,7 @@ _CHOICES = {
 @cache  # nobody changes a question
 def several(text: str, *settings: str) -> Portfolio:
     """The question in a text, with settings laid over it."""
-    asked = asked_in({"text": text, "source": "several.yaml", "settings": list(settings)})
+    asked = saved_single_scale({"text": text, "source": "several.yaml", "settings": list(settings)})
     if not isinstance(asked, Portfolio):
         raise TypeError("this question has one workload")
     return asked

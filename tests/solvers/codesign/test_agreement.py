@@ -15,7 +15,7 @@ from crossopt.crossflow.workload import Transformer
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.instances.catalogue.registry import ladder
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import read_asked, read_instance
+from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.solvers.answer import Progress
 from crossopt.solvers.backends import backend
@@ -172,7 +172,7 @@ def test_engines_agree_on_every_instance(name: str) -> None:
     The largest is beyond the integer models (`formulation/README.md`): they are cut off, and must be right in what they say.
     """
     seconds = 60.0 if name == "gpt3-175b-pathfinding-large" else inf
-    asked = read_asked(ladder()[name])
+    asked = read_single_scale(ladder()[name])
     for instance in asked.parts if isinstance(asked, Portfolio) else (asked,):
         agree(instance, "strong", seconds=seconds)
 

@@ -18,7 +18,7 @@ from crossopt.instances.catalogue.registry import ladder, names
 from crossopt.instances.codesign import instance, plan_groups
 from crossopt.instances.codesign.boxes import Boxes, Ranges, corners, full_box, grid, parted
 from crossopt.instances.codesign.instance import Instance, Portfolio
-from crossopt.instances.codesign.question import read_asked, read_instance
+from crossopt.instances.codesign.question import read_instance, read_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import ModelError, RefusedError
 from crossopt.solvers.answer import Progress
@@ -650,7 +650,7 @@ def questions() -> list[Instance]:
     own = [ask(TINY_FREE), ask(LSTM), *map(random_question, range(12))]
     objectives = [ask(TINY_FREE, f"objective={name}") for name in ("energy_per_token", "rated_energy_per_token", "die_area", "power")]
     technologies = [ask(TINY_FREE, f"technology={name}") for name in names("technologies")]
-    asked = [read_asked(path) for path in ladder().values()]
+    asked = [read_single_scale(path) for path in ladder().values()]
     shipped = [part for one in asked for part in (one.parts if isinstance(one, Portfolio) else (one,))]
     return [*own, *objectives, *technologies, *shipped]
 

@@ -27,7 +27,7 @@ from crossopt.solvers.backends import Backend, Spend, backend
 from crossopt.solvers.backends.answer import Answer
 from crossopt.solvers.checking import check_answer, faults_but_proof
 from crossopt.solvers.codesign import claims, prove
-from crossopt.solvers.codesign.answer import DesignResult, Designs, Priced, answer_of, candidate, candidate_in
+from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns, answer_of, candidate, candidate_in
 from crossopt.solvers.codesign.boxes.branch import root_node
 from crossopt.solvers.codesign.claims import by_boxes, enumerated, relaxed
 from crossopt.solvers.codesign.combined import engines, workloads
@@ -467,7 +467,7 @@ def test_a_forged_answer_for_one_number_of_devices_is_refused(tmp_path: Path, ca
 
 
 def doubted_refused(data: dict[str, Any], question: Any) -> tuple[str, ...]:  # noqa: ANN401 - of either form
-    return check_answer(FAMILY, result_in(data, Designs, Priced), question).refused
+    return check_answer(FAMILY, result_in(data, Designs, EvaluatedDesigns), question).refused
 
 
 @pytest.mark.parametrize("engine", ["descent", "boxes"])

@@ -24,7 +24,7 @@ from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
-from crossopt.instances.codesign.boxes import Boxes, Corners, chips_at, corners, full_box, grid, places_of
+from crossopt.instances.codesign.boxes import Boxes, Corners, chips_at, corners, full_box, grid, option_indices
 from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.plan_choices import codes_of, with_settings
 from crossopt.instances.codesign.plan_groups import family_blocks
@@ -655,7 +655,7 @@ def compared(seeds: range) -> tuple[Counter[str], list[str]]:
         with np.errstate(all="ignore"):
             if len(plans) and len(points):
                 space = grid(question)
-                places = np.stack([places_of(space, point) for point in points.tolist()])
+                places = np.stack([option_indices(space, point) for point in points.tolist()])
                 boxed = corners(question, space, Boxes(places, places))
                 every = _figures(question, boxed.hardware, plans)
                 found = (*_again(question, random, plans, points, every), *_judged(question, random, plans, points, boxed, every))

@@ -19,7 +19,7 @@ import pytest
 
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.certificate import Leaf, unpacked
-from crossopt.formulation.codesign.choices import Chip, Priced
+from crossopt.formulation.codesign.choices import Chip, PlanBounds
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Values, Variable, violations
 from crossopt.formulation.vipr import vipr_certificate
@@ -50,7 +50,7 @@ from crossopt.solvers.codesign.linear import refine as loop
 from crossopt.solvers.codesign.linear.certify import certify_bound
 from crossopt.solvers.codesign.linear.refine import LEAST_GAP, Refined, refine_among
 from crossopt.solvers.codesign.linear.relaxation import Explored, Fixed, explore
-from crossopt.solvers.codesign.linear.whole import Screen, lines_of, screen_in, whole_faults
+from crossopt.solvers.codesign.linear.whole import Screen, lines_of, proof_faults, screen_in
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Exact, Relaxed, WholeProof
 from crossopt.solvers.vipr import check as check_certificate
@@ -130,9 +130,9 @@ def test_more_questions_from_a_cold_start(seed: int) -> None:
     test_both_solvers_agree_with_counting_from_a_cold_start(seed)
 
 
-def unpriced(chip: Chip, needs: Array) -> Priced:
+def unpriced(chip: Chip, needs: Array) -> PlanBounds:
     """Prices that rule out nothing."""
-    return Priced(
+    return PlanBounds(
         np.full(len(needs), -np.inf),
         {part.name: np.zeros(len(needs), np.int64) for part in chip.parts},
         {part.name: np.ones(len(part), bool) for part in chip.parts},
@@ -530,8 +530,8 @@ def test_a_tree_of_empty_leaves_shows_that_budgets_leave_no_design(power: str) -
     assert all(step.empty for step in unpacked(proof.scale, proof.steps).steps if isinstance(step, Leaf))
     assert certified_bound(asked, result) == float("inf")
     for steps in ((), ("0",), ("1",), (*proof.steps, "1"), ("0 0",), proof.steps[1:]):
-        assert whole_faults(asked, float("inf"), replace(proof, steps=steps))
-    assert whole_faults(asked, float("inf"), replace(proof, scale=2))
+        assert proof_faults(asked, float("inf"), replace(proof, steps=steps))
+    assert proof_faults(asked, float("inf"), replace(proof, scale=2))
 
 
 def certified_bound(instance: Instance, result: DesignResult) -> float:
@@ -576,9 +576,9 @@ def test_screens_rule_out_what_is_then_not_in_the_tree() -> None:
     assert all(lines_of(screen_in(lines)) == lines for lines in proof.screens)
     assert checked(again(with_proof(solved(PATHFINDING), proof))).accepted
     for lines in ((), proof.screens[0][1:]):
-        assert "where" in whole_faults(PATHFINDING, bound, replace(proof, screens=(lines, *proof.screens[1:])))[0]
+        assert "where" in proof_faults(PATHFINDING, bound, replace(proof, screens=(lines, *proof.screens[1:])))[0]
     for screens in ((), proof.screens[:1], (*proof.screens, proof.screens[-1])):
-        faults = whole_faults(PATHFINDING, bound, replace(proof, screens=screens))
+        faults = proof_faults(PATHFINDING, bound, replace(proof, screens=screens))
         assert faults or len(whole_of(screens)) == len(whole_of(proof.screens))
 
 
@@ -678,15 +678,15 @@ def forgeries(proof: WholeProof) -> list[WholeProof]:
 @pytest.mark.slow
 def test_a_proof_with_something_missing_is_refused() -> None:
     proof, bound = proof_of(solved(WHOLE_QUICK)), bound_of(WHOLE_QUICK)
-    assert whole_faults(WHOLE_QUICK, bound, proof) == ()
+    assert proof_faults(WHOLE_QUICK, bound, proof) == ()
     for place, forged in enumerate(one for one in forgeries(proof) if one != proof):
-        assert whole_faults(WHOLE_QUICK, bound, forged), place
+        assert proof_faults(WHOLE_QUICK, bound, forged), place
 
 
 def test_a_proof_of_nothing_is_none_where_plans_are_left() -> None:
     assert not checked(with_proof(solved(WHOLE_QUICK), WholeProof((), (), 1, ()))).accepted
     tiny = read_instance(INSTANCES / "tiny.yaml")
-    assert whole_faults(tiny, solved(tiny).bound or 0.0, WholeProof((), (), 1, ("0",))) == ("there is a tree where no plan is left",)
+    assert proof_faults(tiny, solved(tiny).bound or 0.0, WholeProof((), (), 1, ("0",))) == ("there is a tree where no plan is left",)
 
 
 @pytest.mark.parametrize("instance", [WHOLE_QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow)], ids=["quickstart", "pathfinding"])
@@ -702,7 +702,7 @@ def test_no_edit_of_a_figure_proves_a_bound_that_a_design_is_below(instance: Ins
             place = draw.randrange(len(step))
             step[place] = draw.choice((step[place] + 1, -step[place], 0, step[place] * 1000, 10**30))
         forged = replace(proof, steps=tuple(" ".join(map(str, step)) for step in steps))
-        assert whole_faults(instance, value * 1.0001, forged)
+        assert proof_faults(instance, value * 1.0001, forged)
 
 
 @pytest.mark.thorough
@@ -777,14 +777,14 @@ def test_what_ends_the_search_for_a_tree_leaves_the_answer(error: type[BaseExcep
 
 
 def test_kernels_have_no_such_proof() -> None:
-    assert "only plans of transformers" in whole_faults(ask(GEMM), 1.0, WholeProof((), (), 1, ()))[0]
+    assert "only plans of transformers" in proof_faults(ask(GEMM), 1.0, WholeProof((), (), 1, ()))[0]
 
 
 @pytest.mark.parametrize("setting", ["objective=energy_per_token", "objective=die_area", "budget.step_time=10 s"])
 def test_tangents_of_step_times_bound_nothing_else(setting: str) -> None:
     """A bound in joules or square metres that stands beside a tree about seconds."""
     asked = ask(TINY_FREE, setting)
-    assert "tangents are of step times without a limit" in whole_faults(asked, 1.0, WholeProof((), (), 1, ()))[0]
+    assert "tangents are of step times without a limit" in proof_faults(asked, 1.0, WholeProof((), (), 1, ()))[0]
 
 
 def test_that_a_design_is_slow_does_not_show_that_there_is_none() -> None:
@@ -793,7 +793,7 @@ def test_that_a_design_is_slow_does_not_show_that_there_is_none() -> None:
     parts = len(whole.rest_of(asked, float("inf")).chip.parts)  # type: ignore[union-attr]
     for kind, said in ((whole.TANGENT, "a tangent does not show that there is no design"), (whole.HERE, "there is a design, which takes")):
         rows = tuple((kind, plan, *(0,) * parts) for plan in range(2))
-        assert said in whole_faults(asked, float("inf"), WholeProof((), rows, 1, ("1 0 1",)))[0]
+        assert said in proof_faults(asked, float("inf"), WholeProof((), rows, 1, ("1 0 1",)))[0]
 
 
 @pytest.mark.parametrize("instance", [WHOLE_QUICK, pytest.param(PATHFINDING, marks=pytest.mark.slow)], ids=["quickstart", "pathfinding"])
@@ -806,7 +806,7 @@ def test_a_proof_may_not_ask_for_work_without_bound() -> None:
     row = (whole.TANGENT, 0, 0)
     many = tuple((whole.TANGENT, 0, place) for place in range(whole.MOST_ROWS + 1))
     for proof in (WholeProof((), (row, row), 1, ()), WholeProof((), many, 1, ()), WholeProof(((),) * 9, (), 1, ())):  # type: ignore[arg-type]
-        assert "none of them twice" in whole_faults(WHOLE_QUICK, 1.0, proof)[0]
+        assert "none of them twice" in proof_faults(WHOLE_QUICK, 1.0, proof)[0]
 
 
 # `crossopt export --as lp, mps, cpsat`: any solver that reads the file has the loop's bound, and every name says what it means.

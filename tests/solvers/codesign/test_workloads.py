@@ -14,7 +14,7 @@ import pytest
 from crossopt.instances.codesign.boxes import Boxes as ChipBoxes
 from crossopt.instances.codesign.boxes import full_box, grid
 from crossopt.instances.codesign.instance import Portfolio
-from crossopt.instances.codesign.question import read_asked
+from crossopt.instances.codesign.question import read_single_scale
 from crossopt.instances.codesign.space import AnyPlans, plan_blocks
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Progress, to_text
@@ -54,7 +54,7 @@ def solved(portfolio: Portfolio, engine: str = "boxes", gap: float = 0.0) -> Des
 
 @cache
 def small(*settings: str) -> Portfolio:
-    found = read_asked(INSTANCES / "two-models-one-chip.yaml", settings)
+    found = read_single_scale(INSTANCES / "two-models-one-chip.yaml", settings)
     assert isinstance(found, Portfolio)
     return found
 

@@ -10,7 +10,7 @@ import pytest
 
 from crossopt.reports.cli import main
 from crossopt.reports.commands.course import board_text, class_csv, grade_gradescope
-from crossopt.solvers.grading.classes import Asking, ClassError, HandedIn, digest_of, find_class, grade_class, grade_one, read_roster
+from crossopt.solvers.grading.classes import Asking, ClassError, HandedIn, digest_of, find_class, grade_class, grade_submission, read_roster
 from crossopt.solvers.grading.grade import ASSIGNMENTS, SOLUTIONS, assignment_named, refused
 from crossopt.solvers.grading.marks import Grade, seed_of
 from crossopt.solvers.grading.walls import missing
@@ -146,7 +146,7 @@ def test_a_run_goes_on_where_it_was_ended(tmp_path: Path, monkeypatch: pytest.Mo
             raise KeyboardInterrupt
         return refused(LAYER, "not looked at")
 
-    monkeypatch.setattr("crossopt.solvers.grading.classes.grade_one", grade)
+    monkeypatch.setattr("crossopt.solvers.grading.classes.grade_submission", grade)
     journal, alone = tmp_path / "grades.csv.journal", Asking("word", True, 1)
     with pytest.raises(KeyboardInterrupt):
         grade_class(handed, alone, journal, lambda *_: None)
@@ -164,10 +164,10 @@ def test_a_grader_that_ends_without_a_grade_says_so(tmp_path: Path, monkeypatch:
     handed_in(tmp_path, "ada", RIGHT)
     (one,) = find_class(tmp_path, None, None).handed
     monkeypatch.setattr("crossopt.solvers.grading.classes.sys.executable", shutil.which("false"))
-    grade = grade_one(one, ASKING)
+    grade = grade_submission(one, ASKING)
     assert (grade.points, grade.refused) == (0, "the grader ended without a grade (exit code 1)")
     monkeypatch.setattr("crossopt.solvers.grading.classes._seconds", lambda _: 0)
-    assert grade_one(one, ASKING).refused == "grading took longer than 0 s"
+    assert grade_submission(one, ASKING).refused == "grading took longer than 0 s"
 
 
 def test_the_board_names_the_nearest_first_and_equal_ones_share_a_place() -> None:

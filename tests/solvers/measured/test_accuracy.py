@@ -30,7 +30,7 @@ from crossopt.solvers.measured.accuracy import (
     Accuracy,
     Choice,
     InRange,
-    Priced,
+    PricedRun,
     accuracy,
     choices,
     errors,
@@ -531,7 +531,7 @@ def test_a_run_is_no_evidence_for_its_own_range() -> None:
 def test_answers_tell_how_plans_are_ranked_and_where_that_was_tested(
     runs: list[tuple[Measurement, float]],
 ) -> None:
-    priced = [Priced(run, float(np.float32((1.0 + error) * run.seconds))) for run, error in runs]
+    priced = [PricedRun(run, float(np.float32((1.0 + error) * run.seconds))) for run, error in runs]
     assert ranking(choices(one for one in priced if not one.run.gpu.startswith(RANKED_ON))) is None
     for name, told in RANKED.items():
         alone = name == "one node"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.formulation.model import Scheduled, Shop
-from crossopt.formulation.network import Multipliers, Program, asked_of, bound_of, compositions, least_steps, least_time, sends_model
+from crossopt.formulation.network import Multipliers, Program, bound_of, chunk_loads, compositions, least_steps, least_time, sends_model
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.network.collective import CollectiveQuestion
 from crossopt.instances.network.question import NetworkQuestion
@@ -434,16 +434,16 @@ def test_a_schedule_by_hand(tmp_path: Path) -> None:
     opposite = COLLECTIVE.judge(question, Chunks(2, ((0, 1), (1, 0)), ((0, 1), (1, 0))))
     alike = COLLECTIVE.judge(question, Chunks(2, ((0, 1), (0, 1)), ((0, 1), (0, 1))))
     assert (opposite.value, alike.value) == (long + short, 2 * long + short)
-    assert least_time(asked_of(question, 2), ()) == long + short
+    assert least_time(chunk_loads(question, 2), ()) == long + short
     with pytest.raises(ValueError, match="wait for each other"):
         COLLECTIVE.judge(question, Chunks(2, ((0, 1), (1, 0)), ((1, 0), (0, 1))))
 
 
 def test_weights_of_many_choices_bound_no_higher_than_all_of_them_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = {count: least_time(asked_of(collective_asked(tmp_path, NETWORKS["three"], [count]), count), ()) for count in (8, 16)}
+    exact = {count: least_time(chunk_loads(collective_asked(tmp_path, NETWORKS["three"], [count]), count), ()) for count in (8, 16)}
     monkeypatch.setattr("crossopt.formulation.network.MOST_LOOKS", 0)
     for count, true in exact.items():
-        one = asked_of(collective_asked(tmp_path, NETWORKS["three"], [count]), count)
+        one = chunk_loads(collective_asked(tmp_path, NETWORKS["three"], [count]), count)
         weights = weights_of(one)
         assert 0.85 * true <= least_time(one, weights) <= true
         with pytest.raises(ValueError, match="weights are whole numbers"):

@@ -38,7 +38,7 @@ from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.bounds.prices import BEYOND, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PARTITIONING_PROOF
 from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
-from crossopt.solvers.placement.certificates import branched, integer_proof, shown_by, tree_within
+from crossopt.solvers.placement.certificates import branched, integer_proof, recomputed_bound, tree_within
 from crossopt.solvers.placement.engines import least_stage
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import annealed, staged_start
@@ -95,13 +95,13 @@ def test_a_tree_shows_no_more_than_the_best_placement(seed: int, share: float, c
     assert found is not None
     bound, proof = found
     assert bound <= true
-    assert (shown_by(asked, proof) or 0.0) >= bound
-    assert (shown_by(asked, proof) or 0.0) <= true
+    assert (recomputed_bound(asked, proof) or 0.0) >= bound
+    assert (recomputed_bound(asked, proof) or 0.0) <= true
     tree = tree_within(asked, proof)
     certificate = vipr_certificate(tree)
     checked = check(certificate.text)
     assert (checked.low, checked.infeasible) == (certificate.bound, certificate.bound is None)
-    assert tree.shown(certificate.bound) == shown_by(asked, proof)
+    assert tree.shown(certificate.bound) == recomputed_bound(asked, proof)
 
 
 @settings(max_examples=20, deadline=None)
@@ -118,16 +118,16 @@ def test_no_edit_of_a_tree_shows_more_than_the_best_placement(seed: int, data: s
             step[data.draw(st.integers(0, len(step) - 1))] = data.draw(st.sampled_from([-1, 0, 1, 2, 10**6, -(10**6), 10**30]))
     limit, scale = proof.limit * data.draw(st.sampled_from([1.0, 0.5, 3.0])), data.draw(st.sampled_from([proof.scale, 1, 0, -1]))
     edited = Branched("", limit, scale, tuple(" ".join(map(str, step)) for step in steps[data.draw(st.integers(0, 1)) :]))
-    assert (shown_by(asked, edited) or 0.0) <= true
+    assert (recomputed_bound(asked, edited) or 0.0) <= true
 
 
 def test_a_tree_about_another_question_or_without_a_limit_shows_nothing_wrong() -> None:
     found = answered(CROWDED, "auto", Limits(), silent)
     assert isinstance(found.proof, Branched)
     roomy = replace(CROWDED, memory=12.0)
-    assert (shown_by(roomy, found.proof) or 0.0) <= brute_force(roomy)
+    assert (recomputed_bound(roomy, found.proof) or 0.0) <= brute_force(roomy)
     for limit in (0.0, -1.0, inf, float("nan")):
-        assert shown_by(CROWDED, replace(found.proof, limit=limit)) is None
+        assert recomputed_bound(CROWDED, replace(found.proof, limit=limit)) is None
 
 
 # The dynamic program over ideals: equal to brute force and to the integer model, its bound never above the judge, and carried out anew.
@@ -563,8 +563,8 @@ def test_what_engines_found_is_shown_again_to_the_last_bit(seeds: range, monkeyp
         asked, true = asked_for(seed), truth_of(seed)
         for share in (0.7, 1.0, 1.4) if true else ():
             for bound, proof in proofs_of(asked, share * true):
-                assert shown_by(asked, proof) == bound, (seed, share, proof)
-                assert (shown_by(asked, proof, 0.5 * bound) or 0.0) >= 0.5 * bound
+                assert recomputed_bound(asked, proof) == bound, (seed, share, proof)
+                assert (recomputed_bound(asked, proof, 0.5 * bound) or 0.0) >= 0.5 * bound
     assert {type(proof) for _, proof in proofs_of(RING, 9.0)} == {Surrounded, MultiplierBound, Swept}
 
 
@@ -597,11 +597,11 @@ def test_proofs_of_another_question_or_of_none_show_nothing() -> None:
         OnPath("", "cpu", 0),
         UnverifiedBound(""),
     ]
-    assert [proof for proof in wrong if shown_by(RING, proof) is not None] == []
+    assert [proof for proof in wrong if recomputed_bound(RING, proof) is not None] == []
     sample = replace(RING, problem="latency")
-    assert [proof for _, proof in proofs_of(RING, 8.0) if shown_by(sample, proof) is not None] == []
+    assert [proof for _, proof in proofs_of(RING, 8.0) if recomputed_bound(sample, proof) is not None] == []
     hidden = replace(RING, communication="overlapped")
-    assert [proof for _, proof in proofs_of(RING, 8.0) if (shown_by(hidden, proof) or 0.0) > brute_force(hidden)] == []
+    assert [proof for _, proof in proofs_of(RING, 8.0) if (recomputed_bound(hidden, proof) or 0.0) > brute_force(hidden)] == []
 
 
 def test_a_proof_does_not_show_that_there_is_none() -> None:
@@ -627,7 +627,7 @@ def test_no_prices_and_no_limit_show_more_than_the_best_placement(seed: int, pow
     limit = (true or 1.0) * 2.0**power
     left = contract(blocks_of(asked.graph, staged=False), machine_of(asked), limit)
     prices = np.random.default_rng(draw).integers(0, most, len(left))
-    assert (shown_by(asked, MultiplierBound("", limit, tuple(prices.tolist()))) or 0.0) <= true
+    assert (recomputed_bound(asked, MultiplierBound("", limit, tuple(prices.tolist()))) or 0.0) <= true
 
 
 @examples(50)
@@ -638,7 +638,7 @@ def test_no_block_and_no_rounds_show_more_than_the_best_placement(seed: int, pow
     true = brute_force(asked)
     limit = (1.0 if true in {0.0, inf} else true) * 2.0**power
     for proof in (Surrounded("", limit, block), Swept("", limit, states)):
-        assert (shown_by(asked, proof) or 0.0) <= true
+        assert (recomputed_bound(asked, proof) or 0.0) <= true
 
 
 @pytest.mark.slow
@@ -647,8 +647,8 @@ def test_no_block_and_no_rounds_show_more_than_the_best_placement(seed: int, pow
 def test_rounds_that_end_early_show_less_and_never_too_much(seed: int, power: float, states: int) -> None:
     asked, true = asked_for(seed), truth_of(seed)
     limit = (true or 1.0) * 2.0**power
-    assert shown_by(asked, Swept("", limit, 0)) in (None, limit)
-    few, all_of_them = (shown_by(asked, Swept("", limit, most)) or 0.0 for most in (states, MOST_REPEATED))
+    assert recomputed_bound(asked, Swept("", limit, 0)) in (None, limit)
+    few, all_of_them = (recomputed_bound(asked, Swept("", limit, most)) or 0.0 for most in (states, MOST_REPEATED))
     assert few <= all_of_them <= true
 
 
@@ -708,7 +708,7 @@ def test_limits_and_memory_that_are_met_to_the_last_digit_show_nothing_too_much(
         Swept("", limit, 10_000),
         MultiplierBound("", limit, (1000,) * len(left)),
     ]
-    assert [proof for proof in proofs if (shown_by(asked, proof) or 0.0) > true] == []
+    assert [proof for proof in proofs if (recomputed_bound(asked, proof) or 0.0) > true] == []
 
 
 # Bounds by prices: least loads and bounds as enumeration finds them, never above the truth, and better than sums of work.

@@ -19,13 +19,13 @@ from crossopt.reports.cli import main
 from crossopt.solvers.answer import Limits, Progress, Verdict
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.placement import certificates
-from crossopt.solvers.placement.certificates import shown_by
+from crossopt.solvers.placement.certificates import recomputed_bound
 from crossopt.solvers.placement.comparison import _SEEDED_LATENCY, LATENCY_RULES, compared_latency, equal_pieces, pieces_by_rank
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
 from crossopt.solvers.placement.latency import engine
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
-from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, sharper, weighed, whole_of
+from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, scaled_question, sharper, weighed
 from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
 from crossopt.solvers.proofs import OnPath, Surrounded, UnverifiedBound
 from tests.every import every
@@ -272,7 +272,7 @@ def test_the_time_limit_and_ctrl_c_leave_the_best_that_is_known() -> None:
 
 def bounds(asked: PlacementQuestion, paths: int = 9) -> list[tuple[float, float]]:
     """Of so many paths, plain and with what pieces take beside it."""
-    whole, found = whole_of(asked), []
+    whole, found = scaled_question(asked), []
     for path in [*weighed(whole).values(), [0]][:paths]:
         beside = between(whole, path)
         pieces, size = least_pieces(whole, path, beside)
@@ -445,12 +445,12 @@ def test_most_of_them_are_not_told() -> None:
 @given(st.integers(100, 139), st.sampled_from(LONGEST), st.integers(-1, 9))
 def test_no_path_shows_more_than_the_best_placement(seed: int, longest: str, beside: int) -> None:
     asked = sample_at_random(seed, nodes=6 - seed % 3, places=1 + seed % 3)
-    assert (shown_by(asked, OnPath("", longest, beside)) or 0.0) <= tried(asked)  # type: ignore[arg-type]
+    assert (recomputed_bound(asked, OnPath("", longest, beside)) or 0.0) <= tried(asked)  # type: ignore[arg-type]
 
 
 def test_looking_beside_more_ends_shows_no_less() -> None:
     asked = sample_at_random(103, nodes=6, places=2)
-    shown = [shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (*range(7), 1 << 70)]
+    shown = [recomputed_bound(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (*range(7), 1 << 70)]
     assert shown == sorted(shown)
 
 
@@ -458,11 +458,11 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     """And a result that asks for it shows what the path alone shows."""
     diamond = graph([1, 5, 1, 1], [(0, 1), (0, 2), (1, 3), (2, 3)], [2.0, 0.25, 8.0, 1.0], np.array([8.0] * 4))
     asked = latency_question(diamond, 2, memory=24.0)
-    alone, beside = (shown_by(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
+    alone, beside = (recomputed_bound(asked, OnPath("", "cpu", ends)) or 0.0 for ends in (0, 9))
     assert alone < beside
     for module in (engine, certificates):
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
-    assert shown_by(asked, OnPath("", "cpu", 9)) == alone
+    assert recomputed_bound(asked, OnPath("", "cpu", 9)) == alone
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
 
 
@@ -482,7 +482,7 @@ def test_what_a_path_shows_is_taken_before_a_higher_word_within_the_gap(monkeypa
     """With a gap asked that both keep; without one the solver's word is all there is."""
     asked = sample_at_random(119, nodes=6, places=3)
     best = tried(asked)
-    sure = max(shown_by(asked, OnPath("", longest, 9)) or 0.0 for longest in LONGEST)  # type: ignore[arg-type]
+    sure = max(recomputed_bound(asked, OnPath("", longest, 9)) or 0.0 for longest in LONGEST)  # type: ignore[arg-type]
     assert 0.0 < sure < best
     monkeypatch.setattr(engine, "exactly", lambda *asked: Exactly(None, best, "somebody", "complete", best))
     monkeypatch.setattr(engine, "branched", lambda *asked: None)

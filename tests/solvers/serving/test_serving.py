@@ -15,7 +15,7 @@ from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import UNITS, Offer, broken, priced, shapes_of
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.engines import exhaustive, program
 from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, table_of
@@ -188,7 +188,7 @@ def test_ten_thousand_devices_and_fifty_kinds() -> None:
         f"  w{n}: {{role: {role}, devices: {random.randint(1, 64)}, rate: {random.uniform(1, 90):.4f}}}" for n, role in enumerate(roles)
     ]
     question = ask("\n".join(["kind: serving", "requests: {input: 10, output: 10}", "devices: 10000", "workers:", *rows]))
-    result = solve_and_hold(family_of("serving"), question, "auto", Limits(), unwatched)
+    result = solve_and_verify(family_of("serving"), question, "auto", Limits(), unwatched)
     assert result.optimal
     table = table_of(question)
     best = best_of(question, table)
@@ -294,7 +294,7 @@ def test_the_judge_refuses_what_the_question_does_not_offer() -> None:
 def test_a_forged_bound_is_refused() -> None:
     family: Any = family_of("serving")
     question = ask(LLAMA)
-    result = solve_and_hold(family, question, "auto", Limits(), unwatched)
+    result = solve_and_verify(family, question, "auto", Limits(), unwatched)
     assert prove(question, result, unwatched).refused == ()
     forged = replace(result, bound=result.bound * 1.01)
     assert "bound: a plan has the value" in prove(question, forged, unwatched).refused[0]

@@ -21,7 +21,7 @@ from crossopt.reports.commands import sharding
 from crossopt.reports.commands.sharding import BASELINES, Row, compared
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits
-from crossopt.solvers.backends.arrays import Look, Relaxed, Session, Solved
+from crossopt.solvers.backends.arrays import Relaxed, Session, Solved, SolveMonitor
 from crossopt.solvers.proofs import Steps
 from crossopt.solvers.sharding import engines
 from crossopt.solvers.sharding import engines as searching
@@ -380,7 +380,7 @@ def test_a_minute_comes_near_the_best_of_the_contest(letter: str, ratio: float) 
 
 # What a solver says that counts in floating point: nothing is called the best, or impossible, by its word alone.
 
-Solve = Callable[[Session, float, tuple[float, float], Look], Solved]
+Solve = Callable[[Session, float, tuple[float, float], SolveMonitor], Solved]
 TOLD = (1, 2, 4, 10, 11, 16, 23)
 """Seeds of questions that reductions and rules leave to a solver's word."""
 
@@ -431,7 +431,7 @@ def test_a_bound_at_or_above_the_optimum_is_no_proof(folder: Path, monkeypatch: 
     """However little a solver is wrong by, its word leaves the last unit open, and the check tells it as a word."""
     solved: Solve = Session.solved
 
-    def too_high(session: Session, seconds: float, gap: tuple[float, float], look: Look) -> Solved:
+    def too_high(session: Session, seconds: float, gap: tuple[float, float], look: SolveMonitor) -> Solved:
         found = solved(session, seconds, gap, look)
         return replace(found, bound=found.bound + above * max(1.0, abs(found.bound)))
 

@@ -29,7 +29,7 @@ from crossopt.instances.sharding.reading import read_problem
 from crossopt.reports.cli import main
 from crossopt.solvers import family
 from crossopt.solvers.answer import Limits, Progress, Watch
-from crossopt.solvers.backends.arrays import Look, Session
+from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.sharding import engines, exhaustive, integer, judge, messages, run, search
 from crossopt.solvers.sharding import engines as searching
 from crossopt.solvers.sharding import engines as warming
@@ -386,7 +386,7 @@ def test_highs_stops_when_it_is_asked() -> None:
     problem = read_problem(reference("sharding/asplos-2025-iopddl-B.json.gz")).problem
     session = Session(program_of(reduced(unreduced(problem)).core), 1, 0)
     looks = count(1)
-    assert session.relaxed(float("inf"), Look(lambda: next(looks) >= 3)).ending == "stopped"
+    assert session.relaxed(float("inf"), SolveMonitor(lambda: next(looks) >= 3)).ending == "stopped"
     assert next(looks) == 4, "whoever said yes is not asked again"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crossopt.instances.errors import InstanceError, VerificationError
-from crossopt.instances.kinds import kind_asked
+from crossopt.instances.kinds import kind_of_file
 from crossopt.instances.question import read, read_again
 from crossopt.instances.stages.piper import narrowed
 from crossopt.reports.cli import main
@@ -185,8 +185,8 @@ def test_an_answer_without_stages_is_proved_anew(tmp_path: Path) -> None:
 
 def test_configurations_tell_the_family(tmp_path: Path) -> None:
     late = json.dumps({"padding": "x" * (1 << 21), **document()})
-    assert kind_asked(written(tmp_path, late)) == "piper"
-    assert kind_asked(written(tmp_path, {"nodes": [{"id": 1, "name": '"TMPCs"'}], "edges": []})) == "placement"
+    assert kind_of_file(written(tmp_path, late)) == "piper"
+    assert kind_of_file(written(tmp_path, {"nodes": [{"id": 1, "name": '"TMPCs"'}], "edges": []})) == "placement"
 
 
 def test_a_network_without_any_work_is_answered(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.study.figures import (
     NEVER,
     Spread,
-    asked_in_full,
     bound_of,
     cell,
     consistency_faults,
     courses,
+    covered_questions,
     flips_along,
     gains_along,
     level_from,
@@ -188,7 +188,7 @@ def test_of_an_interrupted_comparison_nothing_is_said_of_what_was_not_asked() ->
     study = partly(study_of(*runs, replace(searched(59.0, question=2), seed=0), at=at, axes=axes))
     study = replace(study, plan=replace(study.plan, seeds=1))
     [course] = courses(study)
-    assert asked_in_full(study) == (0, 1)
+    assert covered_questions(study) == (0, 1)
     assert values_along(study, course) == (100.0, 60.0, None, None)
     assert course_text(study, course.questions) == ["not asked of every engine at 512, 1024", "one plan at the others"]
     assert overall(study, "random").questions == 2
@@ -212,8 +212,8 @@ def test_of_an_interrupted_comparison_nothing_is_said_of_what_was_not_asked() ->
 
 def test_seeds_that_are_missing_leave_a_question_half_asked() -> None:
     study = study_of(RUN, searched(101.0), searched(102.0, seed=1))
-    assert asked_in_full(study) == (0,)
-    assert asked_in_full(partly(study)) == ()
+    assert covered_questions(study) == (0,)
+    assert covered_questions(partly(study)) == ()
     assert "not whole: 0 of 1 question was asked of every engine" in partial_text(partly(study))
 
 

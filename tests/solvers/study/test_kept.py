@@ -31,7 +31,7 @@ def test_runs_of_a_sweep_are_those_of_a_comparison_to_the_last_bit(tmp_path: Pat
     study.write_text(WITHOUT_CLOCKS, encoding="utf-8")
     assert main(["compare", str(study), "--out", str(tmp_path / "alone.json")]) == 0
     assert main(["sweep", str(study), "--store", str(store), "--workers", "2"]) == 0
-    monkeypatch.setattr(running, "solve_and_hold", unasked)
+    monkeypatch.setattr(running, "solve_and_verify", unasked)
     assert main(["compare", str(study), "--store", str(store), "--out", str(tmp_path / "kept.json")]) == 0
     assert same(data_of(tmp_path / "kept.json")) == same(data_of(tmp_path / "alone.json"))
     assert main(["check", str(tmp_path / "kept.json")]) == 0
@@ -40,7 +40,7 @@ def test_runs_of_a_sweep_are_those_of_a_comparison_to_the_last_bit(tmp_path: Pat
 def test_a_comparison_that_was_ended_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     study, store, asked = tmp_path / "devices.yaml", tmp_path / "runs", list[tuple[str, str]]()
     study.write_text(WITHOUT_CLOCKS, encoding="utf-8")
-    honest, wanted = running.solve_and_hold, [3]
+    honest, wanted = running.solve_and_verify, [3]
 
     def counted(family: Any, question: Instance, engine: str, *given: Any) -> DesignResult:  # noqa: ANN401
         if len(asked) == wanted[0]:
@@ -48,7 +48,7 @@ def test_a_comparison_that_was_ended_goes_on_where_it_was(tmp_path: Path, monkey
         asked.append((str(question.document["settings"]), engine))
         return honest(family, question, engine, *given)
 
-    monkeypatch.setattr(running, "solve_and_hold", counted)
+    monkeypatch.setattr(running, "solve_and_verify", counted)
     given = ["compare", str(study), "--store", str(store)]
     assert main(given) == 12
     told = capsys.readouterr().out
@@ -90,5 +90,5 @@ def test_an_edited_run_is_asked_again(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_text(json.dumps({**json.loads(before), "value": 0.01, "bound": 0.01}), encoding="utf-8")
     assert main(given) == 0
     assert same(data_of(tmp_path / "runs.json")) == same(whole)
-    monkeypatch.setattr(running, "solve_and_hold", unasked)
+    monkeypatch.setattr(running, "solve_and_verify", unasked)
     assert main(given) == 0

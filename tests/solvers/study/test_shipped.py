@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.files.saved import kind_of, read_as
-from crossopt.instances.kinds import kind_asked
+from crossopt.instances.kinds import kind_of_file
 from crossopt.instances.studies.study import Claims, read_study
 from crossopt.reports.sheets.study import share_of
 from crossopt.solvers.codesign.answer import ChosenDesign
@@ -59,7 +59,7 @@ def best_design(study: Study, question: int) -> ChosenDesign:
 
 def test_the_studies_that_come_along_are_these() -> None:
     assert {path.stem for path in (INSTANCES / "studies").glob("*.yaml")} == set(STUDIES)
-    assert all(kind_asked(shipped()[name]) == "study" for name in STUDIES)
+    assert all(kind_of_file(shipped()[name]) == "study" for name in STUDIES)
 
 
 @pytest.mark.parametrize("name", STUDIES)
