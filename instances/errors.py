@@ -18,8 +18,12 @@ class FailedError(SolverError):
     """A solver did not finish: it crashed, failed, ran out of memory or was stopped. Earlier knowledge still holds."""
 
 
+INVALID = "returned an invalid result"
+"""What messages say of a solver whose result contradicts the model, itself, or a known solution."""
+
+
 class ContradictionError(FailedError):
-    """What a solver says contradicts the model, itself, or what is known: nothing of it is used."""
+    """A solver's result contradicts the model, itself, or a known solution; nothing of it is used."""
 
 
 class ModelError(ValueError):

@@ -164,7 +164,7 @@ def signal_of(code: int | None) -> str | None:
 def ending_of(code: int | None) -> str:
     """How a process ended: with an exit code, or by a signal."""
     name = signal_of(code)
-    return f"by {name}{', perhaps for want of memory' if name == 'SIGKILL' else ''}" if name else f"with exit code {code}"
+    return f"by {name}{', perhaps out of memory' if name == 'SIGKILL' else ''}" if name else f"with exit code {code}"
 
 
 def packed(message: object) -> bytes:

@@ -283,7 +283,7 @@ _FIRST, _SIMPLEST = 0.5, 5.0
 """Seconds without an answer after which the simplest rule is asked, and for how long."""
 _SHORT, _SHARE_OF_SIMPLEST = 10.0, 0.25
 """Seconds of a limit up to which the simplest rule is asked before the search begins, and its share of them."""
-_KILLED = "the process that searched was killed or crashed, perhaps for want of memory: this is the best answer that it had until then"
+_KILLED = "the process that searched was killed or crashed, perhaps out of memory: this is the best answer that it had until then"
 SHARE = 0.03
 """Of the time, for keeping answers."""
 

@@ -1,4 +1,4 @@
-"""Solvers behind one face: `(Model, Spend) -> Answer`. Each is named in one file, and imported only when it is asked."""
+"""Solver backends with one interface, `(Model, Spend) -> Answer`. Each solver is named in one file and imported when first used."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,10 +18,10 @@ BACKENDS: dict[str, Backend] = {"cbc": cbc, "cpsat": cpsat, "gurobi": gurobi, "h
 
 
 def backend(name: str) -> Backend:
-    """The backend of that name; it raises a SolverError where its package is not there."""
+    """The backend of that name; it raises a SolverError if its package is not installed."""
     if name not in BACKENDS:
         raise SolverError(f"no solver is called {name!r}; there are {', '.join(BACKENDS)}")
-    prepare(name)  # while the model is made
+    prepare(name)  # the process starts while the model is built
     return partial(_solve_by, name)
 
 

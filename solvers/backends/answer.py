@@ -1,6 +1,7 @@
-"""How long a solver may think about a model where nobody set a time limit, so that every engine ends by itself: solvers hang at times.
+"""Default time limits of solvers, what a backend may spend, and how the reply of a solver is verified.
 
-A minute, and a tenth of a second for each row and each entry of a row, up to six hours: then it is asked to end, and ended.
+Without a time limit from the user, a solver gets a minute, plus a tenth of a second for each row and each nonzero, up to six hours. Then it
+is asked to stop, and its process is terminated: solvers hang at times.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from time import monotonic
 from typing import Literal
 
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, violations
-from crossopt.instances.errors import ContradictionError, SolverError
+from crossopt.instances.errors import INVALID, ContradictionError, SolverError
 from crossopt.solvers.backends.wall import LateError, SolverProcess
 
 LEAST, EACH, MOST = 60.0, 0.1, 21_600.0
@@ -47,14 +48,12 @@ def _in_text(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds < 600.0 else f"{seconds / 60.0:.0f} min" if seconds < 7200.0 else f"{seconds / 3600.0:.1f} h"
 
 
-# What a backend may spend and what it answers. A solver's reply is believed in nothing that can be checked.
+# Verification of replies. A backend is `(Model, Spend) -> Answer`: it turns the solver's result into a Reply, and `judged` verifies that:
 #
-# A backend is `(Model, Spend) -> Answer`. It makes a Reply of what its solver says; `judged` turns that into an Answer:
-#
-#     values      the solver's figures, rounded to the nearest integers, must keep every row of the model, and have the value it claims
-#     bound       an integer that no solution is better than; never beyond the value of a solution that is known
-#     OPTIMAL     value = bound, as integers; nothing that a solver says makes it so
-#     INFEASIBLE  the solver says so, and no solution is known
+#     values      the solver's values, rounded to the nearest integers; they must satisfy every row and have the objective value it claims
+#     bound       an integer dual bound, never beyond the value of a known solution
+#     OPTIMAL     value = bound, as integers, whatever status the solver reports
+#     INFEASIBLE  reported by the solver, and no solution is known
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN"]
 Stopped = Literal["complete", "gap", "time limit", "interrupted", "no proof"]
@@ -62,7 +61,7 @@ Stopped = Literal["complete", "gap", "time limit", "interrupted", "no proof"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What was known at one moment of a solve."""
+    """Incumbent value and dual bound at one moment of a solve."""
 
     seconds: float
     value: int | None
@@ -70,7 +69,7 @@ class Event:
 
 
 Watch = Callable[[Event], bool]
-"""Sees what is known, about twenty times a second; True asks the solver to stop."""
+"""Called about twenty times a second with the incumbent and the bound; True asks the solver to stop."""
 
 
 def go_on(event: Event) -> bool:
@@ -103,20 +102,20 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What of it goes through the wall."""
+    """The limits and the hint as they are sent to the solver process."""
 
     deadline: float
-    """Of the monotonic clock."""
+    """A time of the monotonic clock."""
     gap: float
     workers: int
     seed: int
     hint: tuple[tuple[int, int], ...]
-    """Places of variables, and their values."""
+    """Indices of variables, and their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a backend answers: `bound` is None only where there is no solution, `value` and `values` where none was found."""
+    """Result of a backend: `bound` is None only if the model is infeasible, `value` and `values` are None if no solution was found."""
 
     status: Status
     values: Values | None
@@ -128,12 +127,12 @@ class Answer:
     solver: str
     """Its name and version."""
     note: str = ""
-    """That it did not end by itself, or that another solver had to be asked, in words."""
+    """Remark that the solver was terminated, or that another solver replaced it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a solver says, before anybody has looked at it. The claimed value counts the model's constant, the bound too."""
+    """Result of a solver before verification. Both the claimed value and the bound include the model's constant."""
 
     infeasible: bool
     values: Mapping[Variable, float] | None
@@ -145,52 +144,52 @@ class Reply:
 
 @dataclass(slots=True)
 class Course:
-    """The best of a solve so far: as the solver says it on its way."""
+    """Progress of a solve, as the solver reports it: best value and best bound so far."""
 
     model: Model
     start: float = field(default_factory=monotonic)
     events: list[Event] = field(default_factory=list)
 
     def note(self, value: int | None, bound: int | None) -> None:
-        """Keeps what is better than all before; a bound is never taken back."""
+        """Record an improved value or bound; a bound never gets weaker."""
         last = self.now()
         event = Event(last.seconds, _better(self.model, value, last.value), _tighter(self.model, bound, last.bound))
         if not self.events or (event.value, event.bound) != (last.value, last.bound):
             self.events.append(event)
 
     def now(self) -> Event:
-        """What is known at this moment."""
+        """The current value and bound."""
         last = self.events[-1] if self.events else Event(0.0, None, self.model.domain_bound())
         return Event(self.seconds, last.value, last.bound)
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return monotonic() - self.start
 
 
 Heard = tuple[int | None, int | None, Sequence[float] | None]
-"""What a solver says on its way: a value, a bound, and the figures of a better solution, each where there is news."""
+"""A progress report of a solver: value, bound and values of a better solution, each None if it has not changed."""
 RawReply = tuple[bool, Sequence[float] | None, float | None, int | None, Stopped]
-"""A reply as it comes through the wall, with figures in the order of the model's variables."""
+"""A reply as the solver process sends it: infeasible, values in the order of the model's variables, value, bound, reason for stopping."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolverBackend:
-    """A way to an answer: the process that a solver has, its name and version, and what it does behind the wall."""
+    """A solver: the kind of its process, its name and version, and the function that runs in that process."""
 
     process: str
     name: str
     work: Callable[..., RawReply]
 
 
-def answered(model: Model, spend: Spend, road: SolverBackend, other: Callable[[], SolverBackend]) -> Answer:
-    """What the solver of a road answers. Where it breaks its word, nothing of that is used: the solver of the other road has the rest of
-    the time, and where that one fails too, the answer is the start, if there is one, with the bound of the ranges alone."""
+def answered(model: Model, spend: Spend, first: SolverBackend, other: Callable[[], SolverBackend]) -> Answer:
+    """The verified answer of the first solver. If its result is invalid, nothing of it is used, and the other solver gets the time left.
+    If that one fails as well, the answer is the hint, if it is feasible, with the bound that follows from the variables' ranges."""
     hinted(model, spend)
     began, course = monotonic(), Course(model)
     try:
-        return judged(model, attended(road.process, road.name, road.work, course, spend), course, road.name, spend.hint)
+        return judged(model, attended(first.process, first.name, first.work, course, spend), course, first.name, spend.hint)
     except ContradictionError as error:
         broken = str(error)
     second, course, rest = other(), Course(model), replace(spend, seconds=max(spend.seconds - (monotonic() - began), 0.0))
@@ -198,16 +197,16 @@ def answered(model: Model, spend: Spend, road: SolverBackend, other: Callable[[]
         found = judged(model, attended(second.process, second.name, second.work, course, rest), course, second.name, spend.hint)
     except (SolverError, ImportError, ValueError) as error:
         reply, broken = Reply(False, None, None, None, "interrupted"), f"{broken}; {error}"
-        found = judged(model, reply, Course(model), road.name, spend.hint)
-    note = f"{broken}; {second.name} was asked instead" if found.solver == second.name else broken
+        found = judged(model, reply, Course(model), first.name, spend.hint)
+    note = f"{broken}; {second.name} was used instead" if found.solver == second.name else broken
     return replace(found, seconds=monotonic() - began, note="; ".join(filter(None, (note, found.note))))
 
 
 def attended(solver: str, name: str, work: Callable[..., RawReply], course: Course, spend: Spend) -> Reply:
-    """What a solver replies to the model and what it may spend, or what it had said where it had to be ended.
+    """Run a solver in its process; its reply, or the last solution that it reported if it had to be terminated.
 
-    The first Ctrl-C or the watch asks it to stop, and it replies what it has. SolverError where it fails; a package that is not there is
-    left to whoever asked for it.
+    The first Ctrl-C, or the watch, asks the solver to stop and to return its incumbent. A failure is a SolverError; an ImportError of a
+    missing package is passed on.
     """
     figures: list[Sequence[float]] = []
 
@@ -238,24 +237,24 @@ def attended(solver: str, name: str, work: Callable[..., RawReply], course: Cour
 def _reply(model: Model, reply: RawReply, solver: str, note: str) -> Reply:
     infeasible, figures, value, bound, stopped = reply
     if figures is not None and len(figures) != len(model.variables):
-        raise ContradictionError(f"{solver} broke its word: {len(figures)} figures for {len(model.variables)} variables")
+        raise ContradictionError(f"{solver} {INVALID}: {len(figures)} values for {len(model.variables)} variables")
     values = None if figures is None else dict(zip(model.variables, figures, strict=True))
     return Reply(infeasible, values, value, bound, stopped, note)
 
 
 def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values | None = None) -> Answer:
-    """The answer that a reply amounts to; BrokenWordError where the reply contradicts the model or itself."""
+    """The verified answer; a ContradictionError if the reply contradicts the model or itself."""
     values = None if reply.values is None else checked(model, reply.values, reply.value, solver)
     if hint is not None and not violations(model, hint) and (values is None or _is_better(model, hint, values)):
-        values = dict(hint)  # a solver may ignore what it was told to start from
+        values = dict(hint)  # a solver may ignore the hint
     value = None if values is None else model.objective_value(values)
     if reply.infeasible:
         if values is not None:
-            raise ContradictionError(f"{solver} broke its word: it calls a model infeasible that has a solution of value {value}")
+            raise ContradictionError(f"{solver} {INVALID}: it reports INFEASIBLE for a model with a solution of value {value}")
         return Answer("INFEASIBLE", None, None, None, course.seconds, "complete", tuple(course.events), solver)
     bound = _tighter(model, reply.bound, model.domain_bound())
     if value is not None and model.sign * (value - bound) < 0:
-        raise ContradictionError(f"{solver} broke its word: it bounds the objective by {bound} and has a solution of value {value}")
+        raise ContradictionError(f"{solver} {INVALID}: its bound on the objective is {bound}, its solution has the value {value}")
     course.note(value, bound)
     proved = value == bound
     status: Status = "OPTIMAL" if proved else "FEASIBLE" if values is not None else "UNKNOWN"
@@ -265,22 +264,22 @@ def judged(model: Model, reply: Reply, course: Course, solver: str, hint: Values
 
 
 def checked(model: Model, figures: Mapping[Variable, float], claimed: float | None, solver: str) -> Values:
-    """The figures as integers, if they keep every row and have the value that the solver claims."""
+    """The values as integers; a ContradictionError if they violate a row or have another objective value than the solver claims."""
     odd = [f"{variable.name} = {figure}" for variable, figure in figures.items() if not isfinite(figure)]
     if odd:
-        raise ContradictionError(f"{solver} broke its word: {odd[0]}")
+        raise ContradictionError(f"{solver} {INVALID}: {odd[0]}")
     values = {variable: round(figure) for variable, figure in figures.items()}
     broken = violations(model, values)
     if broken:
-        raise ContradictionError(f"{solver} broke its word: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
+        raise ContradictionError(f"{solver} {INVALID}: {broken[0]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else ""))
     value = model.objective_value(values)
     if claimed is not None and not abs(claimed - value) < 0.5:
-        raise ContradictionError(f"{solver} broke its word: it claims the value {claimed}, its solution has {value}")
+        raise ContradictionError(f"{solver} {INVALID}: it claims the objective value {claimed}, its solution has {value}")
     return values
 
 
 def hinted(model: Model, spend: Spend) -> Values:
-    """The values to start from, perhaps none; each must be of a variable that there is."""
+    """The values to start from, possibly none; a ValueError if one is of a variable that the model lacks."""
     known = set(model.variables)
     strange = [variable.name for variable in spend.hint or {} if variable not in known]
     if strange:

@@ -1,8 +1,8 @@
-"""HiGHS on a model in arrays, for models too large to be written variable by variable. Rows can be added between solves.
+"""HiGHS on models in sparse arrays, for models too large to be built variable by variable. Rows can be added between solves.
 
-What it says is read with care, as elsewhere: its solution is only a proposal for whoever asked, and of a bound in floating point a
-millionth is given away, also where it calls the model solved: at objectives near 1e7 it has called one solved whose optimum is lower. The
-bound that it tells along with a better solution is not looked at: HiGHS 1.12 has told one above the optimum there.
+Solutions are proposals that the caller verifies. A floating-point bound is weakened by one part in a million, even if HiGHS reports
+optimality: at objectives near 1e7 it has reported a model as optimal whose optimum is lower. The bound in callbacks of improved solutions
+is ignored: HiGHS 1.12 has reported one above the optimum there.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.model import Program, Rows
-from crossopt.instances.errors import FailedError, SolverError
+from crossopt.instances.errors import INVALID, FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, late_text, patience
 from crossopt.solvers.backends.milp import GIVEN_AWAY
 from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
@@ -28,7 +28,7 @@ Ending = Literal["solved", "infeasible", "stopped"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxed:
-    """What the linear relaxation came to: figures of columns and duals of rows only where it was solved."""
+    """Result of the linear relaxation; values of columns and duals of rows only if it was solved to optimality."""
 
     ending: Ending
     value: float
@@ -38,7 +38,7 @@ class Relaxed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """What the integer model came to, in its unit: a bound below which no solution is, and the best solution, if there is one."""
+    """Result of the integer model, in its unit: a dual bound, and the best solution, if there is one."""
 
     ending: Ending
     bound: float
@@ -47,16 +47,16 @@ class Solved:
 
 @dataclass(slots=True)
 class SolveMonitor:
-    """A look at a solve while it runs: `stop` is asked again and again whether to end it, and finds here what the solver told last."""
+    """Observes a running solve: `stop` is polled, and can read the last solution here."""
 
     stop: Callable[[], bool]
     columns: Array | None = None
-    """A better solution."""
+    """The incumbent."""
     stopping: bool = False
 
 
 class Session:
-    """A model that HiGHS holds, behind the wall; `late` says that it did not end by itself, where nobody gave it a time."""
+    """A model loaded in a HiGHS process; `late` is a remark if the solver exceeded its default time limit."""
 
     __slots__ = ("__weakref__", "_columns", "_entries", "_key", "_place", "_rows", "late", "name")
 
@@ -68,13 +68,13 @@ class Session:
         finalize(self, self._place.forget, self._key)
 
     def add(self, rows: Rows, price: float | None = None) -> None:
-        """More rows, after all others; with a price, each may be broken from above for so much."""
+        """Append rows; with a price, each row has a slack of that cost per unit above its upper side."""
         self._place.ask(_add, self._key, rows, price, until=monotonic() + MOST)
         self._rows, self._entries = self._rows + len(rows.lows), self._entries + len(rows.columns)
         self._columns += len(rows.lows) if price is not None else 0
 
     def relaxed(self, seconds: float, look: SolveMonitor) -> Relaxed:
-        """The linear relaxation."""
+        """Solve the linear relaxation."""
         nothing = np.zeros(0)
         try:
             ending, value, columns, duals = self._ask(_relax, seconds, look)
@@ -86,7 +86,7 @@ class Session:
         return Relaxed(ending, value, columns, duals)
 
     def solved(self, seconds: float, gap: tuple[float, float], look: SolveMonitor) -> Solved:
-        """The integer model, to an absolute and a relative gap."""
+        """Solve the integer model to an absolute and a relative gap."""
         try:
             ending, bound, columns = self._ask(_solve, seconds, look, gap)
         except LateError:
@@ -118,17 +118,17 @@ class Session:
 
     @property
     def _patience(self) -> float:
-        """Seconds that a solve may take where nobody says how many."""
+        """Default time limit of a solve in seconds."""
         return patience(self._rows, self._entries)
 
     def _hold_to(self, figures: Array, number: int, what: str) -> None:
         if figures.shape != (number,) or not np.isfinite(figures).all():
-            raise SolverError(f"{self.name} broke its word: it tells {figures.shape} figures for {number} {what}, or some that are none")
+            raise SolverError(f"{self.name} {INVALID}: values of shape {figures.shape} for {number} {what}, or values that are not finite")
 
 
 @dataclass(slots=True)
 class _StoredModel:
-    """Behind the wall: a model of HiGHS, and which of its columns are integers."""
+    """In the solver process: a HiGHS model, and which of its columns are integers."""
 
     solver: Foreign
     integral: Mask
@@ -149,7 +149,7 @@ def _hold(line: Line, key: int, program: Program, workers: int, seed: int) -> No
     lp.a_matrix_.start_, lp.a_matrix_.index_ = _short(program.rows.starts), _short(program.rows.columns)
     lp.a_matrix_.value_ = program.rows.factors
     if loaded.solver.passModel(lp) == highspy.HighsStatus.kError:
-        raise SolverError(f"{loaded.name} does not take the model")
+        raise SolverError(f"{loaded.name} rejects the model")
     line.cache[key] = loaded
 
 
@@ -223,7 +223,7 @@ def _run(line: Line, loaded: _StoredModel, deadline: float) -> Ending:
 
 
 def sound(figure: float) -> float:
-    """A bound in floating point less what is not believed of it."""
+    """A floating-point bound, weakened by its numerical tolerance."""
     return figure - GIVEN_AWAY * max(1.0, abs(figure)) if isfinite(figure) else -np.inf
 
 

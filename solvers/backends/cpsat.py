@@ -1,7 +1,7 @@
-"""CP-SAT of OR-Tools: takes every kind of row as it is and works in integers throughout, so its bound needs no rounding.
+"""CP-SAT of OR-Tools: it takes every type of constraint directly and works in integers, so its bound needs no rounding.
 
-The bound is `inner_objective_lower_bound`, the integer that the solver itself keeps; the floating-point bound beside it is only a picture
-of it. A field that was never set reads 0, which is no bound: where the search ended early, 0 is not believed.
+The bound is `inner_objective_lower_bound`, the solver's own integer; `best_objective_bound` is a floating-point copy of it. An unset field
+reads 0, which is not a bound: after an early stop, 0 is ignored.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,16 @@ Columns = Mapping[Variable, "cp_model.IntVar"]
 
 def cpsat(model: Model, spend: Spend) -> Answer:
     """The best solution and the best bound that CP-SAT finds."""
-    return answered(model, spend, cpsat_backend(), lambda: import_module("crossopt.solvers.backends.milp").highs_road())
+    return answered(model, spend, cpsat_backend(), lambda: import_module("crossopt.solvers.backends.milp").highs_backend())
 
 
 def cpsat_backend() -> SolverBackend:
-    """CP-SAT in a process of its own."""
+    """The backend that runs CP-SAT in a child process."""
     return SolverBackend("cpsat", f"cpsat {version('ortools')}", run_cpsat)
 
 
 def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
-    """One solve, behind the wall."""
+    """One solve, in the solver process."""
     from ortools.sat.python import cp_model
 
     posted, columns = post_model(model)
@@ -44,7 +44,7 @@ def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
     solver.parameters.num_workers = allowed.workers
     solver.parameters.random_seed = allowed.seed
     solver.parameters.relative_gap_limit = allowed.gap
-    solver.parameters.catch_sigint_signal = False  # Ctrl-C is seen where the work was asked for; the solver's own handler would stay
+    solver.parameters.catch_sigint_signal = False  # the parent process handles Ctrl-C; the solver's own handler would persist
     if isfinite(allowed.deadline):
         solver.parameters.max_time_in_seconds = left_until(allowed.deadline)
     solver.best_bound_callback = lambda bound: line.tell((None, _integer(bound), None))
@@ -53,12 +53,12 @@ def run_cpsat(line: Line, model: Model, allowed: Allowed) -> RawReply:
     with named(name):
         status = solver.status_name(solver.solve(posted, _listener(line, model, list(columns.values()))))
         if status == "MODEL_INVALID":
-            raise SolverError(f"cpsat does not take the model: {posted.validate()}")
+            raise SolverError(f"cpsat rejects the model: {posted.validate()}")
         return _reply(solver, status, columns, model, line)
 
 
 def post_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
-    """The model in CP-SAT's words, and its variables there; names are short, as in every file that is written."""
+    """The CP-SAT model and its variables; names are short, as in every exported file."""
     from ortools.sat.python import cp_model
 
     posted = cp_model.CpModel()
@@ -75,7 +75,7 @@ def post_model(model: Model) -> "tuple[cp_model.CpModel, Columns]":
 
 
 def post(constraint: Constraint, posted: "cp_model.CpModel", columns: Columns) -> None:
-    """One row in CP-SAT's words."""
+    """Add one constraint to the CP-SAT model."""
     from ortools.sat.python import cp_model
 
     match constraint:
@@ -94,14 +94,14 @@ def post(constraint: Constraint, posted: "cp_model.CpModel", columns: Columns) -
 
 
 def write_proto(model: Model, path: Path) -> None:
-    """The model as CP-SAT keeps it: text where the file's name ends in .txt or .textproto, else binary."""
+    """Write the CP-SAT proto of a model: text if the file's name ends in .txt or .textproto, else binary."""
     posted, _ = post_model(model)
     if not posted.export_to_file(str(path)):
         raise OSError(f"{path} cannot be written")
 
 
 def _listener(line: Line, model: Model, columns: "list[cp_model.IntVar]") -> "cp_model.CpSolverSolutionCallback":
-    """Tells each solution that is better than all before."""
+    """A callback that reports each improved solution."""
     from ortools.sat.python import cp_model
 
     class Listener(cp_model.CpSolverSolutionCallback):
@@ -126,7 +126,7 @@ def _reply(solver: "cp_model.CpSolver", status: str, columns: Columns, model: Mo
 
 
 def _integer(figure: float) -> int | None:
-    """The integer that a figure of an all-integer objective stands for; None where floating point cannot tell."""
+    """The integer value of an all-integer objective; None if it is beyond the exact integers of floating point."""
     return round(figure) if abs(figure) < EXACT else None
 
 
@@ -134,7 +134,7 @@ def _integer(figure: float) -> int | None:
 
 
 def scheduled(shop: Shop, seconds: float, workers: int, seed: int) -> Scheduled:
-    """The best schedule of a shop that CP-SAT finds below the one that is known, and its bound; nothing new where it is late."""
+    """The best schedule of a job shop that CP-SAT finds below `shop.most`, and its bound; only `shop.least` after a timeout."""
     process, deadline = SolverProcess("cpsat", f"cpsat {version('ortools')}"), monotonic() + seconds
     try:
         found: Scheduled = process.ask(run_shop, shop, deadline, workers, seed, until=deadline + 1.0)
@@ -146,7 +146,7 @@ def scheduled(shop: Shop, seconds: float, workers: int, seed: int) -> Scheduled:
 
 
 def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -> Scheduled:
-    """One schedule, behind the wall."""
+    """Solve one job shop, in the solver process."""
     from ortools.sat.python import cp_model
 
     posted = cp_model.CpModel()
@@ -160,7 +160,7 @@ def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -
     for intervals in machines.values():
         posted.add_no_overlap(intervals)
     places = [cp_model.LinearExpr.weighted_sum(ways, list(range(len(ways)))) for ways in chosen]
-    for first, second in pairwise(places):  # jobs are alike, so that they may stand by their ways
+    for first, second in pairwise(places):  # jobs are identical: order them by their routes to break the symmetry
         posted.add(first <= second)
     posted.minimize(end)
     solver = cp_model.CpSolver()
@@ -179,7 +179,7 @@ def run_shop(line: Line, shop: Shop, deadline: float, workers: int, seed: int) -
 
 
 def visits_of(way: Way) -> list[tuple[int, int]]:
-    """The machines of a way, each with how often it was visited before."""
+    """The machines of a route, each with the number of earlier visits to it."""
     machines = [machine for machine, _ in way]
     return [(machine, machines[:index].count(machine)) for index, machine in enumerate(machines)]
 
@@ -187,7 +187,7 @@ def visits_of(way: Way) -> list[tuple[int, int]]:
 def post_job(
     posted: "cp_model.CpModel", shop: Shop, job: int, end: "cp_model.IntVar", machines: "dict[int, list[cp_model.IntervalVar]]"
 ) -> "tuple[list[cp_model.IntVar], dict[tuple[int, int], cp_model.IntVar]]":
-    """A job: one of its ways, an interval for each visit, which ends before the next one of that way begins."""
+    """Add a job: exactly one of its routes, and an interval for each visit, with precedences along the chosen route."""
     from ortools.sat.python import cp_model
 
     ways = [posted.new_bool_var(f"w{job}_{index}") for index in range(len(shop.ways))]

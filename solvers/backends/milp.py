@@ -1,18 +1,17 @@
-"""Mixed-integer linear solvers, through PuLP: HiGHS first, CBC as a foil, Gurobi and SCIP where they are installed.
+"""Mixed-integer linear solvers through PuLP: HiGHS, CBC for comparison, and Gurobi and SCIP if they are installed.
 
-They work in floating point, with tolerances. What they say is therefore read with care:
+They work in floating point with tolerances, so their results are verified:
 
-    values      rounded to the nearest integers; `judged` then holds them against the model itself, not against its linear form
-    bound       HiGHS keeps one that PuLP does not pass on, so it is read from HiGHS. A millionth of it is given away before it is rounded
-                up to an integer. Only where HiGHS calls the model solved, at a gap of zero, and the value has eight digits at most, is
-                the value the bound as well: beyond, half a unit is less than what its tolerances leave of a sum.
-    status      PuLP calls a solve "Optimal" that a time limit ended, with or without a solution. Only HiGHS' own status counts, and
-                `sol_status` for the other solvers.
-    CBC         prints about eight digits and has been wrong on costs that need more. What it finds is held against the model like all
-                else; what it proves is not believed, so that FEASIBLE is the most it is given credit for, except where the ranges of the
-                variables alone show that nothing can be better.
+    values      are rounded to the nearest integers; `judged` checks them against the model itself, not against its linearization
+    bound       is read from HiGHS, as PuLP does not expose it. It is weakened by one part in a million and then rounded up to an integer.
+                The value is also the bound only if HiGHS reports optimality at a gap of zero and the value has at most eight digits:
+                with more digits, half a unit is below the solver's tolerances on a sum.
+    status      PuLP reports "Optimal" after a time limit, with or without a solution. Only HiGHS' own status counts, and `sol_status` of
+                the other solvers.
+    CBC         prints about eight digits, and has been wrong on costs with more. Its solutions are verified like all others, its bounds are
+                ignored, so that its answers are FEASIBLE, except if the ranges of the variables alone prove optimality.
 
-Linear rows as files and floating point take them: one side each, under short names, in numbers that they hold exactly.
+Linear rows are written as files and floating point need them: one-sided, under short names, with exactly representable numbers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,20 +24,20 @@ from typing import Any
 from weakref import finalize
 
 from crossopt.formulation.model import EXACT, ExactlyOne, Linear, Model, Terms, Values, Variable, lifted, linearize, reach
-from crossopt.instances.errors import FailedError, SolverError
+from crossopt.instances.errors import INVALID, FailedError, SolverError
 from crossopt.solvers.backends.answer import MOST, Allowed, Answer, RawReply, SolverBackend, Spend, Stopped, answered
 from crossopt.solvers.backends.answer import allowed as allowed_for
 from crossopt.solvers.backends.cpsat import cpsat_backend
 from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess, left_until, named, version
 
 DIGITS = 10**12
-"""PuLP writes files with twelve digits; a larger number would lose its last ones."""
+"""PuLP writes files with twelve digits; larger numbers would lose their last digits."""
 Row = tuple[str, Terms, int, int]
-"""Name, terms, PuLP's sense (-1 at most, 0 equal, 1 at least) and limit."""
+"""Name, terms, PuLP's sense (-1 for <=, 0 for ==, 1 for >=) and right-hand side."""
 
 
 def rows_of(linear: Model) -> Iterator[Row]:
-    """One-sided and equal rows, with short names: `r7` for the eighth row of the model, `r7_low` and `r7_high` where it has two sides."""
+    """One-sided and equality rows, with short names: `r7` for the eighth row of the model, `r7_low` and `r7_high` if it is two-sided."""
     for index, row in enumerate(linear.constraints):
         name = f"r{index}"
         if isinstance(row, ExactlyOne):
@@ -57,7 +56,7 @@ def rows_of(linear: Model) -> Iterator[Row]:
 
 
 def printable(linear: Model) -> None:
-    """Refuses a model with numbers of more digits than PuLP writes to files."""
+    """A ValueError for a model with numbers of more digits than PuLP writes to files."""
     limits = [limit for row in linear.constraints if isinstance(row, Linear) for limit in (row.low, row.high) if limit is not None]
     factors = [c for row in linear.constraints if isinstance(row, Linear) for c, _ in row.terms] + [c for c, _ in linear.objective]
     ranges = [end for variable in linear.variables for end in (variable.low, variable.high)]
@@ -67,43 +66,43 @@ def printable(linear: Model) -> None:
 
 
 def exact(name: str, terms: Terms) -> None:
-    """Refuses a sum that floating point could not hold to the unit."""
+    """A ValueError for a sum that floating point cannot represent exactly."""
     least, most = reach(terms)
     if max(-least, most) > EXACT:
-        raise ValueError(f"{name}: its terms may add up to more than 2**53, too much for floating point; take cpsat or a coarser quantum")
+        raise ValueError(f"{name}: its terms may add up to more than 2**53, too much for floating point; use cpsat or a coarser quantum")
 
 
 GIVEN_AWAY = 1e-6
-"""The share of a bound in floating point that is not believed."""
+"""The relative amount by which a floating-point bound is weakened."""
 
 MOST_DIGITS = 10**8
-"""Values below this are proved to the unit where HiGHS calls the model solved."""
+"""Values below this are exact to the unit if HiGHS reports optimality."""
 
 Foreign = Any
-"""A thing of PuLP or HiGHS, which state no types."""
+"""An object of PuLP or HiGHS, which have no type annotations."""
 Columns = Mapping[Variable, Foreign]
 """The PuLP variable of each variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A solver that PuLP drives as it stands."""
+    """A solver that PuLP runs."""
 
     make: Callable[[Allowed, float | None], Foreign]
     package: str | None
-    """Where to get it; None for the one that comes with PuLP."""
+    """The Python package; None for the solver that PuLP includes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fractional:
-    """The best solution where integers may be fractions: its objective, None where there is none, and the figure of each variable."""
+    """Solution of the linear relaxation: its objective, None if it is infeasible, and the value of each variable."""
 
     value: float | None
     figures: Mapping[Variable, float]
 
 
 Relaxation = Callable[[Mapping[Variable, int], float], Fractional]
-"""Solves with these variables fixed, in so many seconds."""
+"""Solves the relaxation with these variables fixed, within a time limit in seconds."""
 
 
 def highs(model: Model, spend: Spend) -> Answer:
@@ -112,7 +111,7 @@ def highs(model: Model, spend: Spend) -> Answer:
 
 
 def highs_backend() -> SolverBackend:
-    """HiGHS in a process of its own."""
+    """The backend that runs HiGHS in a child process."""
     return SolverBackend("highs", _highs_name(), run_highs)
 
 
@@ -122,20 +121,20 @@ def cbc(model: Model, spend: Spend) -> Answer:
 
 
 def gurobi(model: Model, spend: Spend) -> Answer:
-    """The best solution that Gurobi finds, if it is here; its bound only where it says that the model is solved."""
+    """The best solution that Gurobi finds, if it is installed; its bound only if it reports optimality."""
     return _driven("gurobi", model, spend)
 
 
 def scip(model: Model, spend: Spend) -> Answer:
-    """The best solution that SCIP finds, if it is here; its bound only where it says that the model is solved."""
+    """The best solution that SCIP finds, if it is installed; its bound only if it reports optimality."""
     return _driven("scip", model, spend)
 
 
 def problem_of(linear: Model) -> tuple[Foreign, Columns]:
-    """The PuLP problem of a model in linear rows, and its variables there.
+    """The PuLP problem of a linear model, and its PuLP variables.
 
-    Names are short and safe in every file format. The constant is a column that is fixed at 1, since PuLP's files drop constants; so is an
-    objective without terms, since HiGHS calls a model without columns empty, and looks at none of its rows.
+    Names are short and valid in every file format. The constant is a column fixed at 1, as PuLP's files drop constants; so is an objective
+    without terms, as HiGHS reports a model without columns as empty and ignores its rows.
     """
     import pulp
 
@@ -153,7 +152,7 @@ def problem_of(linear: Model) -> tuple[Foreign, Columns]:
 
 
 def relaxed(model: Model, seconds: float) -> float | None:
-    """The best objective where integers may be fractions, in floating point and so no bound as it stands; None without one."""
+    """The optimum of the linear relaxation, in floating point and so not a safe bound; None if there is none."""
     try:
         return relaxation(model)({}, seconds).value
     except (TimeoutError, SolverError):
@@ -161,7 +160,7 @@ def relaxed(model: Model, seconds: float) -> float | None:
 
 
 def relaxation(model: Model) -> Relaxation:
-    """The model with fractions for integers, for HiGHS to solve with some variables fixed; a TimeoutError where time is up."""
+    """The linear relaxation in a HiGHS process, to be solved with some variables fixed; a TimeoutError at the time limit."""
     process, key = SolverProcess("highs", _highs_name()), next(KEYS)
     places = {variable: at for at, variable in enumerate(model.variables)}
     process.ask(_store_relaxation, key, model, until=monotonic() + MOST)
@@ -173,7 +172,7 @@ def relaxation(model: Model) -> Relaxation:
         except LateError as error:
             raise TimeoutError from error
         if value is not None and len(figures) != len(places):
-            raise SolverError(f"{process.name} broke its word: {len(figures)} figures for {len(places)} variables")
+            raise SolverError(f"{process.name} {INVALID}: {len(figures)} values for {len(places)} variables")
         return Fractional(value, dict(zip(model.variables, figures, strict=False)))
 
     finalize(solved, process.forget, key)
@@ -181,7 +180,7 @@ def relaxation(model: Model) -> Relaxation:
 
 
 def _store_relaxation(line: Line, key: int, model: Model) -> None:
-    """Behind the wall: keeps a model for relaxations."""
+    """In the solver process: store a model for relaxations."""
     import pulp
 
     problem, columns = problem_of(linearize(model))
@@ -191,7 +190,7 @@ def _store_relaxation(line: Line, key: int, model: Model) -> None:
 
 
 def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> tuple[float | None, list[float]]:
-    """Behind the wall: the value and the figures of a relaxation with some variables fixed."""
+    """In the solver process: value and variables of a relaxation with some variables fixed."""
     import pulp
     from highspy import HighsModelStatus as Ended
 
@@ -206,7 +205,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
         figures = [float(variable.low if figure is None else figure) for variable, figure in zip(model.variables, found, strict=True)]
         return float(pulp.value(problem.objective)), figures
     status = problem.solverModel.getModelStatus()
-    if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:  # ranges are finite, so that nothing is unbounded
+    if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:  # ranges are finite, so the model is not unbounded
         return None, []
     if status == Ended.kTimeLimit:
         raise TimeoutError
@@ -214,7 +213,7 @@ def _relax(line: Line, key: int, fixed: Mapping[int, int], deadline: float) -> t
 
 
 def run_highs(line: Line, model: Model, allowed: Allowed) -> RawReply:
-    """One solve, behind the wall."""
+    """One solve, in the solver process."""
     problem, columns = problem_of(linearize(model))
     hint = {model.variables[index]: value for index, value in allowed.hint}
     start = lifted(model, hint) if len(hint) == len(model.variables) else hint
@@ -223,7 +222,7 @@ def run_highs(line: Line, model: Model, allowed: Allowed) -> RawReply:
 
 
 def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, start: Values, allowed: Allowed) -> RawReply:
-    """In the steps of PuLP's own `solve`, with a start between them and the end read from HiGHS."""
+    """The steps of PuLP's own `solve`, with a MIP start, and with the result read from HiGHS."""
     import pulp
     from highspy import cb
 
@@ -271,7 +270,7 @@ def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap
 
 
 def _in_order(model: Model, places: list[int | None], figures: Sequence[float]) -> list[float]:
-    """The figures of the model's variables; a variable in no row and no cost stays where its range begins."""
+    """The values of the model's variables; a variable in no row and no cost has its lower bound."""
     return [float(variable.low if index is None else figures[index]) for variable, index in zip(model.variables, places, strict=True)]
 
 
@@ -286,7 +285,7 @@ def _listen(
     reply: Foreign,
     nothing: None,
 ) -> None:
-    """What HiGHS calls again and again: tells what is known, and hands it the wish to stop."""
+    """The callback of HiGHS: reports progress, and passes on requests to stop."""
     del message, nothing
     sign = model.sign
     value = round(sign * seen.mip_primal_bound) if abs(seen.mip_primal_bound) < EXACT else None
@@ -296,22 +295,22 @@ def _listen(
 
 
 def sound(sign: int, figure: float) -> int | None:
-    """The integer bound that a bound in floating point, of the minimising form, is good for."""
+    """The safe integer bound of a floating-point bound of the minimisation form."""
     return sign * ceil(figure - GIVEN_AWAY * max(1.0, abs(figure))) if abs(figure) < EXACT else None
 
 
 def _driven(program: str, model: Model, spend: Spend) -> Answer:
-    """What a solver finds that PuLP drives from end to end, and that cannot be asked to stop but by its time limit, or by being ended."""
+    """The answer of a solver that PuLP runs, which stops only at its time limit, or when its process is terminated."""
     package = PROGRAMS[program].package
     if package is not None and find_spec(package) is None:
-        raise SolverError(f"{program} is not here: pip install {package}, or take cpsat or highs, which always are")
+        raise SolverError(f"{program} is not installed: pip install {package}, or use cpsat or highs, which are always available")
     from_where = f"{package} {version(package)}" if package else f"of PuLP {version('pulp')}"
     name = f"{program} ({from_where})"
     return answered(model, spend, SolverBackend(program, name, _RUNS[program]), cpsat_backend)
 
 
 def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> RawReply:
-    """One solve, behind the wall."""
+    """One solve, in the solver process."""
     import pulp
 
     driver, linear = PROGRAMS[program], linearize(model)
@@ -319,7 +318,7 @@ def run_driven(line: Line, model: Model, allowed: Allowed, program: str) -> RawR
     engine = driver.make(allowed, seconds)
     if not engine.available():
         get = f"pip install {driver.package}" if driver.package else "the one that comes with PuLP does not run on this machine"
-        raise SolverError(f"{program} is not here: {get}, or take cpsat or highs, which always are")
+        raise SolverError(f"{program} is not available: {get}, or use cpsat or highs, which are always available")
     problem, columns = problem_of(linear)
     printable(linear)
     try:
@@ -375,5 +374,5 @@ PROGRAMS = {
     "gurobi": Program(_make_gurobi, "gurobipy"),
     "scip": Program(_make_scip, "pyscipopt"),
 }
-"""Solvers that PuLP drives, by their names."""
+"""Solvers that PuLP runs, by their names."""
 _RUNS = {name: partial(run_driven, program=name) for name in PROGRAMS}

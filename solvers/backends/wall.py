@@ -1,4 +1,4 @@
-"""A wall between us and solvers: each works in a process of its own, which may crash, hang or eat memory; and what runs behind it."""
+"""Solver processes: each solver runs in a child process, so that a crash, a hang or too much memory costs only its answer."""
 
 import atexit
 import os
@@ -31,41 +31,41 @@ from crossopt.solvers.processes import (
     write_message,
 )
 
-# Work behind the wall (`backends.wall`): what it hears and says, how it is run, and the process that does one piece after another.
+# The child process: it runs one work item after the other, each in a thread, so that it can be told to stop meanwhile.
 #
-# Work runs in a thread of its own, so that it can be told to stop. The process takes no more memory than the machine had to spare when the
-# work began, is the first that goes where memory runs out all the same, and ends with whoever started it, however busy it is.
+# Its memory is limited to what the machine had free when the work began. If memory runs out nevertheless, the kernel kills this process
+# first. It ends with its parent process, however busy it is.
 
 POLL = 0.05
-"""Seconds between looks at the watch, at Ctrl-C and at the wish to stop."""
+"""Seconds between two polls of the watch, of Ctrl-C and of requests to stop."""
 
 
 @cache
 def version(package: str) -> str:
-    """Of an installed package, read once: that takes a tenth of the time of a small model."""
+    """Version of an installed package, cached: reading it takes a tenth of the time of a small model."""
     return metadata.version(package)
 
 
 def no_stop() -> None:
-    """For solvers that look at `stopping` themselves, or that cannot be stopped."""
+    """No-op, for solvers that poll `stopping` themselves or cannot be stopped."""
 
 
 @dataclass(slots=True)
 class Line:
-    """The connection between a piece of work and its caller."""
+    """The connection between a work item and its caller."""
 
     tell: Callable[[Any], None]
-    """Says how far the work is."""
+    """Sends a progress report."""
     stopping: bool = False
-    """The wish that the work ends early with what it has."""
+    """Whether the work shall stop early and return its incumbent."""
     stop: Callable[[], None] = no_stop
-    """What the work wants called, again and again, while it is to stop."""
+    """Called repeatedly while the work shall stop."""
     cache: dict[int, Any] = field(default_factory=dict)
-    """What work leaves for later work in the same process."""
+    """Objects that later work items in the same process use, by their keys."""
 
 
 def run_on(line: Line, work: Callable[..., object], arguments: tuple[Any, ...], look: Callable[[], None] = no_stop) -> object:
-    """What the work comes to; `look` is called again and again, and may raise. Solvers want a new thread for each solve."""
+    """The result of the work; `look` is called repeatedly meanwhile, and may raise. Solvers need a new thread for each solve."""
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(work, line, *arguments)
         while not running.done():
@@ -87,33 +87,33 @@ def run_on(line: Line, work: Callable[..., object], arguments: tuple[Any, ...], 
 
 @contextmanager
 def named(solver: str) -> Iterator[None]:
-    """Has whatever fails inside fail in the solver's name."""
+    """Turn exceptions into a FailedError that names the solver."""
     try:
         yield
     except (SolverError, ImportError, TimeoutError):
         raise
-    except Exception as error:  # a solver may fail in ways that its maker has not thought of
+    except Exception as error:  # a solver may raise anything
         raise FailedError(failure(solver, type(error).__name__, str(error))) from error
 
 
 def failure(solver: str, kind: str, message: str) -> str:
-    """What is said of a solver that failed."""
+    """The message about a solver that failed."""
     return f"{solver} failed: {'there is not enough memory' if kind == 'MemoryError' else f'{kind}: {message}'}"
 
 
 def left_until(deadline: float) -> float:
-    """Seconds until a moment of the monotonic clock, which all processes share."""
+    """Seconds until a time of the monotonic clock, which all processes share."""
     return max(deadline - monotonic(), 0.0) if deadline < inf else inf
 
 
 def serve(prepared: Sequence[str], memory: int | None) -> None:
-    """Works until the input ends; the modules are what work will probably need."""
+    """Run work items until standard input ends; `prepared` are modules to import in advance."""
     orders, answers = orders_answers()
     go_first()
     queue: SimpleQueue[tuple[Line, Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
     Thread(target=_listen, args=(orders, answers, queue), daemon=True).start()
     for module in prepared:
-        with suppress(Exception):  # whoever needs it is told when it is needed
+        with suppress(Exception):  # work that needs the module raises the error
             import_module(module)
     while True:
         line, work, arguments = queue.get()
@@ -123,16 +123,16 @@ def serve(prepared: Sequence[str], memory: int | None) -> None:
 
 
 def _outcome(line: Line, work: Callable[..., object], arguments: tuple[Any, ...]) -> bytes:
-    """What the work comes to, or how it failed, in words."""
+    """The result of the work, or the exception's type and message."""
     try:
         return packed(("done", run_on(line, work, arguments)))
-    except Exception as error:  # noqa: BLE001 - told to whoever asked
+    except Exception as error:  # noqa: BLE001 - raised again by the caller
         name = getattr(error, "name", None)
         return packed(("failed", type(error).__name__, str(error), name if isinstance(name, str) else None))
 
 
 def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> None:
-    """Takes orders during the work, including the one to stop it; ends the process when the caller is gone."""
+    """Receive requests during the work, including the one to stop; end the process when the parent is gone."""
     cache: dict[int, Any] = {}
     line = Line(lambda news: None)
     try:
@@ -149,55 +149,55 @@ def _listen(orders: BinaryIO, answers: BinaryIO, queue: "SimpleQueue[Any]") -> N
         end_group()
 
 
-# A wall between us and solvers: each works in a process of its own, which may crash, hang or eat memory and cost nothing but its answer.
+# The parent's side:
 #
-#     Place     where work is done; what it says on the way is heard, it can be told to stop, and at its deadline it is ended
-#     Child     the process, started when it is first needed and kept for what comes next; it ends with ours, however ours ends
-#     LateError work that did not end in time. What it said before still holds
+#     SolverProcess  runs work items, receives their progress reports, asks them to stop, and terminates them at their deadline
+#     Child          the operating system's process, started on first use and reused afterwards; it ends with the parent
+#     LateError      work that did not end in time; its progress reports remain valid
 #
-# Where no process can be started, work is done inside ours, without these promises.
+# If no process can be started, work runs in the parent, without these guarantees.
 
 GRACE = 0.4
-"""Seconds that work has to end by itself once it was told to, or once its time is up."""
+"""Seconds that work has to end by itself after a request to stop, or after its deadline."""
 INSIDE = False
-"""Whether work is done in our own process, as tests want it that change what is done."""
+"""Whether work runs in the parent process, for tests that replace functions of it."""
 MEMORY: int | None = None
-"""Bytes that a child may take; None for what the machine can spare."""
+"""Memory limit of a child in bytes; None for the free memory of the machine."""
 NEEDED = {"highs": ("highspy", "pulp"), "cpsat": ("ortools.sat.python.cp_model",)}
-"""What a child imports at once, by the name of its solver."""
+"""Modules that a child imports when it starts, by the name of its solver."""
 _NO_THREAD = "can't start new thread"
-"""What Python says where there is no memory for one."""
+"""Python's message if there is no memory for a thread."""
 _SEEN = (FailedError, SolverError, ValueError, TypeError, TimeoutError)
-"""What work may raise that whoever asks shall see as it is."""
+"""Exceptions of work that are raised unchanged in the parent."""
 Work = Callable[..., Any]
 """A function of a module, whose first argument is its `Line`."""
 KEYS = count()
-"""Under one of these work keeps what it leaves for later work."""
+"""Keys under which work stores objects for later work."""
 _LOCK = RLock()
 Hear = Callable[[Any], None]
 Stop = Callable[[], bool]
 
 
 class LateError(FailedError):
-    """Work that had to be ended."""
+    """Work that had to be terminated."""
 
 
 class UnbegunError(FailedError):
-    """A process that was ended before it took the work up."""
+    """A process that ended before it began the work."""
 
 
-def no_listener(news: Any) -> None:  # noqa: ANN401 - whatever work says
-    """Does not listen."""
+def no_listener(news: Any) -> None:  # noqa: ANN401 - reports of any type
+    """No-op callback."""
     del news
 
 
 def never() -> bool:
-    """Never asks the work to stop."""
+    """Callback that never asks the work to stop."""
     return False
 
 
 class Child:
-    """A process that works for us."""
+    """A child process that runs one work item at a time."""
 
     def __init__(self, solver: str) -> None:
         self.solver, self.name, self.owner, self.holders, self.home = solver, solver, 0, 0, os.getpid()
@@ -207,11 +207,11 @@ class Child:
         self._process = Process("crossopt.solvers.backends.wall:serve", (NEEDED.get(solver, ()), MEMORY), environment=environment)
 
     def ask(self, work: Work, arguments: tuple[Any, ...], until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
-        """What the work comes to."""
+        """The result of the work."""
         with self._busy:
             if self._process.ended:
                 raise FailedError(f"{self.name} has ended before this")
-            if self._open:  # an interrupt came between two lines of this: what it says next is of other work
+            if self._open:  # an interrupt hit between two lines of this function: the next message belongs to other work
                 self.end()
                 raise UnbegunError(f"{self.name} was interrupted before this")
             self._begun, self._open = False, True
@@ -225,22 +225,22 @@ class Child:
             return self._outcome(message)
 
     def is_there(self) -> bool:
-        """Whether it can be asked; one that was ended while it had nothing to do cannot."""
+        """Whether the process still runs."""
         if self._process.code is not None:
             self.end()
         return not self._process.ended
 
     def forget(self, key: int) -> None:
-        """Has it let go of what work left, some time."""
+        """Ask the process to drop the objects under a key."""
         if not self._process.ended:
             self._process.send(("forget", key))
 
     def end(self) -> None:
-        """Kills it, with all that it started."""
+        """Kill the process and all its children."""
         self._process.kill()
 
     def _attend(self, until: float, hear: Hear, stop: Stop) -> Any:  # noqa: ANN401
-        """The outcome, unless it is late; the first Ctrl-C asks the work to stop, as `stop` may."""
+        """The final message, unless it is late; the first Ctrl-C, or `stop`, asks the work to stop."""
         asked_at = inf
         while True:
             try:
@@ -267,7 +267,7 @@ class Child:
             case ("done", result):
                 return result
             case ("failed", str(kind), str(message), name):
-                if kind == "MemoryError" or _NO_THREAD in message:  # what it holds is in doubt
+                if kind == "MemoryError" or _NO_THREAD in message:  # its state is unreliable now
                     self.end()
                     raise FailedError(failure(self.name, "MemoryError", ""))
                 for failing in _SEEN:
@@ -277,11 +277,11 @@ class Child:
                     raise ImportError(message, name=name)
                 raise FailedError(failure(self.name, kind, message))
         self.end()
-        ending = _ending(self._process.code) if reply == GONE else "speaks no sense"
+        ending = _ending(self._process.code) if reply == GONE else "sent an unreadable message"
         raise (FailedError if self._begun else UnbegunError)(f"{self.name} {ending}")
 
     def _settle(self, seconds: float) -> None:
-        """Ends work that is no longer awaited within so many seconds, or the process with it."""
+        """End abandoned work within this many seconds, or else kill the process."""
         self._process.send(("stop",))
         until = monotonic() + seconds
         while monotonic() < until:
@@ -293,7 +293,7 @@ class Child:
 
 
 class SolverProcess:
-    """Where work is done that leaves something for later work: a child, or our own process."""
+    """Runs work items that share stored objects: in a child process, or in the parent."""
 
     def __init__(self, solver: str, name: str = "") -> None:
         self.name = name or solver
@@ -303,17 +303,17 @@ class SolverProcess:
     def _settle_in(self) -> None:
         self._child = None if INSIDE else _borrow(self._solver)
         self.close = finalize(self, _release, self._child)
-        """Has the child free for others; it is that too where nobody knows this place any more."""
+        """Releases the child for others; garbage collection does so as well."""
 
     def ask(self, work: Work, *arguments: Any, until: float = inf, hear: Hear = no_listener, stop: Stop = never) -> Any:  # noqa: ANN401
-        """What the work comes to: a SolverError where it fails, a LateError where it has to be ended."""
+        """The result of the work; a SolverError if it fails, a LateError if it had to be terminated."""
         first, self._used = not self._used, True
         if self._child is not None:
             self._child.name = self.name
             try:
                 return self._child.ask(work, arguments, until, hear, stop)
             except UnbegunError:
-                if not first:  # what it kept for us is lost
+                if not first:  # stored objects are lost
                     raise
             self.close()
             self._settle_in()
@@ -321,7 +321,7 @@ class SolverProcess:
         return _done_inside(Line(hear, cache=self._line.cache), work, arguments, stop, self.name)
 
     def forget(self, key: int) -> None:
-        """Lets go of what work left."""
+        """Drop the objects under a key."""
         if self._child is None:
             self._line.cache.pop(key, None)
         else:
@@ -329,13 +329,13 @@ class SolverProcess:
 
 
 def prepare(solver: str) -> None:
-    """Starts a child in advance, which imports what it needs while we do something else."""
+    """Start a child in advance, which imports its modules in the meantime."""
     if not INSIDE:
         _release(_borrow(solver))
 
 
 def _done_inside(line: Line, work: Work, arguments: tuple[Any, ...], stop: Stop, solver: str) -> Any:  # noqa: ANN401
-    """The same without a wall; the first Ctrl-C asks the work to stop."""
+    """Run work in the parent process; the first Ctrl-C asks it to stop."""
 
     def look() -> None:
         line.stopping = line.stopping or stop()
@@ -349,18 +349,18 @@ def _done_inside(line: Line, work: Work, arguments: tuple[Any, ...], stop: Stop,
 
 
 def _ending(code: int | None) -> str:
-    """How a process ended, in words."""
+    """Description of how a process ended."""
     name = signal_of(code)
-    return f"crashed ({name}), perhaps for want of memory" if name else f"ended without an answer (exit code {code})"
+    return f"crashed ({name}), perhaps out of memory" if name else f"ended without an answer (exit code {code})"
 
 
 _CHILDREN: list[Child] = []
 _RETURNED: deque[Child] = deque()
-"""Those that one holder less has, since somebody borrowed last."""
+"""Children that were released since the last `_borrow`."""
 
 
 def _borrow(solver: str) -> Child | None:
-    """A child that no other thread uses, or else a new one. Calls of one thread follow each other, so that they can share a child."""
+    """A child that no other thread uses, or a new one. Calls of one thread are sequential, so they can share a child."""
     me = get_ident()
     with _LOCK:
         while _RETURNED:
@@ -379,13 +379,13 @@ def _borrow(solver: str) -> Child | None:
 
 
 def _release(child: Child | None) -> None:
-    """Gives it back without a lock: Python may collect a place as garbage in the very thread that a borrower is waiting for."""
+    """Release a child without the lock: garbage collection may run this in the thread that holds the lock."""
     if child is not None:
         _RETURNED.append(child)
 
 
 @atexit.register
 def _end_all() -> None:
-    """Leaves no process behind."""
+    """Kill all children at exit."""
     for child in _CHILDREN:
         child.end()

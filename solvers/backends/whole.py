@@ -1,11 +1,11 @@
-"""The bound of an integer model that whole numbers prove: a tree of boxes, looked for behind the wall by a branch and bound of our own.
+"""Exact branch and bound for integer models: it proves bounds by a tree in integer arithmetic, and runs in the solver process.
 
-HiGHS only proposes: of each box the duals of its linear relaxation, or a ray where it has no solution, in floating point; rows of large
-factors are shown in larger units, since HiGHS minds factors beyond 1e15. Proposals are rounded to whole numbers over a scale, and what
-they prove is counted exactly (`formulation.certificate`); a box is closed where that is enough, whatever HiGHS says. Else it is cut, the
-box with the least bound first, at the variable that is furthest from an integer, until nothing is below the bound asked, or until the
-deadline or a number of boxes. The tree that is there then proves what it proves. A search that crashes or is late costs its tree and
-nothing else; whoever takes a tree counts it anew.
+HiGHS only proposes multipliers: for each node the duals of its linear relaxation, or a dual ray if that is infeasible, in floating point.
+Rows with large coefficients are scaled, as HiGHS rejects coefficients beyond 1e15. Multipliers are rounded to integers over a common
+scale, and the bound that they imply is computed exactly (`formulation.certificate`); a node is pruned if that bound suffices, whatever
+HiGHS reports. Other nodes are branched on, the one with the lowest bound first, at the most fractional variable, until no node is below
+the bound to be proved, or until the deadline or the node limit. The tree at that point is the certificate. A crash or a timeout costs only
+the tree; whoever uses a tree verifies it again.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,12 +41,12 @@ from crossopt.solvers.backends.wall import KEYS, LateError, Line, SolverProcess,
 Foreign = Any
 
 _BITS = 40
-"""Of the largest factor in a row that HiGHS is shown."""
+"""Bits of the largest coefficient of a row as HiGHS gets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What HiGHS proposes about a box; None where it has nothing to say."""
+    """The multipliers and values that HiGHS proposes for a node; None if it has none."""
 
     figures: Array | None = None
     duals: Array | None = None
@@ -54,12 +54,12 @@ class Solved:
 
 
 def _unit_of(factors: Iterable[int]) -> float:
-    """What a row is counted in before HiGHS, which minds factors beyond 1e15, sees it."""
+    """The unit by which a row is scaled for HiGHS, which rejects coefficients beyond 1e15."""
     return float(1 << max(max((abs(factor) for factor in factors), default=0).bit_length() - _BITS, 0))
 
 
 class Relaxation:
-    """The relaxation that HiGHS holds."""
+    """The linear relaxation, loaded in HiGHS."""
 
     __slots__ = ("_solver", "_unit", "_units")
 
@@ -78,7 +78,7 @@ class Relaxation:
         self.add(form, 0)
 
     def add(self, form: Whole, first: int) -> None:
-        """The rows of a model from one on."""
+        """Add the rows of a model from index `first` on."""
         rows = form.rows[first:]
         units = np.array([_unit_of(factor for _, factor in row) for row in rows], float)
         lows = np.array([-np.inf if side is None else side for side in form.least[first:]], float) / units
@@ -91,8 +91,8 @@ class Relaxation:
         self._units = np.concatenate([self._units, self._unit / units])
 
     def solved(self, lows: Sequence[float], highs: Sequence[float], deadline: float) -> Solved:
-        """Its proposal about a box, of which the ends of the first columns are given; a TimeoutError where time is up."""
-        from highspy import HighsModelStatus as Told
+        """Solve the relaxation of a node, given the bounds of the first columns; a TimeoutError at the deadline."""
+        from highspy import HighsModelStatus as Status
 
         left = deadline - monotonic()
         if left <= 0.0:
@@ -106,14 +106,14 @@ class Relaxation:
             self._solver.setOptionValue("time_limit", self._solver.getRunTime() + left)
         self._solver.run()
         status = self._solver.getModelStatus()
-        if status == Told.kTimeLimit:
+        if status == Status.kTimeLimit:
             raise TimeoutError
-        if status == Told.kOptimal:
+        if status == Status.kOptimal:
             solution = self._solver.getSolution()
             figures = np.array(solution.col_value)
             usable = bool(np.isfinite(figures).all()) and float(np.abs(figures).max(initial=0.0)) < EXACT
             return Solved(figures if usable else None, np.array(solution.row_dual) * self._units)
-        if status in {Told.kInfeasible, Told.kUnboundedOrInfeasible}:
+        if status in {Status.kInfeasible, Status.kUnboundedOrInfeasible}:
             _, there, ray = self._solver.getDualRay()
             return Solved(ray=np.array(ray) * self._units if there else None)
         return Solved()
@@ -122,42 +122,42 @@ class Relaxation:
 Ended = Literal["complete", "refuted", "time limit", "box limit"]
 
 _LARGEST = 62
-"""Bits of a scale at most."""
+"""Most bits of a scale."""
 _DIGITS = (2.0**20, 2.0**40, 2.0**60)
-"""Of a ray, for which any scale is as good: one with few digits where that is enough."""
+"""Scales that are tried for a ray, for which any scale is valid; one with few digits is preferred."""
 _TRIED, _SELDOM = 3, 4
-"""Splits of rows that are tried before a box is cut, and how often a row is before others are preferred."""
+"""Splits of rows that are tried at a node, and how often a row is tried before its average gain counts."""
 _FINE = 64
-"""Rounding of multipliers moves a bound by about this part of a unit at the most, where the scale is not the largest."""
+"""Rounding of multipliers moves a bound by at most about one part in this many of a unit, unless the scale is the largest."""
 _NEAR = 1e-6
-"""How near to an integer a figure counts as one; nothing rests on it but what is looked at."""
+"""Tolerance within which a value counts as an integer; it affects only the order of the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A tree, the bound that it proves, and the best solution that was seen on the way."""
+    """A branch-and-bound tree, the bound that it proves, and the incumbent."""
 
     certificate: Certificate
     bound: int | None
-    """In the model's own sense; None where there is no solution."""
+    """In the model's own sense; None if the tree proves infeasibility."""
     values: tuple[int, ...] | None
-    """Of the variables of the model."""
+    """Values of the model's variables."""
     value: int | None
     boxes: int
     stopped: Ended
-    """`refuted` by a solution better than the bound asked."""
+    """`refuted` if a solution is better than the bound to be proved."""
     root: tuple[float, ...] | None = None
-    """What the relaxation takes of each variable of the model before anything is cut."""
+    """The model's variables in the relaxation of the root."""
 
     @property
     def proved(self) -> bool:
-        """Whether the bound is the one asked, or without one the value of the best solution."""
+        """Whether the claimed bound is proved, or without a claim the incumbent's optimality."""
         return self.stopped == "complete"
 
 
 @dataclass(slots=True)
 class _Box:
-    """A part of the model: its leaf, the bound that this proves, and where it was cut."""
+    """A node: its multipliers as a leaf, the bound that they prove, and its branching."""
 
     lows: tuple[int, ...]
     highs: tuple[int, ...]
@@ -165,30 +165,30 @@ class _Box:
     bound: int | None
     figures: Array | None
     rows: int
-    """How many rows there were."""
+    """Number of rows of the model when it was bounded."""
     cut: Cut | None = None
     parts: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
 class _Search:
-    """Where the search stands."""
+    """State of the search."""
 
     form: Whole
     linear: Relaxation
     scale: int
     goal: int | None
-    """No box needs a better bound."""
+    """Nodes with at least this bound are pruned."""
     claimed: bool
     deadline: float
     choosing: tuple[int, ...]
-    """Rows that ask for exactly one of some variables."""
+    """Rows that select exactly one of several variables."""
     model: Model
-    """The first one, without rows that came later."""
+    """The original model, without rows that were added later."""
     most: int
-    """Boxes."""
+    """Node limit."""
     gains: dict[int, list[int]] = field(default_factory=dict)
-    """What splits of each row have proved so far."""
+    """Bound gains of each row's splits so far."""
     boxes: list[_Box] = field(default_factory=list)
     heap: list[tuple[int, int]] = field(default_factory=list)
     best: tuple[int, ...] | None = None
@@ -204,7 +204,7 @@ class _Search:
 
 
 def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float, most: int) -> Traced:
-    """Looks for a tree, and keeps the search under a key: where a solution refutes the claim it may go on with more rows."""
+    """Search for a tree, and store the search under a key, so that it can go on with more rows if a solution refutes the claim."""
     form = integer_form(model)
     goal = None if claim is None else model.sign * claim
     choosing = tuple(row for row in range(len(form.rows)) if asks_for_one(form, row))
@@ -214,18 +214,18 @@ def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float
 
 
 def go_on(line: Line, key: int, model: Model) -> Traced:
-    """The search with more rows, which the solution breaks that refuted the claim."""
+    """Continue the search with additional rows, which cut off the solution that refuted the claim."""
     walk: _Search = line.cache[key]
     form = integer_form(model)
     if form.rows[: len(walk.form.rows)] != walk.form.rows or form.lows != walk.form.lows or form.highs != walk.form.highs:
-        raise ValueError("a model is tightened by more rows after those that it has")
+        raise ValueError("a model may only be tightened by rows after its own")
     walk.linear.add(form, len(walk.form.rows))
     walk.form, walk.best, walk.value = form, None, None
     return _outcome(walk, _walked(walk, line))
 
 
 def unproved(model: Model) -> Traced:
-    """A tree of one leaf, for a search that came to nothing: what is known of the model without any row."""
+    """A tree of one leaf, for a search without a result: the bound that follows from the variables' ranges."""
     form = integer_form(model)
     return Traced(Certificate(1, (Leaf(),)), model.sign * leaf_bound(form, form.lows, form.highs, 1, Leaf()), None, None, 0, "time limit")
 
@@ -265,7 +265,7 @@ def _walked(walk: _Search, line: Line) -> Ended:
 
 
 def _bound_again(walk: _Search, number: int) -> None:
-    """A box that was looked at before there were as many rows."""
+    """Bound a node again after rows were added."""
     box = walk.boxes[number]
     walk.boxes[number] = _box(walk, box.lows, box.highs, box)
     if (bound := walk.boxes[number].bound) is not None:
@@ -273,7 +273,7 @@ def _bound_again(walk: _Search, number: int) -> None:
 
 
 def _box(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
-    """A box, with the best leaf that is known of it."""
+    """A node with the best leaf that is known for it."""
     solved = walk.linear.solved(lows, highs, walk.deadline)
     leaf, bound = _closed(walk, lows, highs, solved, around)
     proposed = None if bound is None else _integer_point(lows, highs, solved)
@@ -283,7 +283,7 @@ def _box(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _
 
 
 def _integer_point(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> tuple[int, ...] | None:
-    """The only point of a box, or what HiGHS proposes where that is whole."""
+    """The only point of a node, or the solution of its relaxation if that is integral."""
     if lows == highs:
         return lows
     figures = solved.figures
@@ -293,14 +293,14 @@ def _integer_point(lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved
 
 
 def _keep(walk: _Search, box: _Box) -> None:
-    """Look at a box later, unless nothing is in it."""
+    """Add a node to the queue, unless it is infeasible."""
     walk.boxes.append(box)
     if box.bound is not None:
         heappush(walk.heap, (box.bound, len(walk.boxes) - 1))
 
 
 def _closed(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved, around: _Box | None) -> tuple[Leaf, int | None]:
-    """The leaf that proves most of a box: from its own duals, or from the box around it where these prove less."""
+    """The leaf with the best bound of a node: from its own duals, or from its parent if these prove less."""
     for leaf in _emptying(walk, lows, highs, solved):
         if excess(walk.form, lows, highs, leaf) > 0:
             return leaf, None
@@ -312,7 +312,7 @@ def _closed(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved
 
 
 def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solved: Solved) -> list[Leaf]:
-    """Leaves that may show that no solution is in a box: a row that it cannot keep, and what HiGHS proposes, either way round."""
+    """Leaves that may prove infeasibility of a node: a row that its only point violates, and the dual ray in both directions."""
     found = list[Leaf]()
     if lows == highs:
         for index, row in enumerate(walk.form.rows):
@@ -331,7 +331,7 @@ def _emptying(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], solv
 
 
 def rounded(form: Whole, times: Array) -> Leaf:
-    """The nearest whole multipliers, without those that ask a row for a side that is open."""
+    """The nearest integer multipliers, without those on a side of a row that is unbounded."""
     rows, whole_times = list[int](), list[int]()
     for row in np.flatnonzero(np.isfinite(times) & (np.abs(times) >= 0.5)).tolist():
         factor = round(float(times[row]))
@@ -342,7 +342,7 @@ def rounded(form: Whole, times: Array) -> Leaf:
 
 
 def _take(walk: _Search, values: tuple[int, ...], lows: tuple[int, ...], highs: tuple[int, ...]) -> None:
-    """Keep values that are a solution, and better than the best one known."""
+    """Make values the incumbent if they are feasible and better than it."""
     form = walk.form
     if not all(low <= value <= high for low, value, high in zip(lows, values, highs, strict=True)):
         return
@@ -358,9 +358,9 @@ def _take(walk: _Search, values: tuple[int, ...], lows: tuple[int, ...], highs: 
 
 
 def _cut(walk: _Search, number: int) -> None:
-    """Cut a box in two where its parts prove most. Both parts are there before the box is cut, so that a deadline leaves it whole."""
+    """Branch where the children prove most. Both children are bounded before the branching is stored, so a timeout leaves the node open."""
     box, tried = walk.boxes[number], list[tuple[tuple[int, int], Cut, list[_Box]]]()
-    for cut in _cuts(walk, box):  # none of one point that keeps every row: its bound is its value
+    for cut in _cuts(walk, box):  # a feasible single point has no branching: its bound is its value
         parts = [_box(walk, *ends, box) for ends in parts_of(walk.form, box.lows, box.highs, cut)]
         gain = _gain(walk, parts)
         tried.append((gain, cut, parts))
@@ -375,7 +375,7 @@ def _cut(walk: _Search, number: int) -> None:
 
 
 def _gain(walk: _Search, parts: Sequence[_Box]) -> tuple[int, int]:
-    """What the parts prove: the least and the most of their bounds, which beyond the goal are all the same."""
+    """The least and the greatest bound of the children, capped at the goal."""
     bounds = [box.bound for box in parts if box.bound is not None]
     goals = [*bounds, *([] if walk.goal is None else [walk.goal])]
     top = max(goals, default=0)
@@ -384,9 +384,9 @@ def _gain(walk: _Search, parts: Sequence[_Box]) -> tuple[int, int]:
 
 
 def _cuts(walk: _Search, box: _Box) -> list[Cut]:
-    """Where a box may be cut: splits of rows whose shares are fractions, and the figure that is furthest from an integer.
+    """Candidate branchings: splits of selection rows with fractional variables, and the most fractional variable.
 
-    Where there is none, in the middle of the widest range."""
+    If no variable is fractional, the middle of the widest range."""
     widths = [high - low for low, high in zip(box.lows, box.highs, strict=True)]
     if not any(widths):
         return []
@@ -406,13 +406,13 @@ def _cuts(walk: _Search, box: _Box) -> list[Cut]:
 
 
 def _promise(walk: _Search, split: Split) -> float:
-    """Rows that were split seldom come first, and then those whose splits have proved most (pseudo-costs, Benichou and others 1971)."""
+    """Sort key: rarely split rows first, then the highest average gain (pseudo-costs, Benichou et al. 1971)."""
     gains = walk.gains.get(split.row, [])
     return -inf if len(gains) < _SELDOM else -sum(gains) / len(gains)
 
 
 def _split_of(form: Whole, box: _Box, away: Array, row: int) -> Split | None:
-    """Where half of the shares of a row are on each side, or nearly; none where they are no fractions."""
+    """The split of a selection row with about half of the relaxation's weight on each side; None if no variable is fractional."""
     places = [variable for variable, _ in form.rows[row]]
     if box.figures is None or len(places) < 3 or not (away[places] > _NEAR).any() or any(box.lows[variable] for variable in places):
         return None
@@ -421,7 +421,7 @@ def _split_of(form: Whole, box: _Box, away: Array, row: int) -> Split | None:
 
 
 def _steps(boxes: Sequence[_Box]) -> list[Step]:
-    """The tree from its root down, each branch before its parts."""
+    """The tree in preorder, each branching before its children."""
     steps, left = list[Step](), [0] if boxes else []
     while left:
         box = boxes[left.pop()]
@@ -434,26 +434,26 @@ def _steps(boxes: Sequence[_Box]) -> list[Step]:
 
 
 def _scale_for(form: Whole) -> int:
-    """A power of two at which rounding each multiplier by a half moves a bound by little."""
+    """A power of two at which rounding the multipliers hardly moves a bound."""
     widths = [max(abs(low), abs(high)) for low, high in zip(form.lows, form.highs, strict=True)]
     moved = sum(abs(factor) * widths[variable] for row in form.rows for variable, factor in row)
     return 1 << min((_FINE * max(moved, 1)).bit_length(), _LARGEST)
 
 
 Tighten = Callable[[tuple[int, ...]], Model | None]
-"""The model with more rows after those that it has, where a solution says too much; None where it is as it should be."""
+"""The model with additional rows that cut off a solution; None if the solution is valid."""
 
 
 def as_it_is(values: tuple[int, ...]) -> None:
-    """No more rows."""
+    """No additional rows."""
     del values
 
 
 def trace(model: Model, claim: int | None = None, seconds: float = inf, most: int = 10_000, tighten: Tighten = as_it_is) -> Traced:
-    """A tree that proves that no solution is better than the claim; without a claim, the best solution and its proof.
+    """A tree that proves that no solution is better than the claim; without a claim, an optimum with its proof.
 
-    A claim that a solution is better than is refuted by it, unless `tighten` has a model with more rows, which that solution breaks. The
-    tree is about the last model."""
+    A better solution refutes the claim, unless `tighten` returns a model with additional rows that cut it off. The tree is about the last
+    model."""
     process, key, deadline = SolverProcess("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
     try:
         found: Traced = process.ask(begin, key, model, claim, deadline, most, until=deadline)

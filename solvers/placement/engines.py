@@ -25,7 +25,7 @@ from crossopt.formulation.placement.throughput import (
     stages_model,
     values_at,
 )
-from crossopt.instances.errors import ContradictionError, FailedError, RefusedError, SolverError
+from crossopt.instances.errors import INVALID, ContradictionError, FailedError, RefusedError, SolverError
 from crossopt.instances.placement.question import PlacementQuestion, too_large
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.backends import backend
@@ -119,8 +119,8 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
         raise kind("; ".join(str(end) for end in ends))
     found = [answer.values for answer in answers if answer.values is not None]
     refuting = tuple(answer.solver for answer in answers if answer.status == "INFEASIBLE")
-    if refuting and found:  # what is found was looked at row by row: it stays, and no bound of these solvers does
-        note = f"{' and '.join(refuting)} broke its word: it calls a model infeasible of which the other has a solution"
+    if refuting and found:  # the solution was verified row by row: it is kept, and the bounds of these solvers are not
+        note = f"{' and '.join(refuting)} {INVALID}: it reports INFEASIBLE, and the other solver has a solution"
         return Together(
             min(found, key=model.objective_value), model.domain_bound(), "interrupted", (answers[0].solver,), tuple(known.trace), (note,)
         )
@@ -264,7 +264,7 @@ _ASKED, _SHARE = 4, 0.1
 def least_stage(
     question: PlacementQuestion, blocks: Blocks, start: Staged, greatest: float, least: float, spend: Spend
 ) -> tuple[float, str] | None:
-    """The bound that one stage gives, and the name of its proof; None where it gives no more than `least`, or where work decides."""
+    """The bound from the stage of a single block, and the name of its proof; None if it is not above `least`, or if total work decides."""
     accelerator = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
     if float(accelerator.sum()) > least * (question.accelerators + question.cpus):
         return None
@@ -275,7 +275,7 @@ def least_stage(
         model, quantum = one_stage_model(blocks, question.memory, overlapped, greatest, block)
         answer = backend("cpsat")(model, replace(spend, seconds=_SHARE * spend.seconds))
         if answer.status == "INFEASIBLE" and not question.cpus:
-            raise ContradictionError(f"{answer.solver} broke its word: it calls a stage impossible that is known")
+            raise ContradictionError(f"{answer.solver} {INVALID}: it reports INFEASIBLE for a stage that is known")
         bound = float("inf") if answer.status == "INFEASIBLE" else 0.0 if answer.bound is None else real(answer.bound, quantum)
         bound = min(bound, real(figures.cpu[block], figures.quantum)) if question.cpus else bound
         if bound > least:

@@ -10,7 +10,7 @@ from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.model import real
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import greatest_of
-from crossopt.instances.errors import ContradictionError
+from crossopt.instances.errors import INVALID, ContradictionError
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Trace, Watch
 from crossopt.solvers.family import solve
@@ -136,9 +136,9 @@ def none_by_size(reasons: tuple[str, ...]) -> SearchOutcome[Placement]:
 
 
 def none_by(question: PlacementQuestion, known: Whole | None, proof: Proof, trace: Trace = ()) -> SearchOutcome[Placement]:
-    """The outcome that a proof shows no placement to exist; a BrokenWordError where one is known."""
+    """The outcome that a proof shows no placement to exist; a ContradictionError if one is known."""
     if known is not None:
-        raise ContradictionError(f"{proof.by} broke its word: it calls a model infeasible of which a placement is known")
+        raise ContradictionError(f"{proof.by} {INVALID}: it reports INFEASIBLE, and a placement is known")
     return SearchOutcome(None, inf, proof, reasons=_shortage(question), trace=trace)
 
 

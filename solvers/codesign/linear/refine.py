@@ -44,7 +44,7 @@ from crossopt.formulation.model import Values, real
 from crossopt.instances.codesign.boxes import Boxes, Corners, corners
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans
-from crossopt.instances.errors import ContradictionError, RefusedError
+from crossopt.instances.errors import INVALID, ContradictionError, RefusedError
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.backends import Backend
 from crossopt.solvers.backends.answer import Answer, Event, Spend
@@ -365,10 +365,10 @@ def _transformer_plans(plans: AnyPlans) -> Plans:
 
 
 def _refuse_contradicted(loop: _Loop) -> None:
-    """A bound that a design is below is a solver's lie, whenever it is found out."""
+    """A ContradictionError if the incumbent is below the solver's bound."""
     if loop.best.value < loop.bound:
-        reason = f"it bounds the step time by {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
-        raise ContradictionError(f"{loop.solver or 'the screen'} broke its word: {reason}")
+        reason = f"its bound on the step time is {loop.bound:.6g} s, and there is a design of {loop.best.value:.6g} s"
+        raise ContradictionError(f"{loop.solver or 'the screen'} {INVALID}: {reason}")
 
 
 def _bound(loop: _Loop, problem: Codesign, answer: Answer) -> float:

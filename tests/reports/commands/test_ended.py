@@ -164,7 +164,7 @@ def test_a_process_that_crashes_loses_no_answer(tmp_path: Path, end: str) -> Non
         out, said = process.communicate(timeout=GUARD)
     assert said.splitlines()[-1].startswith("the search was ended by SIG")
     kept(target, process.returncode, out)
-    words = "the process that searched was killed or crashed, perhaps for want of memory"
+    words = "the process that searched was killed or crashed, perhaps out of memory"
     assert words in " ".join(out.split())
     assert saved(target).notes[-1].startswith(words)
 

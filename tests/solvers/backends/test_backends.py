@@ -251,18 +251,27 @@ def test_one_worker_and_a_seed_give_the_same_answer_again(name: str) -> None:
 
 
 LIES = {
-    "a row is broken": (Reply(False, {A: 1, X: 4, Y: 2}, 9, None, "complete"), "liar broke its word: cost: x = 4, y = 2 is none of 4 rows"),
-    "a range is left": (Reply(False, {A: 1, X: 4, Y: 12}, 9, None, "complete"), "liar broke its word: y = 12 is not from 0 to 7"),
-    "a value is missing": (Reply(False, {A: 1, X: 4}, 9, None, "complete"), "liar broke its word: y has no value"),
-    "a value is no number": (Reply(False, {A: 1, X: nan, Y: 3}, 2, None, "complete"), "liar broke its word: x = nan"),
+    "a row is broken": (
+        Reply(False, {A: 1, X: 4, Y: 2}, 9, None, "complete"),
+        "liar returned an invalid result: cost: x = 4, y = 2 is none of 4 rows",
+    ),
+    "a range is left": (
+        Reply(False, {A: 1, X: 4, Y: 12}, 9, None, "complete"),
+        "liar returned an invalid result: y = 12 is not from 0 to 7",
+    ),
+    "a value is missing": (Reply(False, {A: 1, X: 4}, 9, None, "complete"), "liar returned an invalid result: y has no value"),
+    "a value is no number": (Reply(False, {A: 1, X: nan, Y: 3}, 2, None, "complete"), "liar returned an invalid result: x = nan"),
     "the value is wrong": (
         Reply(False, {**ALL_BEST}, 1, None, "complete"),
-        "liar broke its word: it claims the value 1, its solution has 2",
+        "liar returned an invalid result: it claims the objective value 1, its solution has 2",
     ),
-    "the value is infinite": (Reply(False, {**ALL_BEST}, -inf, None, "complete"), "liar broke its word: it claims the value -inf"),
+    "the value is infinite": (
+        Reply(False, {**ALL_BEST}, -inf, None, "complete"),
+        "liar returned an invalid result: it claims the objective value -inf",
+    ),
     "the bound is beyond": (
         Reply(False, {**ALL_BEST}, 2, 3, "complete"),
-        "liar broke its word: it bounds the objective by 3 and has a solution",
+        "liar returned an invalid result: its bound on the objective is 3, its solution has the value",
     ),
 }
 
@@ -277,7 +286,7 @@ def test_a_lie_is_refused(lie: str) -> None:
 def test_a_model_with_a_known_solution_is_not_called_infeasible() -> None:
     reply = Reply(True, None, None, None, "complete")
     assert judged(SMALL, reply, Course(SMALL), "liar").status == "INFEASIBLE"
-    with pytest.raises(SolverError, match="it calls a model infeasible that has a solution of value 2"):
+    with pytest.raises(SolverError, match="it reports INFEASIBLE for a model with a solution of value 2"):
         judged(SMALL, reply, Course(SMALL), "liar", ALL_BEST)
 
 
@@ -309,7 +318,9 @@ def test_where_a_solver_breaks_its_word_another_one_answers(monkeypatch: pytest.
     first_lies(monkeypatch)
     found = backend("highs")(SMALL, Spend())
     assert (found.status, found.values, found.bound, found.solver.split()[0]) == ("OPTIMAL", ALL_BEST, 2, "cpsat")
-    sentence = r"highs \S+ broke its word: sum: 27 where at most 20 is asked, off by 7 \(and 1 more\); cpsat \S+ was asked instead"
+    sentence = (
+        r"highs \S+ returned an invalid result: sum: 27 where at most 20 is asked, off by 7 \(and 1 more\); cpsat \S+ was used instead"
+    )
     assert re.fullmatch(sentence, found.note)
 
 
@@ -324,7 +335,7 @@ def test_where_all_solvers_break_their_word_the_start_and_the_ranges_are_left(
         found = backend(name)(SMALL, Spend(hint=start))
         assert (found.status, found.values, found.bound) == ("FEASIBLE" if start else "UNKNOWN", start, SMALL.domain_bound())
         assert found.stopped == "interrupted"
-        assert re.fullmatch(rf"{name} \S+ broke its word: .*; {other} \S+ broke its word: .*", found.note)
+        assert re.fullmatch(rf"{name} \S+ returned an invalid result: .*; {other} \S+ returned an invalid result: .*", found.note)
 
 
 @pytest.mark.parametrize(("name", "package"), [("gurobi", "gurobipy"), ("scip", "pyscipopt")])
@@ -332,7 +343,9 @@ def test_a_solver_that_is_not_here_says_how_to_get_it(name: str, package: str) -
     try:
         __import__(package)
     except ImportError:
-        with pytest.raises(SolverError, match=f"{name} is not here: pip install {package}, or take cpsat or highs, which always are"):
+        with pytest.raises(
+            SolverError, match=f"{name} is not installed: pip install {package}, or use cpsat or highs, which are always available"
+        ):
             backend(name)(SMALL, Spend())
     else:
         assert backend(name)(SMALL, Spend()).value == 2

@@ -61,13 +61,13 @@ def gone(process: int) -> bool:
 @pytest.mark.parametrize(
     ("work", "words"),
     [
-        (rough.die, r"rough 1.0 crashed \(SIGKILL\), perhaps for want of memory"),
-        (rough.abort, r"rough 1.0 crashed \(SIGABRT\), perhaps for want of memory"),
+        (rough.die, r"rough 1.0 crashed \(SIGKILL\), perhaps out of memory"),
+        (rough.abort, r"rough 1.0 crashed \(SIGABRT\), perhaps out of memory"),
         (rough.leave, r"rough 1.0 ended without an answer \(exit code 3\)"),
-        (rough.find_and_die, r"rough 1.0 crashed \(SIGKILL\), perhaps for want of memory"),
+        (rough.find_and_die, r"rough 1.0 crashed \(SIGKILL\), perhaps out of memory"),
         (rough.refuse, "out of luck"),
         (rough.raise_strangely, "rough 1.0 failed: LookupError: out of luck"),
-        (rough.too_few_figures, "rough 1.0 broke its word: 2 figures for 3 variables"),
+        (rough.too_few_figures, "rough 1.0 returned an invalid result: 2 values for 3 variables"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
@@ -110,7 +110,7 @@ def test_what_was_said_before_the_end_holds() -> None:
 
 
 def test_what_was_said_before_the_end_is_held_against_the_model() -> None:
-    with pytest.raises(SolverError, match=r"rough 1.0 broke its word: cost: x = 4, y = 2 is none of 4 rows"):
+    with pytest.raises(SolverError, match=r"rough 1.0 returned an invalid result: cost: x = 4, y = 2 is none of 4 rows"):
         asked(rough.find_a_lie_and_hang, seconds=1.5)
 
 

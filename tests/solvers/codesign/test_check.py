@@ -746,12 +746,14 @@ def beyond(answer: Answer) -> Answer:
 
 
 def test_a_model_that_holds_a_known_design_is_not_called_infeasible() -> None:
-    with pytest.raises(SolverError, match=r"broke its word: it bounds the step time by \S+ s, and there is a design of \d\.\d+ s"):
+    with pytest.raises(
+        SolverError, match=r"returned an invalid result: its bound on the step time is \S+ s, and there is a design of \d\.\d+ s"
+    ):
         with_backend(lying(nothing), within=0.0)
 
 
 def test_a_bound_above_a_known_design_is_refused() -> None:
-    with pytest.raises(SolverError, match="broke its word: it bounds the step time by"):
+    with pytest.raises(SolverError, match="returned an invalid result: its bound on the step time is"):
         with_backend(lying(beyond), within=0.01)
 
 
@@ -763,7 +765,7 @@ def test_a_bound_above_a_design_that_is_found_later_is_refused() -> None:
         answer = backend("highs")(model, spend)
         return answer if answer.bound is None else replace(answer, bound=3 * answer.bound)
 
-    with pytest.raises(SolverError, match="broke its word: it bounds the step time by"):
+    with pytest.raises(SolverError, match="returned an invalid result: its bound on the step time is"):
         loop.refine_among(instance, cold(instance), solve, FORMS["strong"], LEAST_GAP, time.monotonic() + 60, silent)
 
 

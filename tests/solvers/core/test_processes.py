@@ -109,4 +109,4 @@ def test_a_child_that_is_not_trusted_is_read_by_a_reader_of_its_own() -> None:
 
 def test_ends_are_named() -> None:
     assert [signal_of(code) for code in (None, 0, 3, -signal.SIGSEGV)] == [None, None, None, "SIGSEGV"]
-    assert [ending_of(code) for code in (3, -9, -11)] == ["with exit code 3", "by SIGKILL, perhaps for want of memory", "by SIGSEGV"]
+    assert [ending_of(code) for code in (3, -9, -11)] == ["with exit code 3", "by SIGKILL, perhaps out of memory", "by SIGSEGV"]

@@ -172,7 +172,7 @@ def test_a_solver_that_sees_no_placement_where_one_is_known_proves_nothing_and_c
     path = written(tmp_path, document(maxSizePerFPGA=24.0))
     found = answered(read(path), "auto", Limits(), silent)
     assert (found.status, found.proved, checked(found).accepted) == ("FEASIBLE", False, True)
-    assert "liar 1 broke its word: it calls a model infeasible of which a placement is known" in found.notes[0]
+    assert "liar 1 returned an invalid result: it reports INFEASIBLE, and a placement is known" in found.notes[0]
 
 
 def test_a_solver_that_contradicts_the_solution_of_another_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_a_solver_that_contradicts_the_solution_of_another_costs_no_answer(monke
         monkeypatch.setattr(engines, "backend", lambda name, liar=liar: (lambda *_: refusing) if name == liar else backend(name))
         found = engines.solved_together(Model((x,), (), ((1, x),)), {x: 3}, 20.0, 0.0, 1, lambda known: None)
         assert (found.values is not None, found.bound, found.stopped) == (True, 2, "interrupted")
-        assert found.notes == ("liar 1 broke its word: it calls a model infeasible of which the other has a solution",)
+        assert found.notes == ("liar 1 returned an invalid result: it reports INFEASIBLE, and the other solver has a solution",)
 
 
 # The judge by hand: loads, transfers once a device, memory, colours, and both kinds of contiguity.

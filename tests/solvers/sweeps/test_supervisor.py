@@ -53,7 +53,7 @@ def test_a_killed_process_costs_one_more_try_and_what_always_kills_is_put_aside(
     assert sorted(asked(folder)) == ["first", "last", "unlucky"]  # each once, whatever happened to others
     failure = failure_of(folder, "c" * 32)
     assert failure is not None
-    assert failure.reason == "it ended 2 processes, the last one by SIGKILL, perhaps for want of memory"
+    assert failure.reason == "it ended 2 processes, the last one by SIGKILL, perhaps out of memory"
     assert (failure.tries, failure.tail) == (2, "the last words\n")
 
 
