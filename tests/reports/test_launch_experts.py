@@ -64,7 +64,7 @@ def test_megatron_hides_the_exchange_of_experts() -> None:
     alone = Plan(data=32, expert=8, zero=3, overlap="data", expert_exchange="hidden")
     elsewhere = launch("torchtitan", network("qwen3-235b-a22b"), alone)
     assert elsewhere.plan == replace(alone, expert_exchange="exposed")
-    assert any("unhidden" in sentence for sentence in elsewhere.instead)
+    assert any("the expert all-to-all is exposed" in sentence for sentence in elsewhere.instead)
 
 
 def test_tensor_ranks_beside_latents_exchange_unhidden() -> None:
@@ -72,7 +72,7 @@ def test_tensor_ranks_beside_latents_exchange_unhidden() -> None:
     plan = Plan(tensor=2, pipeline=8, data=4, expert=8, expert_tensor=1, sequence_parallel=True, zero=1, tensor_exchange="hidden")
     found = launch("megatron", network("deepseek-v3"), plan)
     assert found.plan == replace(plan, tensor_exchange="exposed")
-    assert any("tensor ranks beside latents exchange unhidden" in sentence for sentence in found.instead)
+    assert any("TP communication is exposed with latent attention (MLA)" in sentence for sentence in found.instead)
     assert "--tp-comm-overlap" not in found.text
     other = replace(plan, pipeline=2, data=16)
     assert launch("megatron", network("qwen3-235b-a22b"), other).plan == other
@@ -207,7 +207,9 @@ def test_ranks_of_an_all_to_all_divide_the_heads(tensor: int, context: int, laun
     """GPT-OSS has 64 heads with keys and values of 8."""
     plan = Plan(tensor=tensor, context=context, data=2, sequence_parallel=tensor > 1)
     rows = broken_rows(STACKS["megatron-core"], network("gpt-oss-120b"), plan, Machine())
-    assert [row.sentence.startswith("sinks and windows over context ranks") for row in rows] == [True] * (not launched)
+    assert [row.sentence.startswith("attention sinks and sliding windows with context parallelism") for row in rows] == [True] * (
+        not launched
+    )
 
 
 @pytest.mark.parametrize(

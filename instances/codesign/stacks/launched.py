@@ -6,7 +6,7 @@ from crossopt.crossflow.plan import END_STAGES
 from crossopt.crossflow.recomputation import WHOLE_PARTS, sets_of
 from crossopt.instances.codesign.stacks.table import Edition, Fact, Row, Source, Stack
 
-# What Megatron-Core launches through Megatron-LM's pretrain scripts, as of its releases 0.14 and 0.15.
+# Megatron-Core through Megatron-LM's pretrain scripts, as of its releases 0.14 and 0.15.
 
 _REPOSITORY: Final = "NVIDIA/Megatron-LM"
 _ARGUMENTS: Final = Source(_REPOSITORY, "megatron/training/arguments.py", "000c4ac24f61")
@@ -26,7 +26,7 @@ _LAYERS: Final = Source(_REPOSITORY, "megatron/core/models/gpt/gpt_layer_specs.p
 
 
 def _modes(*modules: str) -> tuple[str, ...]:
-    """Every set of these modules and of whole parts, which any network may have, and whole layers."""
+    """Every set of these modules and of whole modules, which any network may have, and full layers."""
     return (*dict.fromkeys(sets_of((*modules, *WHOLE_PARTS))), "full")
 
 
@@ -41,183 +41,183 @@ STACK: Final = Stack(
     "Megatron-Core, launched by Megatron-LM's pretrain scripts",
     (
         Row(
-            "ranks are laid out tensor-context-data-pipeline, or tensor-context-pipeline-data (--use-tp-pp-dp-mapping)",
+            "rank order is tensor-context-data-pipeline, or tensor-context-pipeline-data (--use-tp-pp-dp-mapping)",
             Fact("placement", _PLACEMENTS),
             _ARGUMENTS,
         ),
-        Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _CONFIG),
+        Row("TP divides the KV heads", Fact("key-value heads left over", (0,)), _CONFIG),
         Row(
-            "twice the context degree divides the sequence",
+            "2 x CP divides the sequence length",
             Fact("tokens left by pairs of context", (0,)),
             _ARGUMENTS,
             (Fact("context", above=1),),
         ),
         Row(
-            "sinks and windows over context ranks go by all-to-all (--cp-comm-type a2a), for which tensor x context divides the heads and "
-            "the key-value heads",
+            "attention sinks and sliding windows with context parallelism use all-to-all (--cp-comm-type a2a), which requires that TP x CP "
+            "divides the heads and the KV heads",
             Fact("heads left by width", (0,)),
             _ALL_TO_ALL,
             (Fact("sinks or windows", (1,)), Fact("context", above=1)),
         ),
         Row(
-            "stages hide what they hand on only with interleave above 1",
+            "pipeline P2P communication is overlapped only with interleave above 1",
             Fact("transfers are hidden", (0,)),
             _ARGUMENTS,
             (Fact("interleave", (1,)),),
         ),
         Row(
-            "interleaved chunks on two stages hide what they hand on",
+            "an interleaved schedule on two stages overlaps its P2P communication",
             Fact("transfers are hidden", (1,)),
             _ARGUMENTS,
             (Fact("interleave", above=1), Fact("pipeline", (2,))),
         ),
-        Row("stages work as 1F1B, backward passes are not split", Fact("schedule", ("1f1b",)), _SCHEDULES),
+        Row("the schedule is 1F1B, without split backward passes", Fact("schedule", ("1f1b",)), _SCHEDULES),
         Row(
-            "ZeRO-2 and ZeRO-3 (Megatron-FSDP) go without a pipeline",
+            "ZeRO-2 and ZeRO-3 (Megatron-FSDP) do not support pipeline parallelism",
             Fact("zero", (0, 1)),
             _FSDP,
             (Fact("pipeline", above=1),),
         ),
         Row(
-            "ZeRO-2 and ZeRO-3 (Megatron-FSDP) always hide their exchange",
+            "ZeRO-2 and ZeRO-3 (Megatron-FSDP) always overlap data-parallel communication",
             Fact("data is hidden", (1,)),
             _FSDP,
             (Fact("zero", above=1),),
         ),
         Row(
-            "tensor ranks beside ZeRO-2 and ZeRO-3 (Megatron-FSDP) exchange unhidden: these refuse CUDA_DEVICE_MAX_CONNECTIONS=1, which "
-            "hidden ones want before Blackwell (devices are not distinguished here)",
+            "TP communication is exposed with ZeRO-2 and ZeRO-3 (Megatron-FSDP): these reject CUDA_DEVICE_MAX_CONNECTIONS=1, which "
+            "overlap requires before Blackwell (devices are not distinguished here)",
             Fact("tensor_exchange", ("exposed",)),
             _ARGUMENTS,
             (Fact("zero", above=1),),
         ),
         Row(
-            "tensor ranks beside latents exchange unhidden: --tp-comm-overlap knows no buffers of down- and up-projections, and turns "
-            "itself off there; NVIDIA's recipes for DeepSeek-V3 go without it",
+            "TP communication is exposed with latent attention (MLA): --tp-comm-overlap has no buffers for down- and up-projections, and "
+            "is disabled there; NVIDIA's recipes for DeepSeek-V3 do not use it",
             Fact("tensor_exchange", ("exposed",)),
             _LINEAR,
             (Fact("latents", (1,)),),
         ),
         Row(
-            "hidden tensor exchange (--tp-comm-overlap) is where a node's links reach, as the racks of NVL72 are: tensor divides their "
-            "devices, since userbuffers of Transformer Engine go over NVLink alone",
+            "TP overlap (--tp-comm-overlap) requires that TP divides the devices of an NVLink domain (a node, or an NVL72 rack), since "
+            "userbuffers of Transformer Engine use NVLink only",
             Fact("devices of a node left by tensor", (0,)),
             Source(_ENGINE, "issue 1071, pull request 1470", "2.2"),
             (Fact("tensor_exchange", ("hidden",)),),
         ),
         Row(
-            "tensor ranks exchange unhidden in 8 bits with scales of blocks (before Blackwell, where blockwise is mxfp8): userbuffers of "
-            "Transformer Engine refuse such tensors",
+            "TP communication is exposed with block-scaled FP8 before Blackwell (where blockwise is MXFP8): userbuffers of "
+            "Transformer Engine do not support such tensors",
             Fact("tensor_exchange", ("exposed",)),
             _USERBUFFERS,
             (Fact("precision", ("fp8",)), Fact("scaling", ("blocks",)), Fact("device scales blocks", (0,))),
         ),
         Row(
-            "hidden tensor exchange in mxfp8 (8 bits with scales of blocks since Blackwell) is of rows in multiples of 128 a rank",
+            "TP overlap in MXFP8 (block-scaled FP8 since Blackwell) requires a multiple of 128 rows per rank",
             Fact("rows of 8 bits left by 128", (0,)),
             _USERBUFFERS,
             (Fact("tensor_exchange", ("hidden",)), Fact("precision", ("fp8",)), Fact("scaling", ("blocks",))),
         ),
         Row(
-            "tensor ranks exchange unhidden in 4 bits, which userbuffers of Transformer Engine refuse, too",
+            "TP communication is exposed in FP4, which userbuffers of Transformer Engine do not support",
             Fact("tensor_exchange", ("exposed",)),
             _USERBUFFERS,
             (Fact("precision", ("fp4",)),),
         ),
         Row(
-            "attention with bent scores (Gemma 2) is without context ranks",
+            "attention with logit soft-capping (Gemma 2) does not support context parallelism",
             Fact("context", (1,)),
             _GEMMA,
             (Fact("bent scores", (1,)),),
         ),
         Row(
-            "groups of ranks share by --num-distributed-optimizer-instances at ZeRO-1 (those of Megatron-FSDP are not written out here)",
+            "sharding groups (--num-distributed-optimizer-instances) require ZeRO-1 (those of Megatron-FSDP are not exported)",
             Fact("shard", (0,)),
             Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
             (Fact("zero", above=1),),
         ),
         Row(
-            "experts over tensor ranks need sequence parallel",
+            "MoE with tensor parallelism requires sequence parallelism",
             Fact("sequence_parallel", (True,)),
             Source(_REPOSITORY, "megatron/core/transformer/moe/moe_layer.py", "core 0.14"),
             (Fact("experts", above=1), Fact("tensor", above=1)),
         ),
         Row(
-            "experts are spread over context ranks first, and so over replicas alone only where context is 1",
+            "expert parallelism uses context ranks first; over data-parallel ranks only, it requires CP = 1",
             Fact("context", (1,)),
             Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
             (Fact("expert", above=1), Fact("expert_tensor", (0,))),
         ),
         Row(
-            "experts are not spread in fp16",
+            "expert parallelism does not support fp16",
             Fact("expert", (1,)),
             _ARGUMENTS,
             (Fact("precision", ("fp16",)),),
         ),
         Row(
-            "scales are of tensors, of earlier steps or of blocks, not of rows",
+            "scaling is tensorwise, delayed or blockwise, not rowwise",
             Fact("scaling", ("delayed", "tensorwise", "blocks")),
             _ARGUMENTS,
             (Fact("precision", ("fp8", "fp4")),),
         ),
         Row(
-            "hidden expert exchange is with bf16 or fp16 weights",
+            "overlap of the expert all-to-all requires bf16 or fp16 weights",
             Fact("expert_exchange", ("exposed",)),
             _CONFIG,
             (Fact("precision", ("fp32",)),),
         ),
         Row(
-            "hidden expert exchange is with one layer that predicts further tokens at the most",
+            "overlap of the expert all-to-all supports at most one multi-token prediction layer",
             Fact("expert_exchange", ("exposed",)),
             _CONFIG,
             (Fact("prediction layers", above=1),),
         ),
-        Row("weights stay on the device", Fact("weights are away", (0,)), _ARGUMENTS),
+        Row("weights are not offloaded", Fact("weights are away", (0,)), _ARGUMENTS),
         Row(
-            "what is computed again is a layer, or some of attention, norms, the activation of experts, up-projections and whole parts "
-            "(--recompute-modules core_attn layernorm moe_act mla_up_proj mlp shared_experts moe); moe_act leaves dense parts and shared "
-            "experts, mlp experts, and moe is all of these",
+            "recomputation is of full layers, or of some of attention, norms, expert activations, up-projections and whole modules "
+            "(--recompute-modules core_attn layernorm moe_act mla_up_proj mlp shared_experts moe); moe_act excludes dense and shared "
+            "experts, mlp excludes experts, and moe includes all of these",
             Fact("mode of recomputation", MODES),
             _CONFIG,
         ),
         Row(
-            "norms of dense networks are one with products, and so not computed again",
+            "norms of dense networks are fused with GEMMs and cannot be recomputed",
             Fact("mode of recomputation", _modes("selective", "up-projections")),
             _LAYERS,
             (Fact("experts", (1,)),),
         ),
         Row(
-            "the norm before attention is one with a product but where there are latents; layernorm is that before experts alone",
+            "without latent attention (MLA), the norm before attention is fused with a GEMM; layernorm is only the norm before experts",
             Fact("mode of recomputation", _modes("selective", "feed-forward-norm", "expert-activation")),
             _LAYERS,
             (Fact("experts", above=1), Fact("latents", (0,))),
         ),
         Row(
-            "beside latents both norms are operators of their own (but for those before dense first layers), and layernorm is both",
+            "with latent attention (MLA), layernorm is both norms, which are separate operators (except in dense first layers)",
             Fact("mode of recomputation", _modes("selective", "norms", "expert-activation", "up-projections")),
             _LAYERS,
             (Fact("experts", above=1), Fact("latents", (1,))),
         ),
         Row(
-            "activations are offloaded without a pipeline only",
+            "activation offloading does not support pipeline parallelism",
             Fact("pipeline", (1,)),
             _CONFIG,
             (Fact("activations are away", (1,)),),
         ),
         Row(
-            "activations are offloaded without recomputation only",
+            "activation offloading does not support recomputation",
             Fact("recompute", ("none",)),
             _CONFIG,
             (Fact("activations are away", (1,)),),
         ),
         Row(
-            "offloaded activations need more than three layers",
+            "activation offloading requires more than three layers",
             Fact("resident layers to spare", above=0),
             _CONFIG,
             (Fact("activations are away", (1,)),),
         ),
         Row(
-            "the optimizer stays on the device: offloaded it works on the host's cores, which are not priced",
+            "the optimizer is not offloaded: it would run on the host's cores, which the model does not price",
             Fact("optimizer is away", (0,)),
             _ARGUMENTS,
         ),
@@ -225,21 +225,21 @@ STACK: Final = Stack(
     editions=(Edition("0.14", "Megatron-Core"),),
     also=(
         (
-            "layers need not divide: --pipeline-model-parallel-layout (core 0.13 on) says which each chunk holds; chunks are even "
+            "stages may have unequal layers: --pipeline-model-parallel-layout (since core 0.13) assigns layers to chunks; chunks are equal "
             "without it, and without --account-for-embedding-in-pipeline-split and --account-for-loss-in-pipeline-split",
             _ARGUMENTS,
         ),
         (
-            "attention with bent scores (Gemma 2) keeps them all: Gemma2DotProductAttention is unfused; fused attention by FlashAttention, "
-            "and none by cuDNN, came in August 2026 (attn_logit_softcapping, pull request 6590)",
+            "attention with logit soft-capping (Gemma 2) stores all scores: Gemma2DotProductAttention is unfused; fused attention by "
+            "FlashAttention, not by cuDNN, came in August 2026 (attn_logit_softcapping, pull request 6590)",
             _GEMMA,
         ),
         (
-            "the loss takes 6 bytes a logit, of which 4 are kept; as many as are kept where it is fused (--cross-entropy-fusion-impl te)",
+            "the loss needs 6 bytes per logit, of which 4 are stored; if fused (--cross-entropy-fusion-impl te), only those stored",
             Source(_REPOSITORY, "megatron/core/tensor_parallel/cross_entropy.py", "00611e6eeb0b"),
         ),
         (
-            "a token goes once to each node that has experts of it, and is handed on inside (--moe-token-dispatcher-type flex, by DeepEP)",
+            "a token is sent once to each node with experts of it, and forwarded inside (--moe-token-dispatcher-type flex, by DeepEP)",
             Source(_REPOSITORY, "megatron/core/transformer/moe/token_dispatcher.py", "core 0.15"),
         ),
     ),
@@ -251,7 +251,7 @@ STACK: Final = Stack(
 )
 
 
-# What DeepSpeed launches by its JSON configuration, `PipelineModule` and tensor parallelism of its own (AutoTP), as of 2025.
+# DeepSpeed through its JSON configuration, `PipelineModule` and its tensor parallelism (AutoTP), as of 2025.
 
 _DEEPSPEED_REPOSITORY: Final = "deepspeedai/DeepSpeed"
 _DEEPSPEED_ENGINE: Final = Source(_DEEPSPEED_REPOSITORY, "deepspeed/runtime/pipe/engine.py", "0050fdadcacc")
@@ -265,37 +265,37 @@ DEEPSPEED_STACK: Final = Stack(
     "DeepSpeed's configuration with PipelineModule or AutoTP",
     (
         Row(
-            "ranks are laid out tensor-context-data-pipeline",
+            "rank order is tensor-context-data-pipeline",
             Fact("placement", ("tensor-context-data-pipeline",)),
             _TOPOLOGY,
         ),
-        Row("context is 1", Fact("context", (1,)), _KEYS),
-        Row("experts are not spread by the configuration", Fact("expert", (1,)), _KEYS),
-        Row("tensor ranks exchange unhidden", Fact("tensor_exchange", ("exposed",)), _TENSOR),
-        Row("experts are split over the tensor ranks", Fact("expert_tensor", (0,)), _KEYS),
-        Row("a stage holds one chunk of layers", Fact("interleave", (1,)), _DEEPSPEED_ENGINE),
-        *(Row(f"{name.replace('_', ' ')} are as many as of the others", Fact(name, (0,)), _DEEPSPEED_ENGINE) for name in END_STAGES),
+        Row("CP is 1", Fact("context", (1,)), _KEYS),
+        Row("the configuration has no expert parallelism", Fact("expert", (1,)), _KEYS),
+        Row("TP communication is exposed", Fact("tensor_exchange", ("exposed",)), _TENSOR),
+        Row("experts are sharded over the tensor ranks", Fact("expert_tensor", (0,)), _KEYS),
+        Row("the schedule is not interleaved", Fact("interleave", (1,)), _DEEPSPEED_ENGINE),
+        *(Row(f"{name.replace('_', ' ')} equal those of the other stages", Fact(name, (0,)), _DEEPSPEED_ENGINE) for name in END_STAGES),
         Row("backward passes are not split", Fact("schedule", ("1f1b",)), _SCHEDULE),
-        Row("tensor parallel is without sequence parallel", Fact("sequence_parallel", (False,)), _TENSOR),
-        Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _TENSOR),
-        Row("tensor parallel is without a pipeline", Fact("pipeline", (1,)), _TENSOR, (Fact("tensor", above=1),)),
-        Row("tensor parallel has ZeRO-0, ZeRO-1 or ZeRO-2", Fact("zero", (0, 1, 2)), _TENSOR, (Fact("tensor", above=1),)),
-        Row("a pipeline has ZeRO-0 or ZeRO-1", Fact("zero", (0, 1)), _DEEPSPEED_ENGINE, (Fact("pipeline", above=1),)),
-        Row("pipeline divides the layers", Fact("layers left over", (0,)), _DEEPSPEED_ENGINE, (Fact("pipeline", above=1),)),
+        Row("TP does not support sequence parallelism", Fact("sequence_parallel", (False,)), _TENSOR),
+        Row("TP divides the KV heads", Fact("key-value heads left over", (0,)), _TENSOR),
+        Row("TP does not support pipeline parallelism", Fact("pipeline", (1,)), _TENSOR, (Fact("tensor", above=1),)),
+        Row("TP requires ZeRO-0, ZeRO-1 or ZeRO-2", Fact("zero", (0, 1, 2)), _TENSOR, (Fact("tensor", above=1),)),
+        Row("pipeline parallelism requires ZeRO-0 or ZeRO-1", Fact("zero", (0, 1)), _DEEPSPEED_ENGINE, (Fact("pipeline", above=1),)),
+        Row("PP divides the layers", Fact("layers left over", (0,)), _DEEPSPEED_ENGINE, (Fact("pipeline", above=1),)),
         Row(
-            "gradients of a pipeline are exchanged after it, unhidden",
+            "with pipeline parallelism, gradients are reduced after the pipeline, exposed",
             Fact("data is hidden", (0,)),
             _DEEPSPEED_ENGINE,
             (Fact("pipeline", above=1),),
         ),
-        Row("ZeRO-0 hides no exchange", Fact("data is hidden", (0,)), _KEYS, (Fact("zero", (0,)),)),
-        Row("stages hand on unhidden", Fact("transfers are hidden", (0,)), _DEEPSPEED_ENGINE),
-        Row("all is computed again, or nothing", Fact("recompute", ("none", "full")), _KEYS),
-        Row("all ranks share together (MiCS and hpZ are not written out here)", Fact("shard", (0,)), _KEYS),
-        Row("activations stay on the device", Fact("activations are away", (0,)), _KEYS),
-        Row("weights are offloaded with ZeRO-3", Fact("zero", (3,)), _KEYS, (Fact("weights are away", (1,)),)),
+        Row("ZeRO-0 does not overlap data-parallel communication", Fact("data is hidden", (0,)), _KEYS, (Fact("zero", (0,)),)),
+        Row("pipeline P2P communication is exposed", Fact("transfers are hidden", (0,)), _DEEPSPEED_ENGINE),
+        Row("recomputation is full or none", Fact("recompute", ("none", "full")), _KEYS),
+        Row("ZeRO shards over all ranks (MiCS and hpZ are not exported)", Fact("shard", (0,)), _KEYS),
+        Row("activations are not offloaded", Fact("activations are away", (0,)), _KEYS),
+        Row("weight offloading requires ZeRO-3", Fact("zero", (3,)), _KEYS, (Fact("weights are away", (1,)),)),
         Row(
-            "the optimizer stays on the device: offloaded it works on the host's cores, which are not priced",
+            "the optimizer is not offloaded: it would run on the host's cores, which the model does not price",
             Fact("optimizer is away", (0,)),
             _KEYS,
         ),
@@ -304,8 +304,8 @@ DEEPSPEED_STACK: Final = Stack(
     editions=(Edition("0.18", "DeepSpeed"),),
     also=(
         (
-            "PyTorch's cross_entropy in single precision takes 12 bytes a logit in its backward pass: log_softmax, which is kept, "
-            "the gradient by it and that by its input",
+            "PyTorch's cross_entropy in single precision needs 12 bytes per logit in its backward pass: log_softmax, which is stored, "
+            "its gradient and that of its input",
             Source("pytorch/pytorch", "tools/autograd/derivatives.yaml", "2.8"),
         ),
     ),
@@ -313,7 +313,7 @@ DEEPSPEED_STACK: Final = Stack(
 )
 
 
-# What PyTorch's own sharded data parallelism (FSDP2, `fully_shard`) launches in a training loop of one's own, as of PyTorch 2.8.
+# PyTorch's sharded data parallelism (FSDP2, `fully_shard`) in a custom training loop, as of PyTorch 2.8.
 
 _SHARD: Final = Source("pytorch/pytorch", "torch/distributed/fsdp/_fully_shard/_fully_shard.py", "2.8")
 _POLICY: Final = Source("pytorch/pytorch", "torch/distributed/fsdp/_fully_shard/_fsdp_api.py", "2.8")
@@ -321,32 +321,32 @@ _CHECKPOINT: Final = Source("pytorch/pytorch", "torch/utils/checkpoint.py", "2.8
 
 FSDP_STACK: Final = Stack(
     "fsdp",
-    "PyTorch's fully_shard (FSDP2) in a loop of one's own",
+    "PyTorch's fully_shard (FSDP2) in a custom training loop",
     (
-        Row("tensor is 1", Fact("tensor", (1,)), _SHARD),
-        Row("context is 1", Fact("context", (1,)), _SHARD),
-        Row("there is no pipeline", Fact("pipeline", (1,)), _SHARD),
-        Row("experts are not spread", Fact("expert", (1,)), _SHARD),
-        Row("nor have they ranks of their own", Fact("expert_tensor", (0,)), _SHARD),
+        Row("TP is 1", Fact("tensor", (1,)), _SHARD),
+        Row("CP is 1", Fact("context", (1,)), _SHARD),
+        Row("PP is 1", Fact("pipeline", (1,)), _SHARD),
+        Row("EP is 1", Fact("expert", (1,)), _SHARD),
+        Row("expert tensor parallelism is not supported", Fact("expert_tensor", (0,)), _SHARD),
         Row(
-            "ranks are laid out tensor-context-data-pipeline",
+            "rank order is tensor-context-data-pipeline",
             Fact("placement", ("tensor-context-data-pipeline",)),
             _SHARD,
         ),
-        Row("ranks that share hide their exchange, always", Fact("data is hidden", (1,)), _SHARD, (Fact("data", above=1),)),
+        Row("data-parallel communication is always overlapped", Fact("data is hidden", (1,)), _SHARD, (Fact("data", above=1),)),
         Row(
-            "all is computed again, elements (by create_selective_checkpoint_contexts), or nothing",
+            "recomputation is full, elementwise (by create_selective_checkpoint_contexts), or none",
             Fact("recompute", ("none", "elements", "full")),
             _CHECKPOINT,
         ),
-        Row("nothing is offloaded layer by layer", Fact("offload", ("none",)), _POLICY),
+        Row("layers are not offloaded", Fact("offload", ("none",)), _POLICY),
         Row("the precision is fp32, bf16 or fp16", Fact("precision", ("fp32", "bf16", "fp16")), _POLICY),
     ),
     editions=(Edition("2.0", "PyTorch", {"stops_early": False}), Edition("2.1", "PyTorch")),
     also=(
         (
-            "PyTorch's cross_entropy in single precision takes 12 bytes a logit in its backward pass: log_softmax, which is kept, "
-            "the gradient by it and that by its input",
+            "PyTorch's cross_entropy in single precision needs 12 bytes per logit in its backward pass: log_softmax, which is stored, "
+            "its gradient and that of its input",
             Source("pytorch/pytorch", "tools/autograd/derivatives.yaml", "2.8"),
         ),
     ),
@@ -356,7 +356,7 @@ FSDP_STACK: Final = Stack(
 )
 
 
-# What torchtitan launches through its job configuration, as of 2025.
+# torchtitan through its job configuration, as of 2025.
 
 _TORCHTITAN_REPOSITORY: Final = "pytorch/torchtitan"
 _JOB: Final = Source(_TORCHTITAN_REPOSITORY, "torchtitan/config/job_config.py", "6404b932421f")
@@ -376,143 +376,143 @@ TORCHTITAN_STACK: Final = Stack(
     "torchtitan's job configuration with its Llama, Qwen3 and DeepSeek models",
     (
         Row(
-            "ranks are laid out tensor-context-data-pipeline",
+            "rank order is tensor-context-data-pipeline",
             Fact("placement", ("tensor-context-data-pipeline",)),
             _DIMENSIONS,
         ),
-        Row("tensor divides the key-value heads", Fact("key-value heads left over", (0,)), _LLAMA),
+        Row("TP divides the KV heads", Fact("key-value heads left over", (0,)), _LLAMA),
         Row(
-            "twice tensor x context divides the sequence",
+            "2 x TP x CP divides the sequence length",
             Fact("tokens left by pairs of tensor x context", (0,)),
             _DIMENSIONS,
         ),
         Row(
-            "networks whose queries and keys are normed (Qwen3) are without context parallel",
+            "networks with normalized queries and keys (Qwen3) do not support context parallelism",
             Fact("context", (1,)),
             _QWEN,
             (Fact("normed queries and keys", (1,)),),
         ),
         Row(
-            "tensor parallel comes with sequence parallel",
+            "TP includes sequence parallelism",
             Fact("sequence_parallel", (True,)),
             _LLAMA,
             (Fact("tensor", above=1),),
         ),
         Row(
-            "pipeline x interleave divides the layers, but for fewer in the first and the last chunk",
+            "PP x interleave divides the layers, except for fewer in the first and the last chunk",
             Fact("layers left over", (0,)),
             _STAGES,
             (Fact("pipeline", above=1),),
         ),
         Row(
-            "a pipeline has at least as many microbatches as stages",
+            "there are at least as many microbatches as stages",
             Fact("microbatches to spare", above=-1),
             _TORCHTITAN_SCHEDULES,
             (Fact("pipeline", above=1),),
         ),
         Row(
-            "hidden tensor exchange is by compiling, without which backward passes are split",
+            "TP overlap requires torch.compile, which does not support split backward passes",
             Fact("tensor_exchange", ("exposed",)),
             _LLAMA,
             (Fact("schedule", above=0),),
         ),
         Row(
-            "hidden tensor exchange is where a node's links reach: tensor divides their devices, since symmetric memory of async tensor "
-            "parallelism goes over NVLink alone",
+            "TP overlap requires that TP divides the devices of an NVLink domain, since symmetric memory of async tensor parallelism "
+            "uses NVLink only",
             Fact("devices of a node left by tensor", (0,)),
             _SYMMETRIC,
             (Fact("tensor_exchange", ("hidden",)),),
         ),
         Row(
-            "no microbatches go both ways (dualpipe)",
+            "bidirectional schedules (DualPipe) are not supported",
             Fact("schedule", ("1f1b", "zero-bubble", "zero-bubble-v")),
             _TORCHTITAN_SCHEDULES,
         ),
         Row(
-            "gradients of weights are put off with several chunks a stage (InterleavedZeroBubble, ZBVZeroBubble)",
+            "zero-bubble schedules require several chunks per stage (InterleavedZeroBubble, ZBVZeroBubble)",
             Fact("interleave", above=1),
             _TORCHTITAN_SCHEDULES,
             (Fact("schedule", above=0),),
         ),
         Row(
-            "a pipeline keeps weights and gradients whole through the step (ZeRO-1)",
+            "pipeline parallelism requires ZeRO-1: weights and gradients stay unsharded during the step",
             Fact("zero", (1,)),
             _STAGE,
             (Fact("pipeline", above=1), Fact("sharing ranks", above=1)),
         ),
         Row(
-            "ranks without a pipeline share gradients or weights (ZeRO-2, ZeRO-3), or have copies of all (ZeRO-0)",
+            "without pipeline parallelism, data parallelism is ZeRO-2, ZeRO-3, or replicated (ZeRO-0)",
             Fact("zero", (0, 2, 3)),
             _LLAMA,
             (Fact("pipeline", (1,)),),
         ),
         Row(
-            "copies of all (ZeRO-0) are without tensor and context parallel",
+            "replicated data parallelism (ZeRO-0) supports neither TP nor CP",
             Fact("width", (1,)),
             _LLAMA,
             (Fact("zero", (0,)), Fact("sharing ranks", above=1)),
         ),
         Row(
-            "ZeRO-2 gathers weights anew for each microbatch, and so has one",
+            "ZeRO-2 re-gathers weights for each microbatch, and requires a single one",
             Fact("microbatches", (1,)),
             _LLAMA,
             (Fact("zero", (2,)),),
         ),
         Row(
-            "ranks that share hide their exchange, always, without a pipeline",
+            "without pipeline parallelism, data-parallel communication is always overlapped",
             Fact("data is hidden", (1,)),
             _LLAMA,
             (Fact("pipeline", (1,)), Fact("sharing ranks", above=1)),
         ),
         Row(
-            "gradients of a pipeline are exchanged after it, unhidden",
+            "with pipeline parallelism, gradients are reduced after the pipeline, exposed",
             Fact("data is hidden", (0,)),
             _STAGE,
             (Fact("pipeline", above=1),),
         ),
-        Row("stages hand on unhidden", Fact("transfers are hidden", (0,)), _TORCHTITAN_SCHEDULES),
+        Row("pipeline P2P communication is exposed", Fact("transfers are hidden", (0,)), _TORCHTITAN_SCHEDULES),
         Row(
-            "all is computed again, nothing, or operator by operator (elements+second-products)",
+            "recomputation is full, none, or selective per operator (elements+second-products)",
             Fact("recompute", ("none", "full", SELECTIVE)),
             _CHECKPOINTS,
         ),
-        Row("nothing is offloaded layer by layer", Fact("offload", ("none",)), _JOB),
+        Row("layers are not offloaded", Fact("offload", ("none",)), _JOB),
         Row(
-            "experts are spread over replicas alone where tensor x context is 1",
+            "expert parallelism over data-parallel ranks only requires TP x CP = 1",
             Fact("width", (1,)),
             _DIMENSIONS,
             (Fact("expert", above=1), Fact("expert_tensor", (0,))),
         ),
-        Row("tokens go to their experts unhidden", Fact("expert_exchange", ("exposed",)), _DIMENSIONS),
+        Row("the expert all-to-all is exposed", Fact("expert_exchange", ("exposed",)), _DIMENSIONS),
         Row(
-            "each copy of a token goes to its expert by itself",
+            "each copy of a token is sent to its expert separately",
             Fact("copies go once a node", (0,)),
             _DIMENSIONS,
             (Fact("expert", above=1),),
         ),
-        Row("each expert is whole, or split over the tensor ranks", Fact("expert_tensor", (0, 1)), _DIMENSIONS),
+        Row("expert tensor parallelism is 1 or TP", Fact("expert_tensor", (0, 1)), _DIMENSIONS),
         Row(
-            "whole experts are spread over all tensor and context ranks",
+            "with unsharded experts, EP is a multiple of TP x CP",
             Fact("expert left by width", (0,)),
             _DIMENSIONS,
             (Fact("expert_tensor", above=0),),
         ),
         Row(
-            "spread experts are with replicas that share (ZeRO above 0)",
+            "expert parallelism requires ZeRO above 0",
             Fact("expert", (1,)),
             _JOB,
             (Fact("zero", (0,)),),
         ),
         Row("the precision is fp32, bf16 or fp8", Fact("precision", ("fp32", "bf16", "fp8")), _JOB),
         Row(
-            "scales of 8 bits are of tensors or of their rows",
+            "FP8 scaling is tensorwise or rowwise",
             Fact("scaling", ("tensorwise", "rows")),
             _JOB,
             (Fact("precision", ("fp8",)),),
         ),
-        Row("gradients are exchanged in 4 bytes", Fact("gradient bytes", (4,)), _JOB),
+        Row("gradients are reduced in 4 bytes", Fact("gradient bytes", (4,)), _JOB),
         Row(
-            "16 bits need ranks that share, where there are tensor or pipeline ranks",
+            "16-bit precision with TP or PP requires data-parallel sharding",
             Fact("sharing ranks", above=1),
             _JOB,
             (Fact("tensor x pipeline", above=1), Fact("precision", ("bf16", "fp16", "fp8"))),
@@ -521,8 +521,8 @@ TORCHTITAN_STACK: Final = Stack(
     editions=(Edition("0.2", "torchtitan"),),
     also=(
         (
-            "a compiled loss (--compile.enable, whose components are model and loss) takes no more than 4 bytes a logit: the product's 16 "
-            "bits, and a gradient of 16; one that is not takes 12, and 16 where the vocabulary is split over tensor ranks",
+            "a compiled loss (--compile.enable with the components model and loss) needs 4 bytes per logit: 16 bits of the product, and a "
+            "16-bit gradient; otherwise it needs 12, and 16 if the vocabulary is sharded over tensor ranks",
             Source(_TORCHTITAN_REPOSITORY, "torchtitan/components/loss.py", "00a388d9733c"),
         ),
     ),

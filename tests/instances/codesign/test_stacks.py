@@ -78,27 +78,27 @@ def listed(plans: object) -> Plans:
     ("stack", "plan", "word"),
     [
         ("megatron-core", Plan(pipeline=2, data=8, zero=2, overlap="data"), "ZeRO-2 and ZeRO-3"),
-        ("megatron-core", Plan(data=16, zero=3), "always hide"),
+        ("megatron-core", Plan(data=16, zero=3), "always overlap"),
         ("megatron-core", Plan(pipeline=2, data=8, overlap="pipeline"), "interleave above 1"),
-        ("megatron-core", Plan(tensor=16), "key-value heads"),
-        ("megatron-core", Plan(data=16, recompute="full", offload="activations"), "without recomputation"),
+        ("megatron-core", Plan(tensor=16), "KV heads"),
+        ("megatron-core", Plan(data=16, recompute="full", offload="activations"), "does not support recomputation"),
         ("torchtitan", Plan(tensor=2, data=8, zero=3, overlap="data"), "sequence parallel"),
         ("torchtitan", Plan(data=16, zero=1, overlap="data"), "ZeRO-2, ZeRO-3"),
         ("torchtitan", Plan(data=16, zero=3), "always"),
         ("torchtitan", Plan(pipeline=16, data=1, microbatch=8), "as many microbatches"),
-        ("torchtitan", Plan(pipeline=4, data=4, zero=3), "whole through the step"),
-        ("megatron-core", Plan(pipeline=2, data=8, schedule="zero-bubble"), "not split"),
-        ("megatron-core", Plan(pipeline=2, data=8, schedule="dualpipe"), "not split"),
-        ("torchtitan", Plan(pipeline=2, data=8, zero=1, schedule="dualpipe"), "both ways"),
+        ("torchtitan", Plan(pipeline=4, data=4, zero=3), "requires ZeRO-1"),
+        ("megatron-core", Plan(pipeline=2, data=8, schedule="zero-bubble"), "without split backward"),
+        ("megatron-core", Plan(pipeline=2, data=8, schedule="dualpipe"), "without split backward"),
+        ("torchtitan", Plan(pipeline=2, data=8, zero=1, schedule="dualpipe"), "bidirectional"),
         ("torchtitan", Plan(pipeline=2, data=8, zero=1, schedule="zero-bubble"), "several chunks"),
         ("deepspeed", Plan(pipeline=4, data=4, schedule="zero-bubble"), "not split"),
-        ("torchtitan", Plan(data=16, zero=3, expert_tensor=2, expert=2, overlap="data"), "each expert is whole"),
-        ("torchtitan", Plan(tensor=4, data=4, zero=3, expert_tensor=1, expert=2, overlap="data"), "over all tensor and context ranks"),
+        ("torchtitan", Plan(data=16, zero=3, expert_tensor=2, expert=2, overlap="data"), "expert tensor parallelism is 1 or TP"),
+        ("torchtitan", Plan(tensor=4, data=4, zero=3, expert_tensor=1, expert=2, overlap="data"), "EP is a multiple of TP x CP"),
         ("deepspeed", Plan(data=16, expert_tensor=1), "over the tensor ranks"),
-        ("deepspeed", Plan(tensor=2, data=8, sequence_parallel=True, tensor_exchange="hidden"), "exchange unhidden"),
+        ("deepspeed", Plan(tensor=2, data=8, sequence_parallel=True, tensor_exchange="hidden"), "TP communication is exposed"),
         ("deepspeed", Plan(pipeline=4, data=4, zero=2), "ZeRO-0 or ZeRO-1"),
-        ("deepspeed", Plan(pipeline=4, data=4, interleave=2), "one chunk"),
-        ("fsdp", Plan(tensor=2, data=8, zero=3, overlap="data"), "tensor is 1"),
+        ("deepspeed", Plan(pipeline=4, data=4, interleave=2), "not interleaved"),
+        ("fsdp", Plan(tensor=2, data=8, zero=3, overlap="data"), "TP is 1"),
     ],
 )
 def test_a_row_says_why_a_plan_is_not_launched(stack: str, plan: Plan, word: str) -> None:
@@ -115,23 +115,23 @@ CHIP = (*NARROW, "hardware=~", "cluster.devices_per_node=8")
     ("stack", "plan", "settings", "words"),
     [
         ("megatron-core", HIDING, (), ""),
-        ("megatron-core", replace(HIDING, tensor=16, data=1, zero=0), (), "where a node's links reach"),
-        ("megatron-core", HIDING, ("cluster.devices_per_node=2",), "where a node's links reach"),
+        ("megatron-core", replace(HIDING, tensor=16, data=1, zero=0), (), "an NVLink domain"),
+        ("megatron-core", HIDING, ("cluster.devices_per_node=2",), "an NVLink domain"),
         ("megatron-core", replace(HIDING, tensor=2, data=8), ("cluster.devices_per_node=2",), ""),
-        ("megatron-core", HIDING, ("cluster.devices=12", "cluster.devices_per_node=6"), "tensor divides their devices"),
+        ("megatron-core", HIDING, ("cluster.devices=12", "cluster.devices_per_node=6"), "TP divides the devices"),
         ("megatron-core", HIDING, ("cluster.network=[{size: 2, shape: ring}, {size: 2, shape: ring}, {size: 4}]",), ""),
-        ("megatron-core", HIDING, ("cluster.network=[{size: 2}, {size: 8, links: cluster}]",), "where a node's links reach"),
+        ("megatron-core", HIDING, ("cluster.network=[{size: 2}, {size: 8, links: cluster}]",), "an NVLink domain"),
         ("megatron-core", replace(HIDING, tensor=16, data=1, zero=0), ("hardware=gb200-nvl72",), ""),
         ("torchtitan", replace(HIDING, zero=3, overlap="data"), ("cluster.devices_per_node=2",), "symmetric memory"),
         ("torchtitan", replace(HIDING, tensor=8, data=2, zero=3, overlap="data"), (), ""),
-        ("megatron-core", HIDING, NARROW, "in 8 bits with scales of blocks"),
+        ("megatron-core", HIDING, NARROW, "with block-scaled FP8"),
         ("megatron-core", HIDING, ("workload.precision=fp8",), ""),
         ("megatron-core", replace(HIDING, tensor_exchange="exposed"), NARROW, ""),
         ("megatron-core", HIDING, (*NARROW, "hardware=b200"), ""),
-        ("megatron-core", HIDING, (*NARROW, "hardware=b200", "workload.sequence=256"), "multiples of 128 a rank"),
+        ("megatron-core", HIDING, (*NARROW, "hardware=b200", "workload.sequence=256"), "multiple of 128 rows per rank"),
         ("megatron-core", HIDING, (*CHIP, "technology=accelerator-4np"), ""),
-        ("megatron-core", HIDING, (*CHIP, "technology=accelerator-4nm"), "in 8 bits with scales of blocks"),
-        ("megatron-core", HIDING, ("workload.precision=fp4", "hardware=b200"), "in 4 bits"),
+        ("megatron-core", HIDING, (*CHIP, "technology=accelerator-4nm"), "with block-scaled FP8"),
+        ("megatron-core", HIDING, ("workload.precision=fp4", "hardware=b200"), "in FP4"),
     ],
 )
 def test_a_hidden_tensor_exchange_is_where_links_and_recipes_carry_it(
@@ -139,7 +139,7 @@ def test_a_hidden_tensor_exchange_is_where_links_and_recipes_carry_it(
 ) -> None:
     """On nodes of 8 of H100 unless said: 4 of 6 would have ranks on two nodes; 256 tokens over 4 ranks are 64 rows each."""
     asked = read_question({"text": f"{QUESTION}stack: {stack}\n", "source": "q.yaml", "settings": ["choices=all", *settings]})
-    broken = [sentence for sentence in unlaunched(asked, plan) if "hidden tensor" in sentence or "unhidden" in sentence]
+    broken = [sentence for sentence in unlaunched(asked, plan) if "TP overlap" in sentence or "TP communication" in sentence]
     assert [words in sentence for sentence in broken] == [True] * bool(words)
 
 
@@ -161,7 +161,7 @@ def test_a_row_that_all_break_says_by_which_setting() -> None:
     counts = left_out(asked)
     assert counts is not None
     assert counts.plans == 0
-    assert "megatron-core: tensor divides the key-value heads (tensor: 16)" in dict(counts.broken)
+    assert "megatron-core: TP divides the KV heads (tensor: 16)" in dict(counts.broken)
     free = left_out(stack_question("megatron-core"))
     assert free is not None
     assert not any(sentence.endswith(")") and "tensor: " in sentence for sentence, _ in free.broken)
@@ -178,7 +178,7 @@ def test_settings_that_a_stack_decides_follow_where_they_are_not_named() -> None
     }
     named = read_question({**asked.document, "settings": ["choices.sequence_parallel=false"]})
     assert len(plans_of(named)) == 0
-    assert broken_everywhere(named) == ("torchtitan: tensor parallel comes with sequence parallel",)
+    assert broken_everywhere(named) == ("torchtitan: TP includes sequence parallelism",)
 
 
 @pytest.mark.thorough
@@ -305,7 +305,7 @@ def test_a_stack_without_such_a_dispatcher_spreads_no_experts_by_it() -> None:
     assert set(plans.expert.tolist()) == {1}
     left = left_out(asked)
     assert left is not None
-    assert "torchtitan: each copy of a token goes to its expert by itself" in {sentence for sentence, _ in left.broken}
+    assert "torchtitan: each copy of a token is sent to its expert separately" in {sentence for sentence, _ in left.broken}
 
 
 def test_a_dense_network_has_no_dispatch() -> None:
