@@ -45,11 +45,11 @@ from pathlib import Path
 from crossopt.instances.question import read
 from crossopt.instances.studies.study import points_of, read_study
 from crossopt.solvers.answer import Limits, to_text, unwatched
-from crossopt.solvers.checking import solve_and_hold
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.family import family_of
 for point in points_of(read_study(Path(sys.argv[1]))):
     question = read({str(INSTANCES / "tiny.yaml")!r}, tuple(setting.text for setting in point.settings))
-    to_text(solve_and_hold(family_of("codesign"), question, "auto", Limits(), unwatched))
+    to_text(solve_and_verify(family_of("codesign"), question, "auto", Limits(), unwatched))
 """
 """The work itself: each question of a study read, answered and held, and its answer made a text."""
 
