@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import key_compared, read_question, several_text
@@ -50,11 +50,9 @@ def solve(
     """Find the best answer with its proof."""
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, read = _read(question, settings, workload)
-    from crossopt.reports.shown import text_of  # noqa: PLC0415
     from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
 
-    result = solve_and_verify(_answering(kind), read, engine, limits, unwatched)
-    return Answer(result, text_of(kind, read, result), read)
+    return Answer(solve_and_verify(_answering(kind), read, engine, limits, unwatched), read)
 
 
 def plan(
@@ -71,7 +69,7 @@ def plan(
     mode: Literal["fastest", "cheapest", "fewest"] = "fastest",
     time_limit: str | None = None,
 ) -> Answer:
-    """The best plan for a training run, as `crossopt plan` finds it: `plan("qwen3-32b", "256xh100", tokens="15T").text`.
+    """The best plan for a training run, as `crossopt plan` finds it: `plan("qwen3-32b", "256xh100", tokens="15T").days`.
 
     A ValueError says in a sentence what of the arguments makes no sense.
     """
@@ -85,7 +83,7 @@ def plan(
     given = {**texts, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
     options = {name: None if value is None else str(value) for name, value in given.items()}
     best, text, _ = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
-    return Answer(best.result, text, best.question)
+    return Answer(best.result, best.question, text)
 
 
 def evaluate(
@@ -240,7 +238,6 @@ def front(
     from time import monotonic  # noqa: PLC0415
 
     from crossopt.reports.comparisons import DesignFront, FrontPoint  # noqa: PLC0415
-    from crossopt.reports.shown import text_of  # noqa: PLC0415
     from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
     from crossopt.solvers.codesign.combined.pareto import front as front_of  # noqa: PLC0415
     from crossopt.solvers.codesign.family import FAMILY  # noqa: PLC0415
@@ -255,12 +252,16 @@ def front(
     several = list[FrontPoint]()
     for point in found.points:
         part = read_question(point.result.question)
-        several.append(FrontPoint(point.first, point.second, Answer(point.result, text_of("codesign", part, point.result), part)))
+        several.append(FrontPoint(point.first, point.second, Answer(point.result, part)))
     return DesignFront(asked, (first, second), tuple(several), found.proved, found)
 
 
-def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str:
-    """Draw results as one HTML page, or as tables (`latex`, `csv`, `markdown`, `text`); `out` also writes a file.
+@overload
+def report(*results: Answer | str | Path, form: str = "html", out: None = None, check: bool = False) -> str: ...
+@overload
+def report(*results: Answer | str | Path, form: str = "html", out: str | Path, check: bool = False) -> Path: ...
+def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str | Path:
+    """Draw results as one HTML page, or as tables (`latex`, `csv`, `markdown`, `text`): the text, or the path of the file `out`.
 
     Proofs are shown as the files state them, unless `check` repeats them.
     """
@@ -268,9 +269,10 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
 
     with _files(results) as paths:
         text = page_of(*paths, check=check) if form == "html" else tables_on(form, paths, check)
-    if out is not None:
-        write_whole(Path(out), text)
-    return text
+    if out is None:
+        return text
+    write_whole(Path(out), text)
+    return Path(out)
 
 
 def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:

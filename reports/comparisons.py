@@ -1,24 +1,35 @@
 """What Python functions return about several answers: explanations, comparisons of engines, sweeps over settings, and fronts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, overload
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, overload
 
 from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.commands.explain import Explained
-from crossopt.reports.results import Answer, Evaluation, Plot, Row, frame_of, html_table, plot_named
+from crossopt.reports.drawing import plots
+from crossopt.reports.drawing.svg import Titles
+from crossopt.reports.facts.chip import hardware_text
+from crossopt.reports.render.style import alone
+from crossopt.reports.render.terminal import text_of
+from crossopt.reports.results import Answer, Evaluation, Plot, Row, frame_of, html_table, plot_named, shown
+from crossopt.reports.sheets.amounts import amount, digits, several
 from crossopt.reports.sheets.codesign.explain import LIMIT_DIMENSIONS
-from crossopt.reports.sheets.sheet import Sheet
+from crossopt.reports.sheets.sheet import Section, Sheet, Table, names
 from crossopt.solvers.answer import Number, Status, Trace
 from crossopt.solvers.codesign.answer import ChosenDesign
 from crossopt.solvers.codesign.combined.pareto import Front
 from crossopt.solvers.codesign.explain.near_optimal import Near
+from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.study.records import Study
+
+_MOST_ROWS: Final = 8
+"""Rows that `print` shows of a table, half of them its first and half its last."""
 
 
 class _Tabular:
-    """What has rows: a data frame, and a table in notebooks."""
+    """What has rows: a short text, a data frame, and a table in notebooks."""
 
     @property
     def title(self) -> str:
@@ -32,6 +43,25 @@ class _Tabular:
     def to_frame(self) -> Any:  # noqa: ANN401 - of pandas, or else of polars
         """The rows as a data frame of pandas, or of polars where pandas is not installed."""
         return frame_of(self.table())
+
+    def _listed(self) -> list[Row]:
+        """The rows with the columns that `print` shows."""
+        return self.table()
+
+    def __str__(self) -> str:
+        rows = self._listed()
+        heads = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)] if rows else []
+        cells = [[shown(row[name]) for name in heads] for row in rows]
+        left = len(rows) - _MOST_ROWS
+        if left > 0:
+            cells[_MOST_ROWS // 2 : -_MOST_ROWS // 2] = [["..."] * len(heads)]
+        columns = zip(heads, zip(*cells, strict=True), strict=True)
+        table = Table(tuple(names(head.replace("_", " "), texts) for head, texts in columns))
+        more = f"{several(left, 'row')} more: `to_frame()` and `table()` have all rows and columns" if left > 0 else ""
+        return text_of(self.title, (), [Section(several(len(rows), "row"), (table,))], more)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.title}, {several(len(self.table()), 'row')}>"
 
     def _repr_html_(self) -> str:
         rows = self.table()
@@ -71,7 +101,7 @@ class Effect:
     """Whether the search for it came to its end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation(_Tabular):
     """Why an answer is what it is: `print(explain("tiny"))`, or the effect of each restriction as a row."""
 
@@ -109,6 +139,15 @@ class Explanation(_Tabular):
     def table(self) -> list[Row]:
         """The effects as rows."""
         return [dict(vars(effect)) for effect in self.effects]
+
+    @property
+    def plots(self) -> tuple[str, ...]:
+        """Names of the pictures that `plot` draws."""
+        return ("gains",)
+
+    def plot(self, name: str = "gains") -> Plot:
+        """What a little more of each restriction would buy, in percent of the optimum; a RefusedError where nothing was asked."""
+        return plot_named({"gains": _drawn_gains(self)}, name)
 
     def __str__(self) -> str:
         return self.text
@@ -148,6 +187,17 @@ def _reads(effect: Effect, amount: float | None) -> object:
     return rounded_quantity(amount, dimension) if dimension and amount is not None else amount
 
 
+def _drawn_gains(explanation: Explanation) -> str:
+    """The picture of the gains."""
+    found = [(effect, 100.0 * effect.gain) for effect in explanation.effects if effect.gain is not None]
+    if not found:
+        raise RefusedError("no picture of this explanation: no restriction has a gain (`print` and `table()` have what there is)")
+    rows = [plots.Row(effect.name, (plots.Mark(gain, 0.0, gain),), f"{gain:.2f}%") for effect, gain in found]
+    described = "; ".join(f"{row.label}: {row.shown}" for row in rows)
+    titles = Titles("gains", explanation.title.rstrip(":"), described)
+    return alone(plots.ranges(titles, rows, "gain in % of the optimum", tenfold=False))
+
+
 # Comparisons of engines.
 
 
@@ -163,15 +213,15 @@ class EngineRun:
     bound: Number | None
     proved: bool
     seconds: float
-    trace: Trace
+    trace: Trace = field(repr=False)
     """Seconds, best value and bound at each improvement."""
-    design: ChosenDesign | None = None
+    design: ChosenDesign | None = field(default=None, repr=False)
     """Of a joint design."""
     note: str = ""
     """Why the engine did not answer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(_Tabular):
     """Engines side by side: `for run in compare("tiny", ["boxes", "random"], time_limit=5): print(run.engine, run.value)`."""
 
@@ -192,6 +242,10 @@ class Comparison(_Tabular):
     def table(self) -> list[Row]:
         """The runs as rows."""
         return [{name: value for name, value in vars(run).items() if name not in ("trace", "design")} for run in self.runs]
+
+    def _listed(self) -> list[Row]:
+        alone = len({run.question for run in self.runs}) == 1
+        return [{name: value for name, value in row.items() if name != "question" or not alone} for row in self.table()]
 
     @property
     def plots(self) -> tuple[str, ...]:
@@ -235,7 +289,7 @@ class SweepPoint:
     """Why not."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep(_Tabular):
     """A question under each combination of settings: `sweep("tiny", {"cluster.devices": [4, 8]}).to_frame()`."""
 
@@ -260,6 +314,18 @@ class Sweep(_Tabular):
         columns = dict.fromkeys(name for row in rows for name in row)
         return [{name: row.get(name) for name in columns} for row in rows]
 
+    def _listed(self) -> list[Row]:
+        return [_line_of(point) for point in self.points]
+
+    @property
+    def plots(self) -> tuple[str, ...]:
+        """Names of the pictures that `plot` draws."""
+        return ("values",)
+
+    def plot(self, name: str = "values") -> Plot:
+        """The values over the first setting, with a line for each combination of the others; a RefusedError where there is none."""
+        return plot_named({"values": _drawn_values(self)}, name)
+
     def __len__(self) -> int:
         return len(self.points)
 
@@ -270,11 +336,44 @@ class Sweep(_Tabular):
         return self.points[place]
 
 
-def _row_of(point: SweepPoint) -> Row:
-    answer, at = (
-        point.answer,
-        {name: value if isinstance(value, str | int | float) else str(value) for name, value in point.settings.items()},
+def _at(point: SweepPoint) -> Row:
+    """The settings of a point as cells of a table."""
+    return {name: value if isinstance(value, str | int | float) else str(value) for name, value in point.settings.items()}
+
+
+def _line_of(point: SweepPoint) -> Row:
+    """A point as `print` shows it."""
+    answer = point.answer
+    if answer is None or answer.value is None:
+        why = point.note.partition("\n")[0] if answer is None else answer.status
+        return {**_at(point), "value": "none", "proof": "", "design": why}
+    plan = answer.evaluation.design.plan_label if answer.has_design else ""
+    return {**_at(point), "value": digits(answer.value, answer.unit), "proof": "proved" if answer.proved else "not proved", "design": plan}
+
+
+def _drawn_values(swept: Sweep) -> str:
+    """The picture of the values over the first setting."""
+    found = [(point, point.answer.value) for point in swept.points if point.answer is not None and point.answer.value is not None]
+    values = [float(value) for _, value in found]
+    if not values or min(values) <= 0.0:
+        raise RefusedError("no picture of this sweep: it has no values above zero (`table()` has what there is)")
+    first, *others = swept.points[0].settings
+    places = list(dict.fromkeys(str(point.settings[first]) for point in swept.points))
+    courses = dict[str, dict[str, float]]()
+    for (point, _), value in zip(found, values, strict=True):
+        label = ", ".join(f"{name}={point.settings[name]}" for name in others) or "value"
+        courses.setdefault(label, {})[str(point.settings[first])] = value
+    curves = [plots.Line(label, tuple(map(course.get, places)), (False,) * len(places)) for label, course in courses.items()]
+    unit = next(point.answer.unit for point, _ in found if point.answer is not None)
+    described = "; ".join(
+        f"{curve.label}: {', '.join('none' if value is None else shown(value) for value in curve.values)}" for curve in curves
     )
+    titles = Titles("values", f"{swept.question} over {first}", described)
+    return alone(plots.lines(titles, places, curves, (first, f"value in {unit}"), (min(values), max(values))))
+
+
+def _row_of(point: SweepPoint) -> Row:
+    answer, at = point.answer, _at(point)
     if answer is None:
         return {**at, "status": None, "note": point.note}
     known = {"status": answer.status, "value": answer.value, "bound": answer.bound, "gap": answer.gap, "proved": answer.proved}
@@ -306,7 +405,7 @@ class FrontPoint:
         return self.answer.evaluation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DesignFront(_Tabular):
     """A Pareto front: `front("tiny", "step_time", "energy_per_token").plot().save("front.svg")`."""
 
@@ -327,6 +426,9 @@ class DesignFront(_Tabular):
     def table(self) -> list[Row]:
         """A row for each point: both objectives, plan, chip and key figures."""
         return [_front_row(self.objectives, point) for point in self.points]
+
+    def _listed(self) -> list[Row]:
+        return [_front_line(self.objectives, point) for point in self.points]
 
     @property
     def plots(self) -> tuple[str, ...]:
@@ -350,6 +452,17 @@ class DesignFront(_Tabular):
 
     def __getitem__(self, place: int) -> FrontPoint:
         return self.points[place]
+
+
+def _front_line(objectives: tuple[str, str], point: FrontPoint) -> Row:
+    """A point as `print` shows it."""
+    pairs = zip(objectives, (point.first, point.second), strict=True)
+    design = point.evaluation.design
+    return {
+        **{name: amount(value, UNITS[name]) for name, value in pairs},
+        "proof": "proved" if point.answer.proved else "not proved",
+        "design": "; ".join([*hardware_text(design)[1:], design.plan_label]),
+    }
 
 
 def _front_row(objectives: tuple[str, str], point: FrontPoint) -> Row:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from csv import DictReader
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,8 +17,9 @@ from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import naming, write_whole
-from crossopt.instances.files.units import nearest
+from crossopt.instances.files.units import nearest, rounded_quantity
 from crossopt.instances.kinds import KINDS
+from crossopt.reports.sheets.amounts import amount, digits, time_of
 from crossopt.solvers.answer import Baseline, Number, Result, Status, Trace, plain_result, to_text
 from crossopt.solvers.codesign.answer import ChosenDesign, ChosenHardware, DesignEvaluation, Designs, EvaluatedDesigns, LimitUse
 from crossopt.solvers.codesign.objective import UNITS
@@ -34,7 +35,7 @@ class Plot:
     """A picture, which a notebook shows: `answer.plot("roofline").save("roofline.svg")`."""
 
     name: str
-    svg: str
+    svg: str = field(repr=False)
     """The picture as a file of its own, with its colours and legend."""
 
     def save(self, path: str | Path) -> Path:
@@ -108,7 +109,7 @@ def shown(cell: object) -> str:
     return "" if cell is None else f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """What the model says of one design, in SI units: `evaluate("tiny", {"tensor": 4, ...}).step_time`."""
 
@@ -258,11 +259,26 @@ class Evaluation:
 
         return dict(figures_of(html(evaluation_sheet(self.question, self.design, self.figures), {})))
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The whole text, as `crossopt evaluate` prints it."""
         from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
         from crossopt.reports.sheets.codesign.design import evaluation_sheet  # noqa: PLC0415
 
         return terminal(evaluation_sheet(self.question, self.design, self.figures))
+
+    def __str__(self) -> str:
+        """The key figures; `text` has all."""
+        exceeded = ", ".join(limit.name for limit in self.limits if not limit.satisfied)
+        figures = [("plan", self.design.plan_label), ("step time", time_of(self.step_time)), ("MFU", f"{self.mfu:.1%}")]
+        figures += [("speed", f"{self.tokens_per_second:,.0f} tokens/s"), ("memory", rounded_quantity(self.memory_used, "bytes", 4))]
+        figures += [("limits", f"exceeded: {exceeded}" if exceeded else "all are satisfied")]
+        figures += [("run", f"{self.days:.3g} days{'' if self.money is None else f', {self.money:,.0f} USD'}")] if self.days else []
+        return f"{self.question.name}\n\n" + "\n".join(f"  {name:<11}{text}" for name, text in figures) + "\n"
+
+    def __repr__(self) -> str:
+        limits = "" if self.feasible else ", infeasible"
+        return f"<Evaluation {self.question.name}: {self.design.plan_label}, {amount(self.value, self.unit)}{limits}>"
 
     def _repr_html_(self) -> str:
         rows = [(row["name"], row["value"], row["unit"]) for row in self.table()]
@@ -286,16 +302,30 @@ _UNITS: Final = {
 """Key figures and their units."""
 
 
-@dataclass(frozen=True, slots=True)
+_FOLLOWING: Final = "`text` has all; `table()` and `plot()` the figures; `save` keeps it for `crossopt.check` and `crossopt.report`"
+"""Next steps of an answer in Python."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
-    """An answer with its proof: `solve("tiny").value`. Of a joint design `evaluation` has all figures, some of them here as well."""
+    """An answer with its proof: `solve("tiny").value`. Of a joint design `evaluation` has all figures, some of them here as well.
+
+    `print` shows the short text, and `text` is the whole.
+    """
 
     result: Result[Any, Any]
     """The complete typed result."""
-    text: str
-    """The text that the terminal shows."""
     question: Any
     """The question as it was read."""
+    summary: str = ""
+    """The short text of `plan`; that of other answers is made from the result."""
+
+    @property
+    def text(self) -> str:
+        """The whole text, as `crossopt solve --verbose` prints it."""
+        from crossopt.reports.shown import text_of  # noqa: PLC0415
+
+        return text_of(self.result.kind, self.question, self.result)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -449,7 +479,13 @@ class Answer:
         return dict(figures_of(page_of(self.result.kind, self.question, self.result, {})))
 
     def __str__(self) -> str:
-        return self.text
+        from crossopt.reports.shown import text_of  # noqa: PLC0415
+
+        return self.summary or text_of(self.result.kind, self.question, self.result, verbose=False, following=_FOLLOWING)
+
+    def __repr__(self) -> str:
+        value = "no answer" if self.value is None else digits(self.value, self.unit)
+        return f"<Answer {self.name}: {self.status}, {value}{', proved' if self.proved else ''}>"
 
     def _repr_html_(self) -> str:
         """The HTML page, for notebooks."""
@@ -457,4 +493,4 @@ class Answer:
         from crossopt.reports.shown import page_of  # noqa: PLC0415
 
         page = escape(whole_page(page_of(self.result.kind, self.question, self.result, self.data)), quote=True)
-        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" title="{escape(self.text[:60])}"></iframe>'
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0" title="{escape(repr(self)[1:-1])}"></iframe>'

@@ -99,12 +99,14 @@ def _fallback_sheet(error: Exception, question: Any, result: Result[Any, Any]) -
     return plain_sheet(question, replace(result, notes=(*result.notes, why)))
 
 
-def text_of(kind: str, question: Any, result: Result[Any, Any], verbose: bool = True) -> str:  # noqa: ANN401
-    """Text for the terminal: the whole sheet, or its short form if it has one."""
+def text_of(kind: str, question: Any, result: Result[Any, Any], verbose: bool = True, following: str = "") -> str:  # noqa: ANN401
+    """Text for the terminal: the whole sheet, or its short form if it has one, with other next steps where they are given."""
     made = sheet_of(kind, question, result)
     try:
         if verbose or not (rows := made.brief()):
             return terminal(made)
+        if following:
+            rows = (*(row for row in rows if row[0] != "next"), ("next", following))
         return brief(f"{made.name}   {made.short_headline}", rows, made.brief_sections())
     except Exception as error:  # noqa: BLE001 - a result is printed even if its sheet fails
         return terminal(_fallback_sheet(error, question, result))

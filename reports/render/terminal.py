@@ -51,7 +51,8 @@ _SHORT_ANSWER: Final = 18
 """Lines of a short answer."""
 _DOUBTS: Final = ("note", "caveat")
 """Its rows that may be left to the long answer, all but the first caveat."""
-_MORE: Final = "--verbose"
+_MORE: Final = ("--verbose", "`text`")
+"""How the row of next steps begins where there is a long answer: of a command, and of a Python object."""
 _TIE: Final = "\N{NO-BREAK SPACE}"
 
 
@@ -64,17 +65,18 @@ def terminal(sheet: Sheet) -> str:
 
 
 def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
-    """An answer in a few rows, with tables below them; the last caveats are left to --verbose where it would be long otherwise."""
+    """An answer in a few rows, with tables below them; the last caveats are left to the long answer where it would be long otherwise."""
     wide = max((len(name) for name, _ in rows if len(name) <= _NAME), default=0)
     shown = [(name, _hung(f"  {name:<{wide}}{' ' * _GAP}", text)) for name, text in rows]
     most = _SHORT_ANSWER - 1 - len(wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False))
     left, first = 0, next((row for label in reversed(_DOUBTS) for row in shown if row[0] == label), None)
-    spare = [row for row in shown if row[0] in _DOUBTS and row is not first] if rows and rows[-1][1].startswith(_MORE) else []
+    more = next((sign for sign in _MORE if rows and rows[-1][1].startswith(sign)), "")
+    spare = [row for row in shown if row[0] in _DOUBTS and row is not first] if more else []
     while sum(len(lines) for _, lines in shown) > most and spare:
         shown.remove(spare.pop())
         left += 1
     if left:
-        text = rows[-1][1].replace(_MORE, f"{_MORE} ({left} more caveat{'s' * (left != 1)})", 1)
+        text = rows[-1][1].replace(more, f"{more} ({left} more caveat{'s' * (left != 1)})", 1)
         shown[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", text))
     return text_of(headline, [line for _, lines in shown for line in lines], sections, "")
 

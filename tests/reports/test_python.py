@@ -97,6 +97,40 @@ def test_one_design_has_the_pictures_of_its_sheet(chip: crossopt.Answer) -> None
     assert "step time" in single._repr_html_()
 
 
+def test_what_is_printed_fits_on_a_screen_and_what_is_shown_in_lists_on_a_line(run: crossopt.Answer, chip: crossopt.Answer) -> None:
+    many = crossopt.sweep(f"kind: codesign\n{RUN}", {"tensor": [1, 2, 4], "microbatch": [1, 2], "cluster.devices": [4, 8]})
+    front = crossopt.front(f"kind: codesign\n{CHIPS}", "step_time", "die_area", points=4)
+    objects = [run, chip, run.evaluation, many, front, crossopt.compare("tiny", ["boxes", "expert"]), crossopt.explain("tiny")]
+    objects += [crossopt.solve(CHAIN), many[0], front[0], run.plot("breakdown")]
+    for one in objects:
+        assert len(str(one).splitlines()) <= 24, type(one)
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 250, type(one)
+    assert len(many) == 12
+    assert "4 rows more: `to_frame()`" in str(many)
+    assert run.evaluation.design.plan_label in str(run.evaluation)
+    assert "`text`" in str(run)
+    assert "--verbose" not in str(run)
+    assert len(run.text) > len(str(run))
+
+
+def test_sweeps_and_explanations_are_drawn(chip: crossopt.Answer) -> None:
+    swept = crossopt.sweep("tiny", {"cluster.devices": [4, 8, 7], "tensor": [1, 2]})
+    picture = swept.plot()
+    assert picture.name == swept.plots[0]
+    described = ElementTree.fromstring(picture.svg).findtext("{http://www.w3.org/2000/svg}desc")
+    assert described is not None
+    value = swept[0].answer.value  # type: ignore[union-attr]
+    assert described.startswith(f"tensor=1: {value:.6g}")
+    assert described.count("none") == 2
+    gains = crossopt.explain(f"kind: codesign\n{CHIPS}")
+    assert gains.binding[0] in gains.plot().svg
+    with pytest.raises(RefusedError, match="no restriction has a gain"):
+        crossopt.explain("tiny", {"budget.step_time": "1 ms"}).plot()
+    with pytest.raises(RefusedError, match="no values above zero"):
+        crossopt.sweep("tiny", {"budget.step_time": ["1 ms"]}).plot()
+
+
 def test_an_unknown_picture_names_those_that_there_are(run: crossopt.Answer) -> None:
     with pytest.raises(RefusedError, match=r"'rofline' is no picture of this result \(did you mean 'roofline'\?"):
         run.plot("rofline")
