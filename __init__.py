@@ -12,7 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossopt.instances.errors import InstanceError
-    from crossopt.reports.api import accuracy, check, compare, evaluate, explain, front, plan, read, report, solve, sweep
+    from crossopt.reports.api import (
+        accuracy,
+        check,
+        compare,
+        evaluate,
+        explain,
+        export,
+        front,
+        import_graph,
+        plan,
+        quantize,
+        read,
+        report,
+        solve,
+        sweep,
+        validate,
+    )
     from crossopt.reports.commands.networks import Network, from_torch
     from crossopt.reports.comparisons import Comparison, DesignFront, Explanation, Sweep
     from crossopt.reports.results import Answer, Evaluation, Plot
@@ -23,7 +39,10 @@ _WHERE = {
     "reports.commands.networks": ("Network", "from_torch"),
     "reports.comparisons": ("Comparison", "DesignFront", "Explanation", "Sweep"),
     "reports.results": ("Answer", "Evaluation", "Plot"),
-    "reports.api": ("accuracy", "check", "compare", "evaluate", "explain", "front", "plan", "read", "report", "solve", "sweep"),
+    "reports.api": (
+        *("accuracy", "check", "compare", "evaluate", "explain", "export", "front", "import_graph", "plan", "quantize", "read", "report"),
+        *("solve", "sweep", "validate"),
+    ),
 }
 """Public names by the modules that define them."""
 __all__ = [
@@ -41,13 +60,17 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "export",
     "from_torch",
     "front",
+    "import_graph",
     "plan",
+    "quantize",
     "read",
     "report",
     "solve",
     "sweep",
+    "validate",
 ]
 
 

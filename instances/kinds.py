@@ -222,6 +222,11 @@ def is_graph_text(name: str, text: str) -> bool:
     return _form_of(name, text.encode("utf-8", "replace"))[1]
 
 
+def is_result_file(path: Path) -> bool:
+    """Whether a file is a saved result."""
+    return _RESULT.match(file_start(path)) is not None
+
+
 def kind_in(text: str) -> str:
     """The kind stated in a question's text; `codesign` if it states none of KINDS."""
     found = _KIND.search(text)

@@ -1,4 +1,4 @@
-"""The commands as functions, for programs and notebooks: the same questions, the same answers, no printing.
+"""The commands that answer as functions, for programs and notebooks: the same questions, the same answers, no printing.
 
 A question is a path, a name from `crossopt list instances`, the text of a YAML file, or a mapping. `settings` replace values, as `--set`
 does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid question raises an InstanceError with every fault.
@@ -7,24 +7,27 @@ does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.question import key_compared, read_question, several_text
-from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.files.saved import write_whole
+from crossopt.instances.errors import Fault, InstanceError, RefusedError
+from crossopt.instances.files.saved import kind_of, write_whole
 from crossopt.instances.files.units import parse_quantity
-from crossopt.instances.kinds import KINDS, kind_in, kind_of_file, question_path
+from crossopt.instances.kinds import KINDS, is_result_file, kind_in, kind_of_file, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_given
+from crossopt.reports.python_messages import for_python, in_python, refused_as_error
 from crossopt.reports.results import Answer, Evaluation
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.answer import ChosenDesign
 
 if TYPE_CHECKING:
+    from crossopt.reports.commands.networks import Network
     from crossopt.reports.comparisons import Comparison, DesignFront, Explanation, Sweep
 
 QuestionSource = str | Path | Mapping[str, Any]
@@ -32,11 +35,69 @@ Design = Mapping[str, Any] | ChosenDesign | Answer | Evaluation
 Settings = Mapping[str, Any]
 
 
+@for_python()
 def read(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> Any:  # noqa: ANN401 - a question of any kind
-    """Read a question without solving it. An invalid one raises an InstanceError with every fault."""
-    return _read(question, settings, workload)[1]
+    """Read a question without solving it, or a saved result: an Answer, or of fronts and comparisons a DesignFront or a Comparison.
+
+    An invalid question raises an InstanceError with every fault. The figures of a saved result are computed again; `check` repeats
+    its proof.
+
+    Example:
+        >>> question = crossopt.read("tiny", {"cluster.devices": 16})
+        >>> question.name
+        'tiny'
+        >>> crossopt.solve("tiny").save("tiny.json")
+        >>> crossopt.read("tiny.json").plan.data
+        8
+    """
+    path = question_path(Path(question)) if isinstance(question, Path) or (isinstance(question, str) and "\n" not in question) else None
+    if path is None or not is_result_file(path):
+        return _read(question, settings, workload)[1]
+    if settings or workload is not None:
+        raise RefusedError(f"{path}: a saved result has its question in it (leave out settings and workload, or name a question)")
+    return _saved(path)
 
 
+def _saved(path: Path) -> "Answer | DesignFront | Comparison":
+    """What a saved result is in Python."""
+    from crossopt.reports.commands.report import saved_front, saved_result, saved_study  # noqa: PLC0415
+    from crossopt.reports.comparisons import DesignFront, FrontPoint, comparison_of  # noqa: PLC0415
+
+    kind = kind_of(path) or "codesign"
+    if kind == "study":
+        return comparison_of(saved_study(path))
+    if kind == "front":
+        question, objectives, found = saved_front(path)
+        points = (FrontPoint(point.first, point.second, _point_answer(point.result)) for point in found.points)
+        return DesignFront(question, objectives, tuple(points), found.proved, found)
+    if kind not in KINDS:
+        raise RefusedError(f"{path}: a result of the kind {kind!r} has no object in Python (`crossopt report` draws it)")
+    question, result = saved_result(path, kind)
+    return Answer(result, question)
+
+
+def _point_answer(result: Any) -> Answer:  # noqa: ANN401 - a result about a joint design
+    """A point of a front as an answer of its own."""
+    return Answer(result, read_question(result.question))
+
+
+def validate(question: QuestionSource, settings: Settings | None = None, workload: str | None = None) -> tuple[Fault, ...]:
+    """Every fault of a question, each with its line, key and remedy; empty where it is valid.
+
+    Example:
+        >>> crossopt.validate("tiny")
+        ()
+        >>> [fault.path for fault in crossopt.validate("tiny", {"tensor": 3})]
+        ['choices.tensor']
+    """
+    try:
+        _read(question, settings, workload)
+    except InstanceError as error:
+        return tuple(replace(fault, message=in_python(fault.message)) for fault in error.faults)
+    return ()
+
+
+@for_python()
 def solve(
     question: QuestionSource,
     *,
@@ -47,7 +108,15 @@ def solve(
     workload: str | None = None,
     settings: Settings | None = None,
 ) -> Answer:
-    """Find the best answer with its proof."""
+    """Find the best answer of a question, with its proof.
+
+    Example:
+        >>> answer = crossopt.solve("tiny", settings={"tensor": [1, 2, 4]}, time_limit="1 min")
+        >>> answer.proved, answer.value == answer.bound
+        (True, True)
+        >>> answer.plan.data, round(answer.step_time, 3)
+        (8, 0.152)
+    """
     limits = Limits(_seconds(time_limit), seed, gap)
     kind, read = _read(question, settings, workload)
     from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
@@ -55,6 +124,7 @@ def solve(
     return Answer(solve_and_verify(_answering(kind), read, engine, limits, unwatched), read)
 
 
+@for_python()
 def plan(
     model: str,
     gpus: str,
@@ -69,14 +139,21 @@ def plan(
     mode: Literal["fastest", "cheapest", "fewest"] = "fastest",
     time_limit: str | None = None,
 ) -> Answer:
-    """The best plan for a training run, as `crossopt plan` finds it: `plan("qwen3-32b", "256xh100", tokens="15T").days`.
+    """The best plan for a training run, as `crossopt plan` finds it. `print` shows the verdict.
 
     A ValueError says in a sentence what of the arguments makes no sense.
+
+    Example:
+        >>> run = crossopt.plan("llama3-8b", "64xh100", tokens="1T", deadline="60d", rent=2.5)
+        >>> run.plan.data, run.days < 60.0
+        (64, True)
     """
     from argparse import Namespace  # noqa: PLC0415
 
     from crossopt.reports.commands.plan import best_plan  # noqa: PLC0415
 
+    if mode not in ("fastest", "cheapest", "fewest"):
+        raise ValueError(f"mode: {mode!r} is unknown (one of fastest, cheapest, fewest)")
     counts = {"tokens": tokens, "context": context, "batch": batch}
     texts = {name: f"{value:.0f}" if isinstance(value, float) else value for name, value in counts.items()}
     rents = ",".join(f"{name}={money}" for name, money in rent.items()) if isinstance(rent, Mapping) else rent
@@ -86,6 +163,7 @@ def plan(
     return Answer(best.result, best.question, text)
 
 
+@for_python("design")
 def evaluate(
     question: QuestionSource | Instance,
     design: Design | None = None,
@@ -93,10 +171,16 @@ def evaluate(
     settings: Settings | None = None,
     workload: str | None = None,
 ) -> Evaluation:
-    """Price one design of a joint-design question: `evaluate("tiny", {"tensor": 4, "microbatch": 2, ...}).mfu`.
+    """Price one design of a joint-design question.
 
     `design` gives values of the choices, of which none may be left open; or it is a design of an answer. What `read` returns is a question
     too, and is not read again. A file is read again when it has changed.
+
+    Example:
+        >>> design = {"tensor": 4, "pipeline": 1, "microbatch": 2, "recompute": "none"}
+        >>> priced = crossopt.evaluate("tiny", design)
+        >>> priced.plan.data, priced.feasible, round(priced.mfu, 2)
+        (2, True, 0.11)
     """
     from crossopt.solvers.codesign.judge import evaluate_choices, evaluate_design, evaluate_single  # noqa: PLC0415
 
@@ -113,14 +197,24 @@ def evaluate(
     return Evaluation(asked, priced.design, priced.evaluation, priced.value)
 
 
+@for_python()
 def check(result: Answer | str | Path | Mapping[str, Any], cross_check: bool = False) -> Report:
-    """Verify a saved result from its question alone: `.accepted`, `.checked`, `.refused`, `.unverified` (solver-reported)."""
+    """Verify a saved result from its question alone: `.accepted`, `.checked`, `.refused`, `.unverified` (solver-reported).
+
+    Example:
+        >>> answer = crossopt.solve("tiny")
+        >>> crossopt.check(answer).accepted
+        True
+        >>> crossopt.check({**answer.data, "bound": 0.0}).accepted
+        False
+    """
     from crossopt.reports.commands.families import check as checked  # noqa: PLC0415
 
     with _file(result) as path:
         return checked(path, cross_check)
 
 
+@for_python()
 def compare(
     questions: QuestionSource | Sequence[QuestionSource],
     engines: Sequence[str] = (),
@@ -129,11 +223,16 @@ def compare(
     seeds: int = 1,
     settings: Settings | None = None,
 ) -> "Comparison":
-    """Compare engines on questions: `compare("tiny", ["boxes", "random"], time_limit=5).to_frame()`, a row for each run.
+    """Compare engines on questions; `to_frame()` has a row for each run.
 
     Without engines `auto` and `recipes` are asked about joint designs, and all engines about other questions.
+
+    Example:
+        >>> runs = crossopt.compare("tiny", ["boxes", "expert"], time_limit=5)
+        >>> runs.best.engine, [run.proved for run in runs]
+        ('boxes', [True, False])
     """
-    from crossopt.reports.comparisons import Comparison, EngineRun  # noqa: PLC0415
+    from crossopt.reports.comparisons import comparison_of  # noqa: PLC0415
     from crossopt.solvers.study.records import Plan  # noqa: PLC0415
     from crossopt.solvers.study.running import ask, engine_named, run_all  # noqa: PLC0415
 
@@ -148,10 +247,7 @@ def compare(
         return _engines_on(*read_ones[0], engines, seconds)
     plan = Plan("Engines side by side", "", tuple(map(engine_named, engines or ("auto", "recipes"))), seconds, seeds)
     instances = [_single_design_question(question, settings, None) for question in listed]
-    study = run_all(ask(plan, instances, [instance.name for instance in instances]), lambda line: None)
-    names = ("engine", "seed", "status", "value", "bound", "proved", "seconds", "trace", "design", "note")
-    runs = (EngineRun(instances[run.question].name, *(getattr(run, name) for name in names)) for run in study.runs)
-    return Comparison(tuple(runs), study)
+    return comparison_of(run_all(ask(plan, instances, [instance.name for instance in instances]), lambda line: None))
 
 
 def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float | None) -> "Comparison":  # noqa: ANN401 - of any kind
@@ -166,12 +262,19 @@ def _engines_on(kind: str, question: Any, engines: Sequence[str], seconds: float
     return Comparison(tuple(EngineRun(question.name, engine, *(getattr(result, name) for name in names)) for engine, result in found))
 
 
+@for_python()
 def explain(
     question: QuestionSource, settings: Settings | None = None, near: float | None = None, time_limit: float | str | None = None
 ) -> "Explanation":
-    """Explain an answer: `print(explain("tiny"))`, or `explain("tiny").effects`, what a little more of each limit would buy.
+    """Explain an answer: what binds it, and what a little more of each limit would buy (`effects`).
 
     Where there is no design, `conflict` has the limits and choices that leave none. Several workloads are explained each alone.
+
+    Example:
+        >>> crossopt.explain("tiny").binding
+        ()
+        >>> crossopt.explain("tiny", {"budget.step_time": "1 ms"}).conflict
+        ('step_time',)
     """
     from crossopt.reports.commands.explain import alone_text, explained, parts_of  # noqa: PLC0415
     from crossopt.reports.comparisons import Explanation  # noqa: PLC0415
@@ -181,6 +284,7 @@ def explain(
     return Explanation(alone_text(parts) + "\n".join(one.text for _, one in found), found)
 
 
+@for_python()
 def sweep(
     question: QuestionSource,
     over: Mapping[str, Sequence[Any]],
@@ -189,10 +293,16 @@ def sweep(
     time_limit: float | str | None = None,
     workload: str | None = None,
 ) -> "Sweep":
-    """Solve a question under each combination of settings: `sweep("tiny", {"cluster.devices": [4, 8]}).to_frame()`.
+    """Solve a question under each combination of settings.
 
     `time_limit` is for each combination. Settings that make no question are kept with the reason. `crossopt sweep` does the same with
     several processes, and goes on where it was ended.
+
+    Example:
+        >>> sizes = crossopt.sweep("tiny", {"cluster.devices": [4, 8]})
+        >>> [point.answer.plan.data for point in sizes]
+        [4, 8]
+        >>> frame = sizes.to_frame()  # a row for each point, with plan and figures
     """
     from itertools import product  # noqa: PLC0415
 
@@ -219,6 +329,7 @@ def _refuse_sweep(question: QuestionSource, settings: Settings, workload: str | 
     raise RefusedError("no combination of the settings makes a question")
 
 
+@for_python()
 def front(
     question: QuestionSource,
     first: str,
@@ -230,11 +341,17 @@ def front(
     settings: Settings | None = None,
     workload: str | None = None,
 ) -> "DesignFront":
-    """The Pareto front of two objectives: `front("tiny", "step_time", "energy_per_token", points=5).plot()`.
+    """The Pareto front of two objectives: at most about `points` designs, each with its proof, found within one time limit.
 
-    It has at most about `points` designs, each with its proof, found within one time limit.
+    Objectives: step_time, time_per_sample, worst_step_time, energy_per_token, rated_energy_per_token, cost_per_token, run_cost, die_area
+    and power.
+
+    Example:
+        >>> found = crossopt.front("small", "step_time", "energy_per_token", points=3)
+        >>> found.proved, found[0].first < found[1].first, found[0].second > found[1].second
+        (True, True, True)
+        >>> path = found.plot().save("front.svg")
     """
-    from dataclasses import replace  # noqa: PLC0415
     from time import monotonic  # noqa: PLC0415
 
     from crossopt.reports.comparisons import DesignFront, FrontPoint  # noqa: PLC0415
@@ -249,21 +366,114 @@ def front(
         return solve_and_verify(FAMILY, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), unwatched)
 
     found = front_of(asked, first, second, points, solve_part)
-    several = list[FrontPoint]()
-    for point in found.points:
-        part = read_question(point.result.question)
-        several.append(FrontPoint(point.first, point.second, Answer(point.result, part)))
+    several = (FrontPoint(point.first, point.second, _point_answer(point.result)) for point in found.points)
     return DesignFront(asked, (first, second), tuple(several), found.proved, found)
+
+
+@for_python()
+def export(
+    source: Answer | str | Path,
+    form: str | None = None,
+    *,
+    job: str | None = None,
+    out: str | Path | None = None,
+    settings: Settings | None = None,
+    time_limit: float | str | None = None,
+) -> str:
+    """An answer in the form that another program takes, as `crossopt export` prints it; `out` is the file of forms that need one.
+
+    Forms of plans are `megatron`, `torchtitan`, `deepspeed` and `fsdp`, with `job` as a job for `slurm`, `pytorchjob` or `jobset`; of
+    placements `devices` and `split`; of strategies of layers `strategies`, `modelopt` and `torchao`; of integer models `lp`, `mps` and
+    `cpsat`. `crossopt export --help` says what each is.
+
+    Example:
+        >>> flags = crossopt.export(crossopt.solve("tiny"), "megatron")
+        >>> "--tensor-model-parallel-size 1" in flags
+        True
+    """
+    from contextlib import redirect_stdout  # noqa: PLC0415
+    from io import StringIO  # noqa: PLC0415
+
+    from crossopt.reports.arguments import parser_of_commands  # noqa: PLC0415
+    from crossopt.reports.launching.command import export as exported  # noqa: PLC0415
+
+    seconds = f"{time_limit}s" if isinstance(time_limit, int | float) else time_limit
+    options = {"--as": form, "--job": job, "--out": out, "--time-limit": seconds}
+    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    printed = StringIO()
+    with _file(source) as path, refused_as_error(), redirect_stdout(printed):
+        exported(parser_of_commands().parse_args(["export", str(path), *given, *(f"--set={text}" for text in _laid(settings))]))
+    return printed.getvalue()
+
+
+@for_python("axes")
+def import_graph(path: str | Path, axes: Mapping[str, int] | None = None) -> "Network":
+    """A network of an ONNX model, of torch.export or of `crossopt import` as a graph of operators; `axes` are lengths of open axes.
+
+    Example:
+        >>> network = crossopt.import_graph("model.onnx", {"batch": 8})  # doctest: +SKIP
+        >>> network.save("graph.json")  # doctest: +SKIP
+    """
+    from crossopt.reports.commands.networks import Network, lengths_of, read_network  # noqa: PLC0415
+
+    return Network(read_network(Path(path), lengths_of([f"{name}={length}" for name, length in (axes or {}).items()])))
+
+
+@for_python("axes")
+def quantize(
+    model: str | Path,
+    hardware: str,
+    formats: Sequence[str],
+    *,
+    minimize: str = "time",
+    budget: Mapping[str, float | str] | None = None,
+    peak: Mapping[str, str] | None = None,
+    losses: str | Path | None = None,
+    base: str | None = None,
+    tie: str | None = None,
+    training: bool = False,
+    axes: Mapping[str, int] | None = None,
+    time_limit: float | str | None = None,
+) -> Answer:
+    """A number format for each layer of a network, as `crossopt quantize` chooses it: at least time, or another figure, within budgets.
+
+    `losses` is a CSV file with the columns layer, format and quality; `peak` gives speeds that the device's file lacks.
+
+    Example:
+        >>> answer = crossopt.quantize("model.onnx", "h100-sxm", ["fp8"], budget={"size": "12MB"})  # doctest: +SKIP
+        >>> [layer.format for layer in answer.answer.layers]  # doctest: +SKIP
+    """
+    from argparse import Namespace  # noqa: PLC0415
+
+    from crossopt.reports.commands.quantize import KIND, USUAL_LIMIT, question_written  # noqa: PLC0415
+    from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
+    from crossopt.solvers.family import family_of, simplest_of  # noqa: PLC0415
+
+    def pairs(given: Mapping[str, Any] | None) -> list[str]:
+        return [f"{name}={value}" for name, value in (given or {}).items()]
+
+    options = Namespace(model=Path(model), hardware=hardware, formats=",".join(formats), minimize=minimize, base=base, tie=tie)
+    vars(options).update(budget=pairs(budget), peak=pairs(peak), settings=pairs(axes), training=training, save=None)
+    options.losses = None if losses is None else Path(losses)
+    with refused_as_error():
+        _, question = question_written(options)
+    family, limits = family_of(KIND), Limits(USUAL_LIMIT if time_limit is None else _seconds(time_limit))
+    return Answer(solve_and_verify(family, question, "auto", limits, unwatched, simplest=simplest_of(family, question)), question)
 
 
 @overload
 def report(*results: Answer | str | Path, form: str = "html", out: None = None, check: bool = False) -> str: ...
 @overload
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path, check: bool = False) -> Path: ...
+@for_python()
 def report(*results: Answer | str | Path, form: str = "html", out: str | Path | None = None, check: bool = False) -> str | Path:
     """Draw results as one HTML page, or as tables (`latex`, `csv`, `markdown`, `text`): the text, or the path of the file `out`.
 
     Proofs are shown as the files state them, unless `check` repeats them.
+
+    Example:
+        >>> str(crossopt.report(crossopt.solve("tiny"), out="tiny.html"))
+        'tiny.html'
     """
     from crossopt.reports.commands.report import page_of, tables_on  # noqa: PLC0415
 
@@ -275,6 +485,7 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
     return Path(out)
 
 
+@for_python()
 def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
     """The model's errors on measured runs in a CSV file, or on measured kernels, which are grouped in all ways at once."""
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415

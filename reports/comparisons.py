@@ -26,6 +26,8 @@ from crossopt.solvers.study.records import Study
 
 _MOST_ROWS: Final = 8
 """Rows that `print` shows of a table, half of them its first and half its last."""
+_FEW, _NAMED = 3, 24
+"""Questions that are named in a title, and letters of their names in a table."""
 
 
 class _Tabular:
@@ -232,7 +234,8 @@ class Comparison(_Tabular):
     @property
     def title(self) -> str:
         """Which questions were asked."""
-        return f"engines on {', '.join(dict.fromkeys(run.question for run in self.runs))}"
+        asked = list(dict.fromkeys(run.question for run in self.runs))
+        return f"engines on {', '.join(asked) if len(asked) <= _FEW else several(len(asked), 'question')}"
 
     @property
     def best(self) -> EngineRun:
@@ -244,8 +247,8 @@ class Comparison(_Tabular):
         return [{name: value for name, value in vars(run).items() if name not in ("trace", "design")} for run in self.runs]
 
     def _listed(self) -> list[Row]:
-        alone = len({run.question for run in self.runs}) == 1
-        return [{name: value for name, value in row.items() if name != "question" or not alone} for row in self.table()]
+        several_asked = len({run.question for run in self.runs}) > 1
+        return [_engine_line(run, several_asked) for run in self.runs]
 
     @property
     def plots(self) -> tuple[str, ...]:
@@ -273,6 +276,28 @@ class Comparison(_Tabular):
     def __getitem__(self, place: slice) -> tuple[EngineRun, ...]: ...
     def __getitem__(self, place: int | slice) -> EngineRun | tuple[EngineRun, ...]:
         return self.runs[place]
+
+
+def _engine_line(run: EngineRun, several_asked: bool) -> Row:
+    """A run as `print` shows it."""
+    asked = {"question": run.question if len(run.question) <= _NAMED else f"{run.question[: _NAMED - 3]}..."} if several_asked else {}
+    proof = run.note or ("proved" if run.proved else "not proved")
+    return {
+        **asked,
+        "engine": run.engine,
+        "seed": run.seed,
+        "value": run.value,
+        "bound": run.bound,
+        "seconds": f"{run.seconds:.3g}",
+        "proof": proof,
+    }
+
+
+def comparison_of(study: Study) -> Comparison:
+    """The runs of a study of joint designs."""
+    fields = ("engine", "seed", "status", "value", "bound", "proved", "seconds", "trace", "design", "note")
+    runs = (EngineRun(study.questions[run.question].name, *(getattr(run, name) for name in fields)) for run in study.runs)
+    return Comparison(tuple(runs), study)
 
 
 # Sweeps over settings.

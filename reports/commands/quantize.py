@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
 
+from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.graphs import text_of as text_of_file
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.written import Files
 from crossopt.instances.layers.problem import FIGURES
+from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
 from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
@@ -46,6 +48,30 @@ def quantize(options: Namespace) -> int:
     for option, path in (("--save", options.save), ("--out", options.out)):
         check_target(path, option)
     limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
+    written, question = question_written(options)
+    family = family_of(KIND)
+    with progress_on(sys.stderr, question.unit) as watch:
+        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
+    if options.save is not None:
+        write_whole(options.save.parent / written.graph_file, written.graph)
+        write_whole(options.save, written.text)
+    if options.out is not None:
+        write_whole(options.out, to_text(result))
+    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
+    return code_of(result.status, unproved=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The question that the options ask, as files."""
+
+    text: str
+    graph_file: str
+    graph: str
+
+
+def question_written(options: Namespace) -> tuple[Written, LayersQuestion]:
+    """The question as files, and as it is read."""
     graph = graph_text(read_network(options.model, lengths_of(options.settings)))
     graph_file = f"{(options.save or options.model).stem}-graph.json"
     text = "\n".join(_lines(options, graph_file, options.save.parent if options.save else Path())) + "\n"
@@ -53,21 +79,12 @@ def quantize(options: Namespace) -> int:
     if options.losses:
         texts[_losses_name(options, Path())] = _losses_text(options.losses)
     try:
-        question = read_given("\n".join(_lines(options, graph_file, Path())) + "\n", KIND, files=Files(Path(), texts))
+        question: LayersQuestion = read_given("\n".join(_lines(options, graph_file, Path())) + "\n", KIND, files=Files(Path(), texts))
     except InstanceError as error:
         if error.source in texts:  # a fault of a file, with its line
             raise
         usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {_as_option_fault(fault.message)}" for fault in error.faults)))
-    family = family_of(KIND)
-    with progress_on(sys.stderr, question.unit) as watch:
-        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
-    if options.save is not None:
-        write_whole(options.save.parent / graph_file, graph)
-        write_whole(options.save, text)
-    if options.out is not None:
-        write_whole(options.out, to_text(result))
-    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
-    return code_of(result.status, unproved=False)
+    return Written(text, graph_file, graph), question
 
 
 def _option(path: str) -> str:

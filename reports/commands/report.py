@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import Fault, InstanceError, VerificationError
 from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
@@ -26,6 +27,7 @@ from crossopt.reports.sheets.codesign.front import front_sheet
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.sheets.study import study_sheet
 from crossopt.reports.shown import sheet_of
+from crossopt.solvers.answer import Result
 from crossopt.solvers.checking import faults_but_proof
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.family import FAMILY
@@ -111,7 +113,7 @@ def runs_on(paths: Sequence[Path]) -> str:
     for path in paths:
         if kind_of(path) != "study":
             usage(f"--as runs: {path} holds no runs of `crossopt compare` (take --as csv)")
-    return runs_csv([_runs(path) for path in paths])
+    return runs_csv([saved_study(path) for path in paths])
 
 
 def page_of(*paths: Path, check: bool = False) -> str:
@@ -174,7 +176,13 @@ def hold(path: Path, faults: list[str]) -> None:
 
 
 def _front(path: Path) -> Drawn:
-    saved, data = read_as(path, front_in_file), read_as(path, _plain)
+    question, figures, front = saved_front(path)
+    return _of_sheet(front_sheet(question, figures, front), read_as(path, _plain))
+
+
+def saved_front(path: Path) -> tuple[Instance, tuple[str, str], Front]:
+    """The question, both figures and the front in a file; a VerificationError where a figure is not that of its design."""
+    saved = read_as(path, front_in_file)
     hold(path, front_faults(saved))
     if not saved.points:
         message = "there is no point in this front, and so nothing to draw (`crossopt check` verifies that)"
@@ -186,8 +194,7 @@ def _front(path: Path) -> Drawn:
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in saved.points)
     front = Front(points, saved.stopped, saved.proved)
-    shared = full_question(list(saved.figures), saved.points[0][1])
-    return _of_sheet(front_sheet(read_question(shared), saved.figures, front), data)
+    return read_question(full_question(list(saved.figures), saved.points[0][1])), saved.figures, front
 
 
 def _of_sheet(sheet: Sheet, data: object) -> Drawn:
@@ -197,21 +204,28 @@ def _of_sheet(sheet: Sheet, data: object) -> Drawn:
 def _of_family(path: Path, kind: str | None) -> Drawn:
     """The page of a result of a problem type; a result without a kind is of an older format, which reading it reports."""
     kind = kind or "codesign"
-    (family, result), data = read_saved(path, kind), read_as(path, _plain)
+    question, result = saved_result(path, kind)
+    return _of_sheet(sheet_of(kind, question, result), read_as(path, _plain))
+
+
+def saved_result(path: Path, kind: str) -> tuple[Any, Result[Any, Any]]:
+    """The question and the result of a problem type in a file; a VerificationError where a figure is not that of the answer."""
+    family, result = read_saved(path, kind)
     try:
         question = read_again(result.question, kind, path.parent)
     except InstanceError as error:
         raise VerificationError(f"{path}: the question in the result cannot be read: {error}") from error
     hold(path, faults_but_proof(family, result, question))
-    return _of_sheet(sheet_of(kind, question, result), data)
+    return question, result
 
 
 def _study(path: Path) -> Drawn:
-    study = _runs(path)
+    study = saved_study(path)
     return _of_sheet(study_sheet(study), json.loads(text_of(study)))
 
 
-def _runs(path: Path) -> Study:
+def saved_study(path: Path) -> Study:
+    """The runs of a comparison in a file; a VerificationError where a figure is not that of its design."""
     from crossopt.solvers.study.check import check as check_study  # noqa: PLC0415 - it loads engines, which other checks do without
 
     study = read_as(path, study_from_json)

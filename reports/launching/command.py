@@ -253,6 +253,8 @@ def _refuse(options: Namespace) -> None:
         several = {"front": "a front of several designs, and one is needed", "constants": "about constants, with a design at each end"}
         what = several.get(kind, "a relaxation, which is no design")
         usage(f"--as {form}: {options.file} is {what} (export what `solve FILE --out RESULT.json` writes without --pareto)")
+    if saved and kind == "codesign" and options.stack in (*PLACEMENTS, *QUANTISED, GRAPH):
+        usage(f"--as {form}: {options.file} is about a joint design (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]} for its plan)")
     own = {
         "placement": (*PLACEMENTS, TRACE),
         "layers": QUANTISED,

@@ -15,6 +15,7 @@ import numpy as np
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.units import nearest, quoted
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.objective import DIMENSIONS, OBJECTIVES, figure_in
 
@@ -88,9 +89,12 @@ class _Way:
 
 def front(instance: Instance, first: str, second: str, points: int, solve: Solve, report: Callable[[Front], None] = unheard) -> Front:
     """The front of two figures, at most about so many points of it; what there is on the way is told, as if it ended there."""
-    for name in (first, second):
-        if name not in FIGURES or first == second:
-            raise ValueError(f"two different figures are needed, such as step_time,power (of {', '.join(FIGURES)})")
+    if not first or not second or first == second:
+        raise ValueError(f"two different figures are needed, such as step_time,power (of {', '.join(FIGURES)})")
+    if unknown := [name for name in (first, second) if name not in FIGURES]:
+        guess = nearest(unknown[0], FIGURES)
+        meant = f"did you mean {guess[0]}? " if guess else ""
+        raise ValueError(f"{quoted(unknown[0])} is no figure of a front ({meant}there are {', '.join(FIGURES)})")
     if instance.others:
         raise RefusedError(
             "a front is not drawn over several sets of constants (`sets`): its points ask for other figures than the worst step time "

@@ -1,0 +1,120 @@
+"""Functions of Python: the examples of their docstrings run, saved results are read, and errors name the arguments of the call."""
+
+import doctest
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import crossopt
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.operators.graph_file import graph_text
+from crossopt.reports import api
+from crossopt.reports.python_messages import in_python
+from tests.every import every
+from tests.instances.layers.test_network import small
+from tests.samples import CHAIN
+
+
+def test_the_examples_of_the_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testmod(api, extraglobs={"crossopt": crossopt})
+    assert found.attempted > 25
+    assert found.failed == 0
+    functions = [getattr(crossopt, name) for name in crossopt.__all__ if getattr(api, name, None) is getattr(crossopt, name)]
+    lacking = {function.__name__ for function in functions if "Example:" not in (function.__doc__ or "")}
+    assert lacking - {"Answer", "Evaluation", "InstanceError"} == {"accuracy"}
+
+
+def test_a_saved_result_is_read_as_what_the_function_returned(tmp_path: Path) -> None:
+    answers = [crossopt.solve("tiny"), crossopt.solve(CHAIN)]
+    for answer in answers:
+        answer.save(tmp_path / "answer.json")
+        again = crossopt.read(tmp_path / "answer.json")
+        assert isinstance(again, crossopt.Answer)
+        assert again.data == answer.data
+        assert str(again) == str(answer)
+    forged = {**answers[0].data, "value": 0.5 * float(answers[0].value or 0.0)}
+    (tmp_path / "forged.json").write_text(json.dumps(forged), encoding="utf-8")
+    with pytest.raises(Exception, match="value"):
+        crossopt.read(tmp_path / "forged.json")
+    with pytest.raises(RefusedError, match="leave out settings and workload"):
+        crossopt.read(tmp_path / "answer.json", {"tensor": 2})
+
+
+def test_saved_fronts_and_comparisons_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from crossopt.reports.cli import main
+
+    out = str(tmp_path / "saved.json")
+    assert main(["solve", "small", "--pareto", "step_time,energy_per_token", "--points", "2", "--out", out]) == 0
+    front = crossopt.read(out)
+    assert isinstance(front, crossopt.DesignFront)
+    assert front.table() == crossopt.front("small", "step_time", "energy_per_token", points=2).table()
+    assert main(["compare", "tiny", "--engines", "boxes,expert", "--out", out]) == 0
+    runs = crossopt.read(out)
+    assert isinstance(runs, crossopt.Comparison)
+    assert [(run.question, run.engine, run.value) for run in runs] == [
+        (run.question, run.engine, run.value) for run in crossopt.compare("tiny", ["boxes", "expert"])
+    ]
+    capsys.readouterr()
+
+
+def test_an_export_is_what_the_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from crossopt.reports.cli import main
+
+    answer = crossopt.solve("tiny")
+    answer.save(tmp_path / "answer.json")
+    assert main(["export", str(tmp_path / "answer.json"), "--as", "torchtitan", "--job", "slurm"]) == 0
+    assert crossopt.export(answer, "torchtitan", job="slurm") == capsys.readouterr().out
+    assert crossopt.export("tiny", "lp", out=tmp_path / "tiny.lp", settings={"tensor": 1})
+    assert (tmp_path / "tiny.lp").exists()
+    with pytest.raises(RefusedError, match=r"^form: 'megatrn' is unknown"):
+        crossopt.export(answer, "megatrn")
+    with pytest.raises(RefusedError, match=r"^form devices: .* is about a joint design"):
+        crossopt.export(answer, "devices")
+
+
+def test_networks_are_read_and_their_formats_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "net.json"
+    path.write_text(graph_text(small()), encoding="utf-8")
+    network = crossopt.import_graph(path)
+    assert network.graph == small()
+    answer = crossopt.quantize(path, "h100-sxm", ["fp8"])
+    assert answer.proved
+    assert crossopt.check(answer).accepted
+    with pytest.raises(RefusedError, match=r"^formats: 'fp9' is unknown"):
+        crossopt.quantize(path, "h100-sxm", ["fp9"])
+    with pytest.raises(RefusedError, match=r"^budget size: "):
+        crossopt.quantize(path, "h100-sxm", ["fp8"], budget={"size": "3 s"})
+
+
+def test_faults_are_returned_by_validate() -> None:
+    assert crossopt.validate("tiny") == ()
+    faults = crossopt.validate("tiny", {"tensor": 3, "cluster.devices": "few"})
+    assert {fault.path for fault in faults} == {"cluster.devices"}
+    assert "[from settings cluster.devices=few]" in faults[0].message
+
+
+@every(
+    ("call", "said"),
+    [
+        (lambda: crossopt.evaluate("tiny", {"tensor": 4}), 'use design={"tensor": 8}'),
+        (lambda: crossopt.evaluate("tiny", {"tensr": 4}), "[from design tensr=4]"),
+        (lambda: crossopt.solve("tiny", settings={"tensr": 4}), "[from settings tensr=4]"),
+        (lambda: crossopt.plan("llama3-8b", "64xh100", deadline=60), "deadline: 60 has no unit (write 60d for days)"),  # type: ignore[arg-type]
+        (lambda: crossopt.plan("llama3-8b", "64xh100", mode="cheapest"), 'mode="cheapest": the length of the run is needed'),
+        (lambda: crossopt.plan("llama3-8b", "64xh100", mode="best"), "mode: 'best' is unknown (one of"),  # type: ignore[arg-type]
+        (lambda: crossopt.front("tiny", "step_time", "cost"), "did you mean run_cost? there are step_time, "),
+    ],
+)
+def test_an_error_names_the_argument(call: Callable[[], object], said: str) -> None:
+    with pytest.raises((InstanceError, ValueError)) as caught:
+        call()
+    assert said in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_commands_and_flags_of_other_programs_stay_as_they_are() -> None:
+    text = "--time-limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"
+    assert in_python(text) == "time_limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"
