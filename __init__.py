@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         export,
         front,
         import_graph,
+        place,
         plan,
         quantize,
         read,
@@ -40,8 +41,8 @@ _WHERE = {
     "reports.comparisons": ("Comparison", "DesignFront", "Explanation", "Sweep"),
     "reports.results": ("Answer", "Evaluation", "Plot"),
     "reports.api": (
-        *("accuracy", "check", "compare", "evaluate", "explain", "export", "front", "import_graph", "plan", "quantize", "read", "report"),
-        *("solve", "sweep", "validate"),
+        *("accuracy", "check", "compare", "evaluate", "explain", "export", "front", "import_graph", "place", "plan", "quantize", "read"),
+        *("report", "solve", "sweep", "validate"),
     ),
 }
 """Public names by the modules that define them."""
@@ -64,6 +65,7 @@ __all__ = [
     "from_torch",
     "front",
     "import_graph",
+    "place",
     "plan",
     "quantize",
     "read",

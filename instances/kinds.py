@@ -175,6 +175,9 @@ _FORMATS = (
     (b"\x80", "a pickle of Python"),
     (b"\x7fELF", "a program"),
 )
+_NETWORK = (
+    "`crossopt place FILE --devices 4xh100` places its operators, `crossopt quantize` chooses formats, `crossopt import` describes it"
+)
 _WEIGHTS = "the network itself is described under `workload`: by a name of `crossopt list workloads`, or by `config:` and a config.json"
 _UNKNOWN_JSON = (
     "this JSON is neither a question nor a graph (a question has `kind`; a placement graph has `nodes` and `edges`; "
@@ -248,7 +251,7 @@ def _form_of(name: str, start: bytes, read_all: Callable[[], bytes] | None = Non
     if suffix == "gz" or start.startswith(_GZIP):
         return "sharding", True
     if foreign := _binary_format(suffix, start):
-        remedy = "`crossopt import` reads it as a graph of operators" if suffix in {"onnx", "pt2"} else _WEIGHTS
+        remedy = _NETWORK if suffix in {"onnx", "pt2"} else _WEIGHTS
         raise ValueError(f"this is {foreign}, not a question ({remedy})")
     if suffix == "csv":
         raise ValueError("this is a table, not a question (`crossopt accuracy` and `crossopt calibrate` read measured runs)")
@@ -265,7 +268,7 @@ def _form_of(name: str, start: bytes, read_all: Callable[[], bytes] | None = Non
 
 def _form_of_json(start: bytes, read_all: Callable[[], bytes] | None, *, named_json: bool) -> tuple[str, bool]:
     if _OPERATORS.match(start):
-        raise ValueError("this is a graph of operators, not a question (`crossopt import` tells what it holds)")
+        raise ValueError(f"this is a graph of operators, not a question ({_NETWORK})")
     if _STRATEGIES.match(start):
         return "sharding", True
     if _CONFIGURATIONS.search(read_all() if read_all else start):

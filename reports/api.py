@@ -5,9 +5,11 @@ does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
@@ -20,7 +22,6 @@ from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, is_result_file, kind_in, kind_of_file, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_given
-from crossopt.reports.python_messages import for_python, in_python, refused_as_error
 from crossopt.reports.results import Answer, Evaluation
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import Report
@@ -29,6 +30,66 @@ from crossopt.solvers.codesign.answer import ChosenDesign
 if TYPE_CHECKING:
     from crossopt.reports.commands.networks import Network
     from crossopt.reports.comparisons import Comparison, DesignFront, Explanation, Sweep
+
+# Messages name the arguments of a call where the command line names options.
+
+_MODES = r"--(cheapest|fastest|fewest)\b"
+_SHOWN_SETTING = re.compile(r"use --set, as in (\w+)=([^\s)]+)")
+_GIVEN_SETTING = re.compile(r"--set '?([\w.\[\]-]+)=")
+_ARGUMENTS = {"as": "form"}
+"""Names of arguments that are not those of their options."""
+_NAMES = (
+    *_ARGUMENTS,
+    *("base", "batch", "bandwidth", "budget", "context", "contiguous", "cpus", "deadline", "devices", "edge-unit", "engine", "formats"),
+    *("gpus", "hardware", "losses", "memory", "microbatches", "minimize", "near", "peak", "points", "precision", "problem", "rent"),
+    *("seeds", "set", "stack", "tie", "time-limit", "time-unit", "tokens", "workload"),
+)
+_OPTION = re.compile(rf"(?<![\w-])--({'|'.join(_NAMES)})(?![\w-])")
+_COMMAND = re.compile(r"`[^`]*`")
+"""What is to be typed into a shell stays as it is."""
+
+
+def in_python(text: str, settings: str = "settings") -> str:
+    """A message with the names of Python arguments; `settings` is what the argument is called that gives values of keys."""
+    parts = _COMMAND.split(text)
+    commands = [*_COMMAND.findall(text), ""]
+    return "".join(f"{_renamed(part, settings)}{command}" for part, command in zip(parts, commands, strict=True))
+
+
+def _renamed(text: str, settings: str) -> str:
+    text = _SHOWN_SETTING.sub(rf'use {settings}={{"\1": \2}}', text)
+    text = _GIVEN_SETTING.sub(rf"{settings} \1=", text)
+    text = re.sub(_MODES, r'mode="\1"', text)
+    return _OPTION.sub(lambda found: settings if found[1] == "set" else _ARGUMENTS.get(found[1], found[1].replace("-", "_")), text)
+
+
+@contextmanager
+def for_python(settings: str = "settings") -> Iterator[None]:
+    """Errors of the block, or of the decorated function, name the arguments of Python."""
+    try:
+        yield
+    except InstanceError as error:
+        error.source = in_python(error.source, settings)
+        error.faults = tuple(replace(fault, message=in_python(fault.message, settings)) for fault in error.faults)
+        error.args = (error.source, error.faults)
+        raise
+    except ValueError as error:
+        error.args = tuple(in_python(part, settings) if isinstance(part, str) else part for part in error.args)
+        raise
+
+
+@contextmanager
+def refused_as_error() -> Iterator[None]:
+    """What a command refuses with a line on standard error is a RefusedError instead."""
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            yield
+    except SystemExit as error:
+        raise RefusedError(re.sub(r"^crossopt(?: \w+)?: ", "", said.getvalue().strip().rpartition("\n")[2])) from error
+
+
+# The functions.
 
 QuestionSource = str | Path | Mapping[str, Any]
 Design = Mapping[str, Any] | ChosenDesign | Answer | Evaluation
@@ -391,9 +452,6 @@ def export(
         >>> "--tensor-model-parallel-size 1" in flags
         True
     """
-    from contextlib import redirect_stdout  # noqa: PLC0415
-    from io import StringIO  # noqa: PLC0415
-
     from crossopt.reports.arguments import parser_of_commands  # noqa: PLC0415
     from crossopt.reports.launching.command import export as exported  # noqa: PLC0415
 
@@ -416,7 +474,54 @@ def import_graph(path: str | Path, axes: Mapping[str, int] | None = None) -> "Ne
     """
     from crossopt.reports.commands.networks import Network, lengths_of, read_network  # noqa: PLC0415
 
-    return Network(read_network(Path(path), lengths_of([f"{name}={length}" for name, length in (axes or {}).items()])))
+    return Network(read_network(Path(path), lengths_of(_pairs(axes))))
+
+
+@for_python("axes")
+def place(
+    model: str | Path,
+    devices: str,
+    *,
+    problem: Literal["throughput", "latency"] | None = None,
+    contiguous: Literal["stages", "convex", "no"] | None = None,
+    transfers: Literal["calls", "overlapped"] | None = None,
+    precision: Literal["bf16", "fp16", "fp32"] | None = None,
+    training: bool = False,
+    memory: str | None = None,
+    bandwidth: str | None = None,
+    axes: Mapping[str, int] | None = None,
+    time_limit: float | str | None = None,
+) -> Answer:
+    """The device of each operator of a network, as `crossopt place` chooses it; `answer.answer.devices` has the devices by operator.
+
+    Example:
+        >>> answer = crossopt.place("model.onnx", "4xh100", axes={"batch": 8})  # doctest: +SKIP
+        >>> print(crossopt.export(answer, "devices"))  # doctest: +SKIP
+    """
+    from argparse import Namespace  # noqa: PLC0415
+
+    from crossopt.reports.commands.place import KIND, USUAL_LIMIT, question_written  # noqa: PLC0415
+
+    options = Namespace(model=Path(model), devices=devices, problem=problem, contiguous=contiguous, transfers=transfers, memory=memory)
+    vars(options).update(precision=precision, training=training, bandwidth=bandwidth, settings=_pairs(axes), save=None)
+    with refused_as_error():
+        _, question = question_written(options)
+    return _answered(KIND, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))
+
+
+def _answered(kind: str, question: Any, seconds: float) -> Answer:  # noqa: ANN401 - of any kind
+    """The answer to a question that a command wrote."""
+    from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
+    from crossopt.solvers.family import family_of, simplest_of  # noqa: PLC0415
+
+    family = family_of(kind)
+    result = solve_and_verify(family, question, "auto", Limits(seconds), unwatched, simplest=simplest_of(family, question))
+    return Answer(result, question)
+
+
+def _pairs(given: Mapping[str, Any] | None) -> list[str]:
+    """Settings as the command line has them."""
+    return [f"{name}={value}" for name, value in (given or {}).items()]
 
 
 @for_python("axes")
@@ -446,19 +551,13 @@ def quantize(
     from argparse import Namespace  # noqa: PLC0415
 
     from crossopt.reports.commands.quantize import KIND, USUAL_LIMIT, question_written  # noqa: PLC0415
-    from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
-    from crossopt.solvers.family import family_of, simplest_of  # noqa: PLC0415
-
-    def pairs(given: Mapping[str, Any] | None) -> list[str]:
-        return [f"{name}={value}" for name, value in (given or {}).items()]
 
     options = Namespace(model=Path(model), hardware=hardware, formats=",".join(formats), minimize=minimize, base=base, tie=tie)
-    vars(options).update(budget=pairs(budget), peak=pairs(peak), settings=pairs(axes), training=training, save=None)
+    vars(options).update(budget=_pairs(budget), peak=_pairs(peak), settings=_pairs(axes), training=training, save=None)
     options.losses = None if losses is None else Path(losses)
     with refused_as_error():
         _, question = question_written(options)
-    family, limits = family_of(KIND), Limits(USUAL_LIMIT if time_limit is None else _seconds(time_limit))
-    return Answer(solve_and_verify(family, question, "auto", limits, unwatched, simplest=simplest_of(family, question)), question)
+    return _answered(KIND, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))
 
 
 @overload

@@ -239,6 +239,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_version(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_plan(commands.add_parser("plan", help="find the best plan for a training run from the command line", epilog=_EXIT_CODES))
+    _add_place(commands.add_parser("place", help="choose the device of each operator of a network in one line", epilog=_EXIT_CODES))
     _add_quantize(
         commands.add_parser("quantize", help="choose a number format for each layer of a network from the command line", epilog=_EXIT_CODES)
     )
@@ -326,9 +327,37 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="plan", mode="fastest")
 
 
+_NETWORK_HELP = "the network: an ONNX model (.onnx), a file of torch.export (.pt2), or a graph that `crossopt import` wrote"
+
+
+def _add_place(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `place`."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help=_NETWORK_HELP)
+    parser.add_argument("--devices", required=True, metavar="COUNTxNAME", help="accelerators of one kind, such as 4xh100")
+    precision = "format of the values: bf16 (default), fp16 or fp32"
+    parser.add_argument("--precision", choices=("bf16", "fp16", "fp32"), metavar="FORMAT", help=precision)
+    parser.add_argument("--training", action="store_true", help="forward and backward pass (default: forward only)")
+    problem = "throughput (default), the time of the busiest device, or latency, the time of one sample"
+    parser.add_argument("--problem", choices=("throughput", "latency"), metavar="HOW", help=problem)
+    contiguous = "contiguity of a device's operators: stages (default), convex or no"
+    parser.add_argument("--contiguous", choices=("stages", "convex", "no"), metavar="HOW", help=contiguous)
+    transfers = "transfers as calls that occupy a device (default), or overlapped with computation"
+    parser.add_argument("--transfers", choices=("calls", "overlapped"), metavar="HOW", help=transfers)
+    parser.add_argument("--memory", metavar="SIZE", help="memory of one accelerator, such as 24GiB (default: the device's)")
+    bandwidth = "bandwidth between an accelerator and the host, such as 25GB/s (default: the device's own link)"
+    parser.add_argument("--bandwidth", metavar="SPEED", help=bandwidth)
+    axes = "the length of an open axis of the network, such as batch=32"
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="AXIS=LENGTH", help=axes)
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, with its graph beside it")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--verbose", action="store_true", help="print the full result")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s)")
+    parser.set_defaults(command="place")
+
+
 def _add_quantize(parser: argparse.ArgumentParser) -> None:
     """Arguments of `quantize`."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the network: an ONNX model, or a graph that `crossopt import` wrote")
+    parser.add_argument("model", type=Path, metavar="MODEL", help=_NETWORK_HELP)
     parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as h100-sxm")
     parser.add_argument("--formats", required=True, metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
     parser.add_argument("--base", metavar="NAME", help="format of everything else, and of activations in memory (default: bf16)")

@@ -389,6 +389,7 @@ _LIGHT = ("validate", "list")
 """Commands that price nothing and multiply no matrices."""
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "plan": _own("plan", "plan"),
+    "place": _own("place", "place"),
     "quantize": _own("quantize", "quantize"),
     "solve": _by_kind,
     "validate": _by_kind,

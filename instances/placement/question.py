@@ -1,7 +1,8 @@
 """The question about a placement as the user writes it in YAML, with a graph of operators, the devices, and what is asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,8 +10,11 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Duration, Positive, Prose
+from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.operator_costs import columns_of, graph_costs
+from crossopt.crossflow.operator_graph import OperatorGraph, edges, shared_weights, weight_values
 from crossopt.crossflow.operators import Operator, blocks, operators
-from crossopt.crossflow.workload import Transformer
+from crossopt.crossflow.workload import Precision, Transformer
 from crossopt.instances.catalogue.registry import UnknownNameError, build_device, device
 from crossopt.instances.catalogue.workload import Report, WorkloadSection, build_workload
 from crossopt.instances.errors import Fault, InstanceError
@@ -18,6 +22,7 @@ from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import GREATEST, FaultList, cycle_of, figure, read_json, rows_of, text_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files, Written
+from crossopt.instances.operators.graph_file import graph_in, is_operators
 
 # A network as a graph of operators, and the question on which device each of them runs.
 #
@@ -176,11 +181,14 @@ class NodeSection:
 class GraphSection:
     """The operators: one of `file`, `nodes`, and `workload` with `hardware`."""
 
-    file: Annotated[str | None, Doc("path of a graph in JSON, relative to this file")] = None
+    file: Annotated[
+        str | None, Doc("path of a graph in JSON, or of operators as `crossopt import` writes it (with `hardware`), relative to this file")
+    ] = None
     nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name")] = None
     workload: Annotated[WorkloadSection | None, Doc("a transformer, whose operators the cost model prices")] = None
     hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`")] = None
     granularity: Annotated[Literal["operator", "layer"], Doc("nodes of a generated graph: operators or layers")] = "operator"
+    precision: Annotated[Literal["bf16", "fp16", "fp32"] | None, Doc("format of the values of imported operators; default: bf16")] = None
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
     microbatch: Annotated[Positive, Doc("samples per microbatch")] = 1
     bandwidth: Annotated[Bandwidth | None, Doc("bandwidth between an accelerator and the host; default: the device's own link")] = None
@@ -368,7 +376,11 @@ _MILLISECONDS = 1e3
 _CPU = 10.0
 """How many times longer an operator takes on a CPU where nothing is said, as in the published layer graphs."""
 _WAYS = ("file", "nodes", "workload")
-_GENERATED = ("hardware", "bandwidth")
+_PRICED = ("hardware", "bandwidth", "precision")
+"""Keys of graphs that the cost model prices."""
+_VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0}
+_STATE_BYTES = {"bf16": 16.0, "fp16": 16.0, "fp32": 12.0}
+"""Bytes of gradient and optimizer state for a trained weight: a 4-byte gradient and Adam's two moments, and in 16 bits a master weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,24 +402,26 @@ def draw(file: PlacementFile, files: Files, report: Report) -> Drawn | None:
         problem = f"{' and '.join(given)} are given at once" if given else "no graph is given"
         report(given[1] if given else "", f"{problem} (give exactly one of {', '.join(_WAYS)})")
         return None
-    for key in _GENERATED if section.workload is None else ():
+    try:
+        text = None if section.file is None else files.text(section.file, text_of)
+    except OSError as error:
+        report("file", f"{why_unreadable(error)}; paths begin at the question")
+        return None
+    imported = text is not None and is_operators(text)
+    for key in _PRICED if section.workload is None and not imported else ():
         if getattr(section, key) is not None:
-            report(key, "this belongs to graphs that are generated from a workload (remove it)")
-    if section.file is not None:
-        try:
-            return _from_file(file, section.file, files)
-        except OSError as error:
-            report("file", f"{why_unreadable(error)}; paths begin at the question")
-            return None
+            report(key, "this belongs to graphs that are priced: of a workload, or imported (remove it)")
+    if section.file is not None and text is not None:
+        source = str(files.path(section.file))
+        return _imported(file, section, graph_in(text, source), report) if imported else _from_file(file, read_json(text, source), source)
     if section.nodes is not None:
         graph = _from_nodes(section.nodes, report)
         return None if graph is None else Drawn(graph, file.devices, file.cpus, file.memory)
     return _generated(file, section, files, report)
 
 
-def _from_file(file: PlacementFile, name: str, files: Files) -> Drawn:
-    source = str(files.path(name))
-    graph, limits, notes = graph_of(read_json(files.text(name, text_of), source), source)
+def _from_file(file: PlacementFile, document: Any, source: str) -> Drawn:  # noqa: ANN401 - JSON
+    graph, limits, notes = graph_of(document, source)
     given = (file.devices, file.cpus, file.memory)
     accelerators, cpus, memory = (
         theirs if own is None else own for own, theirs in zip(given, (limits.accelerators, limits.cpus, limits.memory), strict=True)
@@ -468,26 +482,53 @@ def _column(figures: list[float]) -> Any:  # noqa: ANN401 - numpy's own
 
 
 def _generated(file: PlacementFile, section: GraphSection, files: Files, report: Report) -> Drawn | None:
-    workload = section.workload
-    if workload is None or section.hardware is None:
-        report("hardware", "a generated graph needs a device (such as hardware: a100-80g; `crossopt list hardware` names them)")
+    if section.precision is not None:
+        report("precision", "the workload has a precision of its own (remove this)")
+        return None
+    model = None if section.workload is None else _transformer(section.workload, files, report)
+    hardware = None if model is None else _device(section, model.precision, report)
+    if model is None or hardware is None:
+        return None
+    nodes = operators(model, hardware, section.microbatch)
+    graph = graph_of_operators(model, blocks(nodes) if section.granularity == "layer" else nodes, section, _rate(section, hardware))
+    return Drawn(graph, file.devices, file.cpus, _room(hardware) if file.memory is None else file.memory)
+
+
+def _imported(file: PlacementFile, section: GraphSection, graph: OperatorGraph, report: Report) -> Drawn | None:
+    """A graph of operators, priced on the device."""
+    hardware = _device(section, section.precision or "bf16", report)
+    if hardware is None:
+        return None
+    priced = graph_of_imported(graph, hardware, section, _rate(section, hardware))
+    notes = [*graph.remarks, _SHARED] if shared_weights(graph) else graph.remarks
+    return Drawn(priced, file.devices, file.cpus, _room(hardware) if file.memory is None else file.memory, tuple(notes))
+
+
+_SHARED = "weights that several operators share are counted at each of them"
+
+
+def _device(section: GraphSection, precision: Precision, report: Report) -> Hardware | None:
+    """The device that prices the graph; None after what is wrong with it was reported."""
+    if section.hardware is None:
+        report("hardware", "a device prices the operators (such as hardware: a100-80g; `crossopt list hardware` names them)")
         return None
     if section.bandwidth is not None and section.bandwidth < 1.0:
         report("bandwidth", "less than a byte a second is no bandwidth (give more)")
         return None
-    model = _transformer(workload, files, report)
-    if model is None:
-        return None
     try:
-        hardware = build_device(device(section.hardware), section.hardware, model.precision, 2)
+        return build_device(device(section.hardware), section.hardware, precision, 2)
     except (UnknownNameError, ValueError) as error:
         report("hardware", str(error))
         return None
-    nodes = operators(model, hardware, section.microbatch)
-    rate = section.bandwidth or float(np.asarray(hardware.links[0].bandwidth).item())
-    graph = graph_of_operators(model, blocks(nodes) if section.granularity == "layer" else nodes, section, rate)
-    room = float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
-    return Drawn(graph, file.devices, file.cpus, room if file.memory is None else file.memory)
+
+
+def _rate(section: GraphSection, hardware: Hardware) -> float:
+    """Bytes a second between an accelerator and its host."""
+    return section.bandwidth or float(np.asarray(hardware.links[0].bandwidth).item())
+
+
+def _room(hardware: Hardware) -> float:
+    return float(np.asarray(hardware.dram.capacity).item()) - hardware.reserved_memory
 
 
 def _transformer(workload: WorkloadSection, files: Files, report: Report) -> Transformer | None:
@@ -506,30 +547,69 @@ def _transformer(workload: WorkloadSection, files: Files, report: Report) -> Tra
 
 
 def graph_of_operators(model: Transformer, nodes: tuple[Operator, ...], section: GraphSection, rate: float) -> Graph:
-    """Operators as a graph; for training with a backward pass that runs against it and hands back gradients of what came in.
+    """Operators of a transformer as a graph.
 
     An operator has its weights on the accelerator, in training with gradients and the optimizer's state, and the activations it hands on.
     """
     rows = {node.name: row for row, node in enumerate(nodes)}
-    count, training = len(nodes), section.training
-    forward = [(rows[before], row) for row, node in enumerate(nodes) for before in node.after]
-    edges = [*forward, *((count + end, count + start) for start, end in forward), (count - 1, 2 * count - 1)] if training else forward
-    state = model.weight_bytes + (model.gradient_bytes + model.optimizer_bytes if training else 0.0)
-    sizes = [node.weights * state + node.output for node in nodes]
-    sent = [node.output for node in nodes]
-    back = [max((nodes[rows[before]].output for before in node.after), default=0.0) for node in nodes]
-    time = np.array([node.forward for node in nodes] + [node.backward for node in nodes] * training, np.float64) * _MILLISECONDS
+    links = [(rows[before], row) for row, node in enumerate(nodes) for before in node.after]
+    state = model.weight_bytes + (model.gradient_bytes + model.optimizer_bytes if section.training else 0.0)
+    passes = [node.forward for node in nodes], [node.backward for node in nodes]
+    sizes, outputs = [node.weights * state + node.output for node in nodes], [node.output for node in nodes]
+    return _both_passes(tuple(rows), passes, sizes, outputs, links, range(len(nodes)), section, rate)
+
+
+def graph_of_imported(graph: OperatorGraph, hardware: Hardware, section: GraphSection, rate: float) -> Graph:
+    """Imported operators as a graph, priced on a device. A view moves nothing, and is where the operator is whose output it shows."""
+    precision = section.precision or "bf16"
+    columns, each = columns_of(graph), _VALUE_BYTES[precision]
+    costs = graph_costs(columns, each, hardware)
+    outputs = (columns.outputs[:, 0] * each).tolist()
+    links, colours = [(edge.source, edge.target) for edge in edges(graph)], list[int]()
+    makers = {tensor: row for row, node in enumerate(graph.nodes) for tensor in node.outputs}
+    sizes = list[float]()
+    for row, (node, view) in enumerate(zip(graph.nodes, columns.of("view")[:, 0].tolist(), strict=True)):
+        maker = makers.get(node.inputs[0]) if view and node.inputs else None
+        colours.append(row if maker is None else colours[maker])
+        trained = sum(prod(graph.weights[name].shape) for name in dict.fromkeys(node.weights) if graph.weights[name].trained)
+        state = trained * _STATE_BYTES[precision] if section.training else 0.0
+        sizes.append(weight_values(graph, node) * each + state + (0.0 if view else outputs[row]))
+    passes = [np.ravel(side.time).tolist() for side in (costs.forward, costs.backward)]
+    names = tuple(node.name for node in graph.nodes)
+    numbers = {colour: number for number, colour in enumerate(dict.fromkeys(colours))}
+    classes = [numbers[colour] for colour in colours]
+    return _both_passes(names, (passes[0], passes[1]), sizes, outputs, list(dict.fromkeys(links)), classes, section, rate)
+
+
+def _both_passes(
+    names: tuple[str, ...],
+    passes: tuple[list[float], list[float]],
+    sizes: list[float],
+    outputs: list[float],
+    links: list[tuple[int, int]],
+    colours: Sequence[int],
+    section: GraphSection,
+    rate: float,
+) -> Graph:
+    """The graph of these operators, with seconds of both passes; in training with a backward pass that runs against the forward one and
+    hands back gradients of what came in."""
+    count, training, back = len(names), section.training, [0.0] * len(names)
+    for source, target in links:
+        back[target] = max(back[target], outputs[source])
+    ends = sorted(set(range(count)) - {source for source, _ in links})
+    turned = [*((count + end, count + start) for start, end in links), *((end, count + end) for end in ends)] if training else []
+    time = np.array(passes[0] + passes[1] * training, np.float64) * _MILLISECONDS
     return Graph(
-        ids=tuple(node.name for node in nodes) + tuple(f"{node.name}, backward" for node in nodes) * training,
-        names=tuple(node.name for node in nodes) * (1 + training),
+        ids=names + tuple(f"{name}, backward" for name in names) * training,
+        names=names * (1 + training),
         accelerator_time=time,
         cpu_time=time * section.cpu_slowdown,
         size=_column(sizes + [0.0] * count * training),
-        transfer=_column(sent + back * training) / rate * _MILLISECONDS,
+        transfer=_column(outputs + back * training) / rate * _MILLISECONDS,
         backward=np.arange(len(time)) >= count,
-        colour=np.arange(len(time)) % count,
-        source=np.array([start for start, _ in edges], np.int64),
-        target=np.array([end for _, end in edges], np.int64),
+        colour=np.array([*colours] * (1 + training), np.int64),
+        source=np.array([start for start, _ in [*links, *turned]], np.int64),
+        target=np.array([end for _, end in [*links, *turned]], np.int64),
     )
 
 

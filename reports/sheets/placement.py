@@ -1,4 +1,4 @@
-"""What a placement is in a few words, for a reader's first look: which layers each device runs, or which device is the busiest and why."""
+"""The sheet of a placement: which layers or operators each device runs, how busy it is, and what moves."""
 
 import re
 from collections import defaultdict
@@ -40,17 +40,46 @@ _FEW: Final = 16
 """Devices whose layers are told."""
 
 
-def cut_text(question: PlacementQuestion, placement: Placement, loads: Sequence[Load]) -> str:
-    """The cut of stages where the graph has layers, else the busiest device; nothing where a latency is asked."""
-    if question.problem == "latency":
+def layers_text(question: PlacementQuestion, placement: Placement) -> str:
+    """The layers of each device, where devices form stages and the graph has layers."""
+    ranges = _layer_ranges(question, placement) if question.problem == "throughput" and question.contiguity == "stages" else []
+    if not ranges or len(ranges) > _FEW:
         return ""
-    ranges = _layer_ranges(question, placement) if question.contiguity == "stages" else []
-    if ranges and len(ranges) <= _FEW:
-        twice = " A layer named twice is cut." if any(span[0] == other[1] for span, other in zip(ranges[1:], ranges, strict=False)) else ""
-        return f"Layers: {', '.join(text for _, _, text in ranges)}.{twice}"
-    busiest = max(loads, key=lambda load: load.total)
-    runs = f"{several(busiest.nodes, 'operator')}, {busiest.compute:.5g} ms of work and {busiest.transfer:.5g} ms of transfers"
-    return f"The busiest is {busiest.device}: {runs}."
+    twice = " A layer named twice is cut." if any(span[0] == other[1] for span, other in zip(ranges[1:], ranges, strict=False)) else ""
+    return f"Layers: {', '.join(text for _, _, text in ranges)}.{twice}"
+
+
+_CPU_OFFERED: Final = (
+    "a question of latency offers the cores of the host's CPU to every operator, at its `cpu_time`, or `graph.cpu_slowdown` times as slow"
+)
+
+
+def _used(question: PlacementQuestion, loads: Sequence[Load]) -> str:
+    """How many devices run something; the CPU's cores are no device of their own where a latency is asked."""
+    if question.problem == "throughput":
+        return f"{sum(load.nodes > 0 for load in loads):,} of {several(len(loads), 'device')}"
+    used = sum(load.nodes > 0 for load in loads[:-1])
+    cores = loads[-1].nodes
+    parts = [f"{used:,} of {several(question.accelerators, 'accelerator')}"] if used or not cores else []
+    return " and ".join([*parts, *(["CPU cores"] if cores else [])])
+
+
+_DEVICES, _NAMED = 8, 16
+"""Of the short answer: devices whose operators are named, and letters of a name."""
+
+
+def mapping_text(question: PlacementQuestion, placement: Placement) -> str:
+    """The first and the last operator of each device, and how many it has."""
+    found = dict[int, list[str]]()
+    for name, device in zip(question.graph.names, devices_in(question, placement.devices).tolist(), strict=True):
+        found.setdefault(device, []).append(name if len(name) <= _NAMED else f"{name[: _NAMED - 3]}...")
+    texts = list[str]()
+    for device in sorted(found)[:_DEVICES]:
+        own = list(dict.fromkeys(found[device]))  # a forward and a backward operator have one name
+        names_of_it = " and ".join(own) if len(own) < 3 else f"{own[0]} to {own[-1]}"
+        texts.append(f"{names_of_it} ({len(found[device])}) on {question.devices[device]}")
+    left = len(found) - len(texts)
+    return ", ".join([*texts, *([f"{several(left, 'more device')}"] if left else [])])
 
 
 def _layer_ranges(question: PlacementQuestion, placement: Placement) -> list[tuple[int, int, str]]:
@@ -243,11 +272,15 @@ _ORDERS = {
 def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
     """What is shown."""
     latency, details, value = question.problem == "latency", result.details, result.value
-    summary, chosen, sections = "", "", tuple[Section, ...]()
+    summary, rows, sections = "", tuple[tuple[str, str], ...](), tuple[Section, ...]()
     if details is not None and value is not None and result.answer is not None:
-        used = sum(load.nodes > 0 for load in details.loads)
-        summary = f"{several(len(question.graph), 'operator')} on {used:,} of {several(len(details.loads), 'device')}"
-        chosen = cut_text(question, result.answer, details.loads)
+        summary = f"{several(len(question.graph), 'operator')} on {_used(question, details.loads)}"
+        layers = layers_text(question, result.answer)
+        rows = (
+            (("placement", f"{summary}. {layers}"),)
+            if layers
+            else (("placement", summary), ("operators", mapping_text(question, result.answer)))
+        )
         sections = (
             *([_schedule(question, result.answer, details)] if latency else []),
             _loads(question, details, value),
@@ -259,7 +292,7 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
         _sentence(question),
         asks="time of a sample" if latency else "busiest device",
         summary=summary,
-        answer_rows=(("placement", f"{summary}{f'. {chosen}' if chosen else ''}"),) if summary else (),
+        answer_rows=rows,
         figures=(("samples a second", f"{1e3 / value:.5g}"),) if value and not latency else (),
         meaning_rows=() if details is None else _memory_row(question, details),
         given=_given(question),
@@ -268,7 +301,8 @@ def sheet(question: PlacementQuestion, result: Answer) -> Sheet:
             baselines_in("placement", result, beside(question, result.baselines)),
             Section("How the search closed in", (Search("best placement", "ms", result),)),
         ),
-        notes=question.notes,
+        notes=(*question.notes, *([_CPU_OFFERED] if latency and details is not None and details.loads[-1].nodes else [])),
+        next_step="" if result.answer is None else "`export FILE --as devices` for the device of each",
         judged="node by node on the graph of the file",
     )
 

@@ -11,7 +11,6 @@ import crossopt
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.reports import api
-from crossopt.reports.python_messages import in_python
 from tests.every import every
 from tests.instances.layers.test_network import small
 from tests.samples import CHAIN
@@ -117,4 +116,4 @@ def test_an_error_names_the_argument(call: Callable[[], object], said: str) -> N
 
 def test_commands_and_flags_of_other_programs_stay_as_they_are() -> None:
     text = "--time-limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"
-    assert in_python(text) == "time_limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"
+    assert api.in_python(text) == "time_limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"

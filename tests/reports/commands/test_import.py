@@ -145,7 +145,10 @@ def test_a_broken_graph_is_refused_with_its_faults(tmp_path: Path, capsys: pytes
     assert main(["import", str(out)]) == 3
     assert "this key is missing" in capsys.readouterr().err
     assert main(["solve", str(out)]) == 3
-    assert "this is a graph of operators, not a question (`crossopt import` tells what it holds)" in capsys.readouterr().err
+    assert (
+        "this is a graph of operators, not a question (`crossopt place FILE --devices 4xh100` places its operators"
+        in capsys.readouterr().err
+    )
 
 
 def test_operators_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,91 @@
+"""The command `place`: the device of each operator of a network in one line; the question that it writes can be kept."""
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from crossopt.crossflow.records import dataclass
+from crossopt.instances.codesign.short import groups_in
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.written import Files
+from crossopt.instances.operators.graph_file import graph_text
+from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.instances.question import read_given
+from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
+from crossopt.reports.commands.networks import lengths_of, read_network
+from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.render.width import fitted
+from crossopt.reports.shown import text_of
+from crossopt.solvers.answer import Limits, to_text
+from crossopt.solvers.checking import solve_and_verify
+from crossopt.solvers.family import family_of, simplest_of
+
+KIND = "placement"
+USUAL_LIMIT = 300.0
+_OPTIONS = {"graph.hardware": "--devices", "graph.precision": "--precision", "graph.bandwidth": "--bandwidth", "graph.file": "MODEL"}
+"""Options by the keys of the question that they write, where they are called otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The question that the options ask, as files."""
+
+    text: str
+    graph_file: str
+    graph: str
+
+
+def place(options: Namespace) -> int:
+    """Answer, print and write; the exit code is that of `solve`."""
+    for option, path in (("--save", options.save), ("--out", options.out)):
+        check_target(path, option)
+    limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
+    written, question = question_written(options)
+    family = family_of(KIND)
+    with progress_on(sys.stderr, "ms") as watch:
+        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
+    if options.save is not None:
+        write_whole(options.save.parent / written.graph_file, written.graph)
+        write_whole(options.save, written.text)
+    if options.out is not None:
+        write_whole(options.out, to_text(result))
+    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
+    return code_of(result.status, unproved=False)
+
+
+def question_written(options: Namespace) -> tuple[Written, PlacementQuestion]:
+    """The question as files, and as it is read."""
+    graph = graph_text(read_network(options.model, lengths_of(options.settings)))
+    graph_file = f"{(options.save or options.model).stem}-graph.json"
+    try:
+        text = "\n".join(_lines(options, graph_file)) + "\n"
+    except ValueError as error:
+        raise RefusedError(f"--devices: {error}") from error
+    try:
+        question: PlacementQuestion = read_given(text, KIND, files=Files(Path(), {graph_file: graph}))
+    except InstanceError as error:
+        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {fault.message}" for fault in error.faults)))
+    return Written(text, graph_file, graph), question
+
+
+def _option(path: str) -> str:
+    return _OPTIONS.get(path, f"--{path.replace('_', '-')}")
+
+
+def _lines(options: Namespace, graph_file: str) -> Iterator[str]:
+    """The question in YAML."""
+    groups = groups_in(options.devices)
+    if len(groups) > 1:
+        raise ValueError("operators are placed on devices of one kind (name one, such as 4xh100)")
+    section = {"file": graph_file, "hardware": groups[0].device, "training": options.training}
+    section |= {key: value for key in ("precision", "bandwidth") if (value := getattr(options, key)) is not None}
+    yield f"kind: {KIND}"
+    yield f"name: {json.dumps(options.model.stem)}"
+    yield f"graph: {json.dumps(section)}"
+    yield f"devices: {groups[0].count}"
+    for key in ("problem", "contiguous", "transfers", "memory"):
+        if (value := getattr(options, key)) is not None:
+            yield f"{key}: {json.dumps(value)}"
