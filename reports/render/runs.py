@@ -143,8 +143,8 @@ _OF_RUNS: Final = (
     *("engine", "answered_by", "seed", "objective", "unit", "status", "stopped", "value", "bound", "best_bound", "above_best_bound"),
     *("proved", "proved_by", "seconds", "seconds_to_1_percent", "note"),
 )
-_UNITS: Final = {"_area": "m^2", "_power": "W"}
-"""Of settings of chips, by how their names end."""
+_UNITS: Final = {"_area": "m^2", "_power": "W", ".power": "W", ".step_time": "s", ".energy": "J", ".cost": "USD", ".memory": "bytes"}
+"""Of settings of chips and of figures of designs, by how their names end."""
 
 
 def runs_csv(studies: Sequence[Study]) -> str:
@@ -170,24 +170,24 @@ def _of_study(study: Study) -> Iterator[dict[str, Value]]:
             "above_best_bound": None if bound is None or run.value is None else above(run, bound),
             "proved": "yes" if run.proved else "no",
             "seconds_to_1_percent": None if bound is None else near_after(run, bound),
-            **{_with_unit(f"{part}.{name}"): _cell(value) for part, settings in design for name, value in settings.items()},
+            **{f"{part}.{name}": _cell(value) for part, settings in design for name, value in settings.items()},
         }
 
 
 def _with_unit(name: str) -> str:
-    """The heads of figures with the unit that they are in."""
-    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "")
-    return with_unit(name, unit)
+    """The heads of figures with the unit that they are in; axes have the names of their study."""
+    unit = next((unit for ending, unit in _UNITS.items() if name.endswith(ending)), "") if name.startswith(("chip.", "design.")) else ""
+    return with_unit(name, "s" if name == "time_limit" else unit)
 
 
 # --- as text -----------------------------------------------------------------------------------------------------------------------------
 
 
 def csv_of(cells: Cells) -> str:
-    """Comma-separated, with every digit."""
+    """Comma-separated, with every digit, and units in the heads of figures."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([harmless(head) for head in cells.heads])
+    writer.writerow([harmless(_with_unit(head)) for head in cells.heads])
     writer.writerows([_written(row.get(head)) for head in cells.heads] for row in cells.rows)
     return out.getvalue()
 

@@ -228,13 +228,19 @@ def study_sheet(study: Study) -> Sheet:
     return Sheet(
         name=first.name if alone else plan.title,
         sentence=plan.description or f"{several(count, 'question')}, asked of {', '.join(plan.engines)}.",
-        headline=title,
+        headline=f"{title}: {' '.join(_headline(study))}".rstrip(": "),
         label="proved" if optima == count else "not all proved",
         verdict=verdict,
         proved=optima == count and study.stopped == "complete",
         asks="several questions",
         figures=(("questions", f"{count:,}"), ("runs", f"{len(study.runs):,}"), ("in all", seconds_of(study.seconds)), *partial),
         summary=" ".join(_headline(study)),
+        brief=lambda: (
+            *(("answer", sentence) for sentence in _headline(study)),
+            ("proof", f"{answered}; distances are from the best bound that any engine proved"),
+            ("runs", f"{runs}{ended}.{_start_text(plan)}"),
+            ("next", "`crossopt check` solves each question again"),
+        ),
         sections=(
             *((_by_engine(study), _designs_of(study), _uses(study)) if alone else (_engines(study), *_several(study))),
             *_along(study),
@@ -275,10 +281,14 @@ def _headline(study: Study) -> list[str]:
     sentences = first_finding(study)
     if provers:
         which = "the question" if provers[0].questions == 1 else f"all {provers[0].questions} questions"
-        named = " and ".join(row.engine for row in provers)
-        sentences.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}.")
+        best = best_of(study, 0) if len(study.questions) == 1 else None
+        named = " and ".join(row.engine if best is None else called(study.runs_of(0, row.engine)[0]) for row in provers)
+        value = "" if best is None else f", {amount(best.value, study.questions[0].unit)}"
+        sentences.append(f"{named} prove{'s' * (len(provers) == 1)} the optimum of {which}{value}.")
     if others:
         first, last = others[0], others[-1]
+        if len(others) > 1 and _away(last)[1] == 0.0:
+            return [*sentences, "All others reach it too."]
         if len(others) > 1 and _away(first) == _away(last):
             return [*sentences, f"All others end {_away_text(first)}."]
         farthest = f"; {last.engine} stays farthest away, {_away_text(last)}" if len(others) > 1 else ""

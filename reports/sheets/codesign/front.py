@@ -1,5 +1,6 @@
 """The sheet of a Pareto front: its points in a picture and in a table, each with its bound and what was chosen."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import nextafter
@@ -10,7 +11,7 @@ from crossopt.reports.facts.chip import hardware_text
 from crossopt.reports.facts.question import text_of_question
 from crossopt.reports.sheets.amounts import amount, bound_amount, several
 from crossopt.reports.sheets.codesign.design import open_choices
-from crossopt.reports.sheets.sheet import Bound, Cell, Column, Picture, Section, Sheet, Table, given_in, names
+from crossopt.reports.sheets.sheet import Bound, Cell, Column, Pairs, Picture, Section, Sheet, Table, given_in, names
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.objective import UNITS
 
@@ -33,6 +34,8 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
     legend = f"{_BOUND}: no design whose {labels[0]} is that of the line or less has a lower {labels[1]}."
     bounded = any(point.result.bound is not None for point in found)
     ends = [(f"least {labels[0]}", found[0].first, figures[0]), (f"least {labels[1]}", found[-1].second, figures[1])] if found else []
+    again = ("next", "`crossopt check` repeats the proofs of this front")
+    rows: Pairs = (("front", headline), *_end_rows(figures, found), again) if found else ()
     return Sheet(
         name=question.name,
         sentence=f"Which designs are such that none is better in {labels[0]} without being worse in {labels[1]}?",
@@ -43,6 +46,7 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
         asks=f"{labels[0]} and {labels[1]}",
         figures=tuple((label, amount(value, UNITS[key])) for label, value, key in ends),
         summary=several(len(found), "design"),
+        brief=lambda: rows,
         question=Section("The question", (given_in(terms_of.terms), *open_choices(terms_of))),
         sections=(
             Section(
@@ -55,9 +59,21 @@ def front_sheet(question: Instance, figures: tuple[str, str], front: Front) -> S
     )
 
 
+def _end_rows(figures: tuple[str, str], found: Sequence[Point]) -> Pairs:
+    """The two ends of the front, and what the second figure costs of the first."""
+    labels, units = [name.replace("_", " ") for name in figures], [UNITS[name] for name in figures]
+    first, last = found[0], found[-1]
+    texts = [f"{amount(point.first, units[0])} at {amount(point.second, units[1])}" for point in (first, last)]
+    if len(found) == 1:
+        return ((f"least {labels[0]} and {labels[1]}", texts[0]),)
+    spent = f"{last.first / first.first - 1.0:.1%} more {labels[0]}" if first.first > 0.0 else f"more {labels[0]}"
+    saved = f"{1.0 - last.second / first.second:.1%} less {labels[1]}" if first.second > 0.0 else f"less {labels[1]}"
+    return ((f"least {labels[0]}", texts[0]), (f"least {labels[1]}", f"{texts[1]}: {spent} for {saved}"))
+
+
 def without_question(sheet: Sheet) -> Sheet:
-    """For a terminal, where a front stands alone."""
-    return replace(sheet, question=None, figures=(), verdict="")
+    """For a terminal, where a front stands alone, with its ends first."""
+    return replace(sheet, question=None, exactly=sheet.brief()[1:-1], figures=(), verdict="")
 
 
 def _picture(figures: tuple[str, str], front: Front) -> tuple[Picture, ...]:

@@ -262,6 +262,7 @@ def test_compare_shows_every_engine_and_its_distance_from_the_bound(capsys: Capt
     assert lines[first + 3].split()[1] == "none"
     assert any("proved by exhaustive enumeration of 24 designs" in line for line in lines)
     assert " 16 runs in " in " ".join(lines)
+    assert lines[0].startswith("tiny   step time in s: exhaustive proves the optimum of the question, 152.1"), "the verdict comes first"
 
 
 def test_compare_says_which_baselines_it_leaves_out_without_optuna(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

@@ -89,9 +89,9 @@ def test_questions_of_any_kind_are_answered_and_what_is_asked_twice_is_solved_on
     assert (found[0]["value"], found[0]["plan"]) == (found[1]["value"], found[1]["plan"])
     assert (found[0]["plan.tensor"], found[0]["chip.name"], found[2]["plan.tensor"]) == ("1", "a100-80g", "")
     assert 0.0 < float(found[0]["share_of_peak"]) < 1.0
-    assert found[0]["design.step_time"] == found[0]["value"]
-    assert 0.0 < float(found[0]["design.average_power"]) < float(found[0]["design.power"]) == 400.0
-    assert 2**33 < float(found[0]["design.memory"]) < 80 * 2**30
+    assert found[0]["design.step_time in s"] == found[0]["value"]
+    assert 0.0 < float(found[0]["design.average_power in W"]) < float(found[0]["design.power in W"]) == 400.0
+    assert 2**33 < float(found[0]["design.memory in bytes"]) < 80 * 2**30
     assert found[3]["answer.stages"].startswith("[4, 3")
     assert len(results(two)) == 3
 

@@ -331,3 +331,16 @@ def test_a_log_of_a_front_has_the_progress_of_its_questions(tmp_path: Path) -> N
     lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
     assert len(lines) >= 2
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
+
+
+def test_a_front_begins_with_its_ends_and_what_one_costs_of_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, page = tmp_path / "front.json", tmp_path / "front.html"
+    assert main(["solve", "quickstart", "--pareto", "step_time,energy_per_token", "--points", "3", "--out", str(target)]) == 0
+    ends = capsys.readouterr().out.partition("  The front")[0]
+    points = json.loads(target.read_text(encoding="utf-8"))["points"]
+    more = points[-1]["step_time"] / points[0]["step_time"] - 1.0
+    less = 1.0 - points[-1]["energy_per_token"] / points[0]["energy_per_token"]
+    told = f"{more:.1%} more step time for {less:.1%} less energy per token"
+    assert told in " ".join(ends.split())
+    assert main(["report", str(target), "--out", str(page)]) == 0
+    assert told in page.read_text(encoding="utf-8")

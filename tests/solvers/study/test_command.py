@@ -225,7 +225,7 @@ def test_no_page_is_drawn_of_runs_that_were_edited(swept: Path, tmp_path: Path, 
 def test_the_page_is_the_one_that_report_draws_and_stands_on_its_own(swept: Path, tmp_path: Path) -> None:
     """But for what is proved, which the run knows and the file says."""
     page, run = page_of(swept), (swept.parent / "page.html").read_text(encoding="utf-8")
-    box = re.compile(r'<div class="proof.*?</div>', re.DOTALL)
+    box = re.compile(r'<div class="proof.*?</dl>.*?</div>', re.DOTALL)
     assert box.sub("", page) == box.sub("", run)
     assert (">proved<" in run, ">proved, not re-verified<" in page) == (True, True)
     assert len(looked_at(page).pictures) == 5
