@@ -66,7 +66,7 @@ class SplitGraph:
     def __init__(self, graph: OperatorGraph, devices: int) -> None:
         self.graph, self.devices = graph, devices
         first = graph.tensors[graph.inputs[0]] if graph.inputs else ()
-        self.batch = first[0] if first else 1
+        self.batch = max(first[0], 1) if first else 1
         self.axes = {name: self._entering(graph.tensors[name]) for name in graph.inputs if name in graph.tensors}
         for node in graph.nodes:
             for name in node.outputs:

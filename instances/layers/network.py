@@ -160,7 +160,7 @@ def operand_formats(asked: Asked) -> dict[str, tuple[str, ...]]:
         found[node.name] = (asked.fixed[node.name],) if node.name in asked.fixed else known
     while changed:
         changed = False
-        for names in _sharing(asked.graph):
+        for names in sharing_operators(asked.graph):
             common = tuple(one for one in found[names[0]] if all(one in found[name] for name in names))
             if not common:
                 raise ValueError(f"{names[0]} and {names[-1]} share weights and have no format in common (offer or fix the same)")
@@ -178,7 +178,7 @@ def _holders(graph: OperatorGraph) -> dict[tuple[str, bool], list[str]]:
     return found
 
 
-def _sharing(graph: OperatorGraph) -> tuple[tuple[str, ...], ...]:
+def sharing_operators(graph: OperatorGraph) -> tuple[tuple[str, ...], ...]:
     """Operators with operands that share weights, which take one strategy."""
     return tuple(dict.fromkeys(tuple(names) for (_, operands), names in _holders(graph).items() if operands and len(names) > 1))
 
@@ -226,7 +226,7 @@ class Pricing:
         self.kept = set(kept_tensors(graph)) if asked.training else set[str]()
         self.casts = dict[tuple[str, float], tuple[float, float]]()
         self.weights = {name: weights.shape for name, weights in graph.weights.items()}
-        self.holders, self.sharing = _holders(graph), _sharing(graph)
+        self.holders, self.sharing = _holders(graph), sharing_operators(graph)
 
     def figures(self, node: Node, one: str) -> Figures:
         """Of an operator whose operands, or whose output, are in a format."""

@@ -18,10 +18,10 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
-from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem, operand_formats
+from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem, operand_formats, sharing_operators
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
-from crossopt.instances.layers.splits import MOST_DEVICES, Parallel, divisors, faults_of, split_problem
+from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, divisors, faults_of, split_problem
 from crossopt.instances.operators.graph_file import graph_in
 
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
@@ -107,6 +107,8 @@ class LayersQuestion:
     """The type of each operator that one strategy for each type ties; empty for others, and no types without splits."""
     tie: Tying = "none"
     """How operators of a graph are tied."""
+    shared: tuple[tuple[int, ...], ...] = ()
+    """Ties of operators that share weights, which no question leaves out."""
     devices: int = 1
 
     @property
@@ -137,14 +139,25 @@ def read(written: Written) -> LayersQuestion:
     if file.graph is None:
         return LayersQuestion(name, problem_of(_stated(file, budgets)), budgets, written.document)
     asked = _asked(file, file.graph, written)
+    shared = len(sharing_operators(asked.graph))
     if file.cluster is None:
         problem = problem_of(format_problem(asked, file.objective, budgets))
-        return LayersQuestion(name, problem, budgets, written.document, tie=file.tie)
+        return LayersQuestion(name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared])
     parallel = _parallel(file, file.cluster)
     if found := list(faults_of(asked, parallel, file.groups)):
         raise written.refused(written.fault(path, message) for path, message in found)
     split = split_problem(asked, parallel, file.objective, budgets)
-    return LayersQuestion(name, problem_of(split.written), budgets, written.document, split.rules, split.types, file.tie, parallel.devices)
+    return LayersQuestion(
+        name=name,
+        problem=(problem := problem_of(split.written)),
+        budgets=budgets,
+        document=written.document,
+        rules=split.rules,
+        types=split.types,
+        tie=file.tie,
+        shared=problem.ties[:shared],
+        devices=parallel.devices,
+    )
 
 
 def _parallel(file: LayersFile, section: DevicesSection) -> Parallel:
@@ -269,6 +282,9 @@ def _split_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     if per_node and devices > per_node and devices % per_node:
         remedy = f"take a multiple of {per_node}, or give devices_per_node"
         yield "cluster.devices", f"{devices:,} devices are no whole number of nodes of {per_node} ({remedy})"
+    count = len(file.groups or divisors(devices))
+    if count > MOST_GROUPS:
+        yield "groups", f"{count} sizes of groups are too many to choose among (name up to {MOST_GROUPS} under groups)"
     for place, group in enumerate(file.groups):
         if devices % group:
             yield f"groups[{place}]", f"{devices:,} devices do not divide into groups of {group} (take a divisor of {devices:,})"

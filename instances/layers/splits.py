@@ -18,7 +18,7 @@ from math import log, prod, sqrt
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.operator_costs import OPERATORS, Columns, columns_of, graph_costs
-from crossopt.crossflow.operator_graph import Node, group_of, weight_values
+from crossopt.crossflow.operator_graph import Node, Weights, group_of, weight_values
 from crossopt.crossflow.operator_splits import Split, SplitGraph, SplitKind, shared_columns
 from crossopt.crossflow.relayouts import NOTHING, Layout, Network, Spent, backward, forward, together
 from crossopt.instances.layers.network import BITS, Asked, Pricing, added, has_operands, is_view, offered_formats, total_cost
@@ -26,7 +26,7 @@ from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
 
 BUCKET = 25.0 * 2**20
 """Bytes of gradients that are exchanged together (`bucket_cap_mb` of torch.nn.parallel.DistributedDataParallel)."""
-MOST_DEVICES = 65_536
+MOST_DEVICES, MOST_GROUPS = 65_536, 20
 COPY = "copy of "
 """Name of a layer that stands for the common copy of a tensor, before the tensor's."""
 _WIDE = 16.0
@@ -115,9 +115,9 @@ def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Fig
             links.append((source, node.name, pricing.pairs(tensor, olds, pricing.taken(node, tensor), _keeps(asked, node))))
         layers[node.name] = own
     links = [link for link in links if any(any(figures.values()) for figures in link[2].values())]
-    ties, types = (*pricing.plain.sharing, *_ties(asked, pricing, nodes)), {node.name: _type_of(node) for node in nodes}
+    ties, types = (*pricing.plain.sharing, *_ties(asked, pricing, list(layers))), {node.name: _type_of(node) for node in nodes}
     written = Written(layers, links, objective, budgets, ties)
-    rules = {} if ties else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
+    rules = {} if asked.tie != "none" else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
     return SplitProblem(written, rules, tuple(types.get(name, "") for name in layers))
 
 
@@ -130,18 +130,18 @@ def _type_of(node: Node) -> str:
     return node.operator if node.weights and (node.product is not None or node.operator == "embedding") else ""
 
 
-def _ties(asked: Asked, pricing: "_SplitPricing", nodes: Sequence[Node]) -> Iterator[tuple[str, ...]]:
-    """Operators with weights that are alike; all others follow as it is best."""
-    places, rows = group_of(asked.graph), pricing.plain.rows
+def _ties(asked: Asked, pricing: "_SplitPricing", layers: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Operators with weights of one type, while all others follow as it is best; or all at one place of repeated blocks, with copies."""
+    places, nodes = group_of(asked.graph), {node.name: node for node in asked.graph.nodes}
     groups = dict[str, object]()
-    for node in nodes:
-        if asked.tie == "none" or not _type_of(node):
-            continue
+    for name in layers if asked.tie != "none" else ():
+        taker = nodes.get(name) or pricing.takers[name.removeprefix(COPY)][0]
+        row = pricing.plain.rows[taker.name]
         if asked.tie == "operators":
-            groups[node.name] = node.operator
-        elif rows[node.name] in places:
-            block, _, place = places[rows[node.name]]
-            groups[node.name] = block, place
+            groups[name] = (_type_of(taker) or None) if name in nodes else None
+        elif row in places:
+            block, _, place = places[row]
+            groups[name] = block, place, None if name in nodes else taker.inputs.index(name.removeprefix(COPY))
     return ties_by(groups)
 
 
@@ -192,7 +192,8 @@ class _SplitPricing:
         if not operands and one != self.base:
             time, energy = self.plain.narrower(node, one, time, energy, output.share(self.devices))
         sent = together(self._gradients(node, split), self._partial_sums(node, split), self._borders(node, split))
-        size = whole["size"] * self.graph.weight_share(split)
+        stored = sum(prod(weights.shape) for weights in self._stored(node)) * BITS[one if operands else self.base] / 8.0
+        size = stored * self.graph.weight_share(split)
         kept = (whole["memory"] - whole["size"]) * output.share(self.devices)
         return whole | {
             "time": time + sent[0],
@@ -203,15 +204,19 @@ class _SplitPricing:
 
     def _gradients(self, node: Node, split: Split) -> Spent:
         """The all-reduce of the gradient of one share of the weights."""
-        weights = self.asked.graph.weights
-        if not self.asked.training or not any(weights[name].trained for name in node.weights):
+        trained = [weights for weights in self._stored(node) if weights.trained]
+        if not self.asked.training or not trained:
             return NOTHING
-        trained = sum(prod(weights[name].shape) for name in node.weights if weights[name].trained)
-        size = trained * self.graph.weight_share(split) * BITS[self.base] / 8.0
+        size = sum(prod(weights.shape) for weights in trained) * self.graph.weight_share(split) * BITS[self.base] / 8.0
         bucket, ranks = max(size, BUCKET), self.graph.weight_replicas(split)
         share = size / bucket
         time, energy = self.network.reduce(bucket, *ranks)
         return time * share, energy * share
+
+    def _stored(self, node: Node) -> list[Weights]:
+        """Weights of an operator, except those of a product before it. An embedding and the head may have other shares of one table."""
+        graph, operands = self.asked.graph, has_operands(node)
+        return [graph.weights[name] for name in dict.fromkeys(node.weights) if self.plain.holders[name, operands][0] == node.name]
 
     def _partial_sums(self, node: Node, split: Split) -> Spent:
         """Where input features are split: a reduce-scatter of the output, and in training an all-gather of its gradient."""

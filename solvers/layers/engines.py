@@ -258,11 +258,11 @@ def _tied_by_type(seconds: float) -> Callable[[LayersQuestion], LayerChoices | N
 
     def rule(question: LayersQuestion) -> LayerChoices | None:
         problem = question.problem
-        if problem.ties:
+        if question.tie != "none":
             return None
         ties = tuple(ties_by({name: one or None for name, one in zip(problem.layers, question.types, strict=True)}))
         rows = {name: row for row, name in enumerate(problem.layers)}
-        tied = replace(problem, ties=tuple(tuple(rows[name] for name in names) for names in ties))
+        tied = replace(problem, ties=(*question.shared, *(tuple(rows[name] for name in names) for names in ties)))
         return _solved(replace(question, problem=tied), seconds).answer()
 
     return rule
@@ -270,7 +270,7 @@ def _tied_by_type(seconds: float) -> Callable[[LayersQuestion], LayerChoices | N
 
 def _worth_of_untying(question: LayersQuestion, tied: tuple[float, float], seconds: float) -> tuple[str, ...]:
     """The optimum without ties beside the one with them, each with its bound."""
-    run = _solved(replace(question, problem=replace(question.problem, ties=())), seconds)
+    run = _solved(replace(question, problem=replace(question.problem, ties=question.shared)), seconds)
     if run.cost is None or run.bound is None:
         return ("without ties nothing was proved in the time that was left",)
     value, bound = (question.problem.amount(0, units) for units in (run.cost, min(run.cost, run.bound)))
@@ -283,16 +283,19 @@ def _worth_of_untying(question: LayersQuestion, tied: tuple[float, float], secon
 
 def markov_chain(question: LayersQuestion) -> LayerChoices | None:
     """FlexFlow's search (Jia et al. 2019, arXiv 1807.05358): a random operator, a random strategy, taken if it is better, and with
-    exp(-difference / temperature) if it is worse, from data parallelism on. What is beyond budgets costs as much as the start."""
+    exp(-difference / temperature) if it is worse; it starts with data parallelism. What is beyond budgets costs as much as the start."""
     core, random = core_of(question.problem), Random(0)
-    start = next(iter(question.rules.values()), tuple(own[0] for own in question.problem.strategies))
-    names = [start[members[0]] for members in core.members]
-    now = [own.index(name) if name in own else 0 for own, name in zip(core.strategies, names, strict=True)]
+    start = next(iter(question.rules.values()), None)
+    names = ["" if start is None else start[members[0]] for members in core.members]
+    now = [
+        own.index(name) if name in own else int(uses[:, 0].argmin())
+        for own, name, uses in zip(core.strategies, names, core.uses, strict=True)
+    ]
     near: list[list[tuple[int, list[list[list[int]]]]]] = [[] for _ in range(len(core))]
     for (one, other), table in core.pairs.items():
         near[one].append((other, table.tolist()))
         near[other].append((one, table.transpose(1, 0, 2).tolist()))
-    uses, totals = [table.tolist() for table in core.uses], list(totals_of(core, now))
+    own_uses, totals = [table.tolist() for table in core.uses], list(totals_of(core, now))
     scale = float(max(totals[0], 1))
 
     def cost(sums: list[int]) -> float:
@@ -303,7 +306,7 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
     for _ in range(_PROPOSALS):
         layer = random.randrange(len(core))
         old, new = now[layer], random.randrange(len(core.strategies[layer]))
-        rows = [(uses[layer][old], uses[layer][new]), *((table[old][now[one]], table[new][now[one]]) for one, table in near[layer])]
+        rows = [(own_uses[layer][old], own_uses[layer][new]), *((table[old][now[one]], table[new][now[one]]) for one, table in near[layer])]
         sums = [total + sum(after[figure] - before[figure] for before, after in rows) for figure, total in enumerate(totals)]
         high = cost(sums)
         if high > height and random.random() >= exp((height - high) / _TEMPERATURE):

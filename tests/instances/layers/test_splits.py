@@ -179,6 +179,22 @@ def test_depthwise_convolutions_keep_their_channels(tmp_path: Path) -> None:
     assert "inputs 2" not in question.problem.strategies[1]
 
 
+def test_weights_that_products_share_are_stored_and_summed_once(tmp_path: Path) -> None:
+    """An embedding and the head may have other shares of one table, so that both count."""
+    tensors: dict[str, Shape] = {"x": (8, 16), **dict.fromkeys("abcd", (8, 16, 1024))}
+    weights = {"w": Weights((1024, 1024))}
+    embedding = Node("a", "embedding", ("x",), ("a",), ("w",))
+    products = [Node(two, "product", (one,), (two,), ("w",), (128, 1024, 1024, 1)) for one, two in ("ab", "bc")]
+    question = asked(tmp_path, OperatorGraph("shared", ("x",), ("c",), tensors, weights, (embedding, *products)), 4)
+    assert question.problem.ties == (tuple(question.problem.layers.index(name) for name in "bc"),)
+    size = 1024 * 1024 * 2.0
+    for split, part in (("batch", 1.0), ("features 4", 0.25)):
+        assert [figures(question, name, split)["size"] for name in "abc"] == [size * part, size * part, 0.0]
+    more = figures(question, "b", "batch")["time"] - figures(question, "c", "batch")["time"]
+    bucket = all_reduce_time(BUCKET, (np.array([[4.0]]),), LINKS)
+    assert more == pytest.approx(number(bucket) * size / BUCKET, rel=1e-9)
+
+
 def test_the_closed_form_of_node_groups() -> None:
     """a / g + b g is least at sqrt(a / b), and the number of groups is sqrt(N minibatch / output features) (Das et al. 2016)."""
     inputs, outputs, batch, devices = 4096, 4096, 256, 64
@@ -211,6 +227,7 @@ def test_image_networks_are_the_published_ones(network: Any, parameters: int, ma
             "cluster: {devices: 14, devices_per_node: 14}\ngroups: [7]\n",
             "no operator has features or inputs or space in 7 equal parts",
         ),
+        (5040, 5040, "", "59 sizes of groups are too many to choose among (name up to 20 under groups)"),
         (1, 8, "", "operators are split over 2 to 65,536 devices, not 1"),
         (8, 8, "splits: [pipeline]\n", "pipeline"),
     ],

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from math import inf
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Sides, Weights
+from crossopt.crossflow.operator_graph import Group, Node, OperatorGraph, Shape, Sides, Weights
 from crossopt.crossflow.relayouts import Network
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.layers.question import LayersQuestion
@@ -159,6 +160,34 @@ def test_ties_by_type_cost_no_less_and_their_worth_is_said(tmp_path: Path) -> No
     assert together.notes == (f"without ties time is {free.value:.6g} s, and at least {free.bound:.6g} s: it falls by {gain}",)
     convolutions = {s for name, s in zip(tied.problem.layers, together.answer.strategies, strict=True) if name.startswith("conv")}  # type: ignore[union-attr]
     assert len(convolutions) == 1
+
+
+def test_blocks_may_be_tied_with_all_their_operators(tmp_path: Path) -> None:
+    """Copies of a block take the same strategies at each place, so that they are chosen for one block alone."""
+    blocks = 3
+    tensors: dict[str, Shape] = {"x": (8, 512)}
+    weights, nodes, here = dict[str, Weights](), list[Node](), "x"
+    for number in range(blocks):
+        for kind, columns in (("up", 4096), ("gelu", 4096), ("down", 512)):
+            name = f"{kind}{number}"
+            rows = tensors[here][1]
+            tensors[name] = (8, columns)
+            if kind != "gelu":
+                weights[f"{name}.w"] = Weights((rows, columns))
+            sides = None if kind == "gelu" else (8, rows, columns, 1)
+            own = (f"{name}.w",) if sides else ()
+            nodes.append(Node(name, "product" if sides else "activation", (here,), (name,), own, sides))
+            here = name
+    groups = (Group("block 1", 0, 3, blocks),)
+    graph = OperatorGraph("blocks", ("x",), (here,), tensors, weights, tuple(nodes), groups)
+    free, tied = (asked(tmp_path, graph, 2, f"training: true\ntie: {tie}\n") for tie in ("none", "blocks"))
+    found, together = solved(free), solved(tied)
+    assert together.answer is not None and found.value is not None and together.value is not None
+    chosen = dict(zip(tied.problem.layers, together.answer.strategies, strict=True))
+    assert all(chosen[f"{kind}0"] == chosen[f"{kind}{number}"] for kind in ("up", "gelu", "down") for number in range(blocks))
+    alike = [LayerChoices(one * blocks) for one in product(*tied.problem.strategies[:3])]
+    assert found.value <= together.value == min(judge(tied, one).value for one in alike)
+    assert together.notes and together.notes[0].startswith("without ties time is ")
 
 
 def block(width: int = 1024, rows: int = 256, heads: int = 8, batch: int = 8, fused: bool = False) -> OperatorGraph:
