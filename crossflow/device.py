@@ -93,7 +93,7 @@ class Architecture:
     uncore_switched: Real
     """Watts that the uncore draws in addition while a kernel runs."""
     uncore_slow: Real
-    """The same watts at the lowest clock that keeps up with the stacks."""
+    """Static power at the lowest clock that keeps up with the memory stacks."""
     products: Real
     """FLOP/s by which bytes of products are counted: the peak, or the least peak of several chips."""
     streamed: Real

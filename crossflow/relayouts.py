@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def split(self) -> "Layout":
-        """The same groups, of which no two devices have the same."""
+        """The layout without copies: each group split by features."""
         return self if self.inside != "copies" or self.group == 1 else Layout(self.group, "features")
 
 

@@ -5,7 +5,7 @@ one forward and one backward in turn, then the backward passes that are left. A 
 before, a backward pass for it on the chunk after; messages are part of the passes. `crossflow.pipeline` has the end of this in closed form.
 
 Where gradients of weights are put off (`zero-bubble`) a backward pass gives those of the inputs alone. Those of the weights, for which
-nobody waits, follow after as many further backward passes as there are stages before this one, so that every stage keeps as much as the
+no stage waits, follow after as many further backward passes as there are stages before this one, so that every stage keeps as much as the
 first; forward passes begin as under 1F1B (ZB-H1, Qi et al. 2023, section 2.2; of several chunks as PyTorch's InterleavedZeroBubble).
 
 Where microbatches go both ways (`dualpipe`) the second half of them goes up the stages: a device holds the stage of its own number for

@@ -90,7 +90,7 @@ def _moves(sharding: Sharding, what: str, layers: Real) -> Mask:
 # Costs of transformer training plans: step time, memory and energy of every plan on every device at once.
 #
 # Block times depend on few of a plan's choices, and hardware enters through few resources. So each part is computed once per different
-# combination of what it depends on, for all devices, and gathered: `price`. The same formulas without tables are in `price_directly`.
+# combination of what it depends on, for all devices, and gathered: `price`. `price_directly` has these formulas without tables.
 
 _BLOCK = 1 << 15
 """Number of costs computed together, small enough for all intermediate arrays to fit the processor's cache."""

@@ -10,7 +10,7 @@
               (weak duality of linear programs), and as the objective is an integer, the bound is rounded up to one.
               Where nothing is solved, the same without c: a sum above 0 says that no x of the box keeps the rows (Farkas 1902).
 
-Multipliers are whole numbers over one scale. Whoever made them need not be believed: whatever they are, this is a bound, and all is counted
+Multipliers are whole numbers over one scale. Their origin does not matter: any multipliers give a valid bound, and all is computed
 in Python's integers. The steps of a tree stand in one list, a branch before the steps of its first part and these before its second's.
 A model is read in its linear form (`linearize`), with the variables and rows in its order.
 """

@@ -338,7 +338,7 @@ def _power_of_two(quantum: float) -> None:
         raise ValueError(f"the quantum {quantum} is not a power of two; `quantum_for` finds one")
 
 
-# The same choice in linear rows only, for solvers that know nothing else. Each function takes a model and gives a model.
+# Linearization, for solvers that support only linear rows. Each function takes a model and returns a model.
 #
 #     table, strong     one 0/1 variable a row, t_r; exactly one of them is 1; for each column k with variable x_k
 #                           sum over r of row_r[k] * t_r = x_k

@@ -28,7 +28,7 @@ from crossopt.instances.network.synthesis import Link, SynthesisQuestion
 # r_k
 #
 # since a maximum is no less than any mean, and a row that is kept costs nothing (weak duality). With P_i the factor in brackets, the least
-# is at B = sqrt(M_i / P_i), 2 sqrt(M_i P_i), unless that lies outside. Whoever made the multipliers need not be believed: whatever they
+# is at B = sqrt(M_i / P_i), 2 sqrt(M_i P_i), unless that lies outside. The origin of the multipliers does not matter: whatever they
 # are, this is a bound. It is lowered by more than its sums may be off.
 
 _OFF = 2.0**-42
@@ -252,7 +252,7 @@ def _over(size: float, rate: float) -> float:
 # times the least of one order. All is counted in whole ns, so whatever the weights are, this is a bound.
 
 MOST_LOOKS = 1_000_000
-"""Orders in numbers of chunks by order that are looked at one by one, a tenth of a second's work."""
+"""Most numbers of chunks by order that are enumerated, a tenth of a second's work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +271,7 @@ class ChunkLoads:
 
     @property
     def few(self) -> bool:
-        """Whether chunks may take orders in so few ways that all are looked at."""
+        """Whether chunks have so few possible orders that all are enumerated."""
         orders = len(self.orders)
         return comb(self.chunks + orders - 1, orders - 1) * orders <= MOST_LOOKS
 
@@ -363,7 +363,7 @@ def compositions(total: int, parts: int) -> Whole:
 #
 #     x_clt = 1         chunk c sets out over link l at step t, and arrives at t + w_l
 #     sum over links into v, t of x_clt = 1                      each NPU but its origin receives each chunk once
-#     x_clt <= sum of the x_ck u that arrive at its sender by t  nobody sends what it has not
+#     x_clt <= sum of the x_ck u that arrive at its sender by t  no NPU sends a chunk before it has it
 #     sum over c, t - w_l < u <= t of x_clu <= 1                 a link holds one chunk at a time
 #
 # (Cai et al. 2021, "Synthesizing optimal collective algorithms", PPoPP; time laid out as in TACOS, Won et al. 2024, arXiv:2304.05301.)

@@ -141,7 +141,7 @@ def _uncapitalised(text: str) -> str:
 
 
 _OF_OUTPUTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-"""What goes wrong with an output that is open; whoever writes a file says its name."""
+"""Errors of an open output; errors of other files carry their names."""
 _STARVED = ("cannot allocate memory", "failed to map segment", "unable to allocate", "can't start new thread", "bad_alloc")
 
 

@@ -261,7 +261,7 @@ def solve(
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))
     if found.stopped == "interrupted" and monotonic() - began >= limits.seconds:
-        found = replace(found, stopped="time limit")  # whoever ended it did so for that
+        found = replace(found, stopped="time limit")  # it was stopped for that reason
     seconds = monotonic() - began - found.uncounted if found.seconds is None else found.seconds
     ending()
     return certify(family, question, found, limits, seconds)

@@ -6,7 +6,7 @@
     end_with        has the kernel end a process when a pipe is closed
     limit_memory    no more memory than is given, or than the machine can spare
 
-A child that nobody trusts is read by a reader of its own (`read`), which unpickles nothing.
+An untrusted child has its own reader (`read`), which unpickles nothing.
 """
 
 import json

@@ -293,7 +293,7 @@ class OnPath:
     longest: Literal["least", "cpu", "size", "transfer"]
     """`least`: by the smaller of each node's times, which is the bound."""
     beside: int
-    """Ends of pieces, from the first on, of which what lies beside the path was looked at."""
+    """Number of ends of pieces, from the first on, that were sharpened by nodes beside the path."""
     form: Literal["on-path"] = "on-path"
 
 
@@ -325,7 +325,7 @@ class Weighed:
 
     by: str
     weights: tuple[tuple[tuple[int, ...], ...], ...]
-    """Of each number of chunks, and of each set of dimensions with which chunks may begin; none where all choices are looked at."""
+    """Of each number of chunks, and of each set of dimensions with which chunks may begin; none if all choices are enumerated."""
     form: Literal["weighed"] = "weighed"
 
 

@@ -45,7 +45,7 @@ Terms = Mapping[int, Number]
 
 
 class MalformedError(ValueError):
-    """A file that is no certificate of this format, or larger than any that is looked at, with the line where that shows."""
+    """A file that is not a valid certificate of this format, or too large, with the line of the fault."""
 
     def __init__(self, sentence: str, line: int = 1) -> None:
         self.line = line

@@ -7,7 +7,7 @@ the order of the group, message by message, as neighbours may be differently far
 HardwareResource.cc, congestion_unaware network.) Replays that do not wait for other NPUs are not meant: they say nothing about a plan.
 
 With congestion, which is told for one dimension, all messages share its links, those of collectives among them, and a member of a
-collective begins to send when it comes to it, whoever is still to come.
+collective begins to send when it reaches it, even if others have not reached it yet.
 """
 
 from collections import Counter

@@ -128,7 +128,7 @@ class Joint(NDArrayOperatorsMixin):
         return self._spread(self._short())
 
     def _short(self) -> Separable:
-        """The same by the different figures of the second part instead of its literals."""
+        """Both terms, by the distinct figures of the second part instead of its literals."""
         first, second = self.parts
         figure = self.number[self.point[second]]
         row = at(np.swapaxes(self.table, -1, -2), np.asarray(self.point[first])[..., None])

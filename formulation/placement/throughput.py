@@ -113,7 +113,7 @@ def values_at(assignment: Assignment, blocks: Blocks, machine: Machine, device: 
 
 
 def renamed(blocks: Blocks, machine: Machine, device: list[int]) -> list[int]:
-    """The same placement, accelerators numbered by their largest block."""
+    """The placement with accelerators numbered by their largest block, which removes their symmetry."""
     names: dict[int, int] = {}
     for block in np.argsort(_ranks(blocks), kind="stable").tolist():
         if device[block] < machine.accelerators:
@@ -471,7 +471,7 @@ def _support(figures: Figures, on: list[tuple[Terms, int]], cpu: Variable, stage
 # no time at all may wait for each other in a circle here; such a solution is for the judge to refuse, and bounds hold all the same.
 
 LATENCY_STEPS = 1 << 34
-"""Quanta of the greatest time that is looked at."""
+"""Quanta of the greatest time that is considered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

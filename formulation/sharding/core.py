@@ -109,7 +109,7 @@ def unreduced(problem: Problem) -> Core:
 # The times at which memory is counted: only those at which nothing ends before something else starts.
 #
 # Between two changes the members that are alive stay the same. A span that ends with a start, or starts with an end, is held by its
-# neighbour: whoever is alive in it is alive there too. What is left are the maximal cliques of the intervals (Fulkerson and Gross, 1965),
+# neighbour: every node alive in it is alive there too. What is left are the maximal cliques of the intervals (Fulkerson and Gross, 1965),
 # one row each.
 
 

@@ -221,7 +221,7 @@ def _parts(
 # them. One such setting is where the sum starts, so that each edge can only add to it, and the sum ends once it is above 0.
 
 _MOST = 1 << 27
-"""Entries that are looked at for one node; what is not looked at by then stays."""
+"""Work limit in entries for one node; pairs beyond it are kept."""
 _SETTINGS = 4
 _SEED = 7919
 

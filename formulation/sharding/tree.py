@@ -17,7 +17,7 @@ from crossopt.instances.sharding.problem import FORBIDDEN
 # A step is a dual or a branch. A dual that bounds the core by the value closes it; otherwise all that it lets nothing better take is left
 # out (formulation.sharding.fixing), the core is reduced again, and the next step is about what is left. It is closed where nothing is. A
 # branch parts the strategies of a node in two; the steps that follow are first about the core with the one part, and then about that with
-# the other. Whoever made the steps need not be believed: what they close is counted anew.
+# the other. The steps need not be trusted: every bound that closes a node is recomputed.
 
 DEEPEST = 200
 """Branches within each other that a proof may have."""
@@ -90,7 +90,7 @@ class Over(NamedTuple):
 
 
 Chooser = Callable[[Core], Step | Over | None]
-"""What to do next about a core; None where nobody knows."""
+"""The next step for a core; None if unknown."""
 _NO_NODE = -1
 _STRATEGIES = ("what nothing allows", "needless strategies")
 _NODES = {"edges that come apart": "apart", "determined nodes": "into", "nodes of low degree": "out"}

@@ -121,7 +121,7 @@ def _take_out(graph: Contracted, node: int) -> None:
 
 OUT, IN, OPEN = 0, 1, 2
 BATCH = 1024
-"""States that are looked at together."""
+"""States that are evaluated together."""
 _IN_TURN = (EDGES.index("thread"), EDGES.index("stream"))
 _Edge = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 """Both ends, changes all of which must be out, and others all of which must be in."""
@@ -163,7 +163,7 @@ class Operation:
     tail: int
     waits: tuple[Wait, ...]
     last_use: tuple[int, ...]
-    """Operations whose ends nobody waits for after this one."""
+    """Operations whose ends have no further dependents after this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +369,7 @@ class Rules:
     count: int
     budgets: tuple[Budget, ...]
     excluded: tuple[int, ...]
-    """By each change, as bits; whoever is excluded excludes as well."""
+    """The changes that each change excludes, as bits; symmetric."""
     required: tuple[int, ...]
 
     @property
@@ -445,7 +445,7 @@ def set_bits(bits: int) -> Iterator[int]:
 
 LEAF = -1
 MOST_ENUMERATED = 16
-"""Changes of which every choice is looked at."""
+"""Most changes of which all choices are enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,14 +460,14 @@ class Model:
     price: Budget | None
     """What is asked to be least, where it is not the time."""
     known: dict[Choice, int] = field(default_factory=dict, compare=False, repr=False)
-    """Spans of choices that were looked at."""
+    """Spans of the choices that were evaluated."""
 
     def spans(self, choices: Sequence[Choice]) -> Whole:
         """Nanoseconds that each choice takes, or no less than which it takes."""
         return self.variants.spans(np.array([self._state(*choice) for choice in choices], np.int64).reshape(-1, self.rules.count))
 
     def known_spans(self, choices: Sequence[Choice]) -> list[int]:
-        """The same, each different choice looked at once."""
+        """The spans, with each distinct choice evaluated once."""
         keys = [self.key(choice) for choice in choices]
         new = list(dict.fromkeys(key for key in keys if key not in self.known))
         self.known.update(zip(new, self.spans(new).tolist(), strict=True))
@@ -532,7 +532,7 @@ def cut(rules: Rules, choice: Choice, change: int) -> tuple[Choice | None, Choic
 
 
 def all_choices(rules: Rules) -> list[Choice]:
-    """Every choice that keeps the rules, each looked at by itself; a ValueError where these are too many."""
+    """Enumerate every choice that satisfies the rules; a ValueError if these are too many."""
     if rules.count > MOST_ENUMERATED:
         raise ValueError(f"of {rules.count} changes there are too many choices to look at each")
     return [(inside, rules.all & ~inside) for inside in range(rules.all + 1) if keeps(rules, inside)]

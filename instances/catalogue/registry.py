@@ -418,7 +418,7 @@ def _name_at(node: Node, path: tuple[str, ...]) -> str | None:
     return node.value.text if isinstance(node.value, Scalar) else None
 
 
-# Which networks of the registry a network is by its shapes, so that what is known of them is told whatever its file is called.
+# Which networks of the registry a network is by its shapes, so that known runs are found whatever its file is called.
 
 Shapes = tuple[object, ...]
 

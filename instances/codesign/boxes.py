@@ -69,7 +69,7 @@ class Corners:
     alive: Mask
     """False if no device of the box has cores, memory and links within area and power."""
     others: tuple[tuple[Instance, "Corners"], ...] = ()
-    """The same boxes under the other sets of constants, under each of which a design must satisfy every limit."""
+    """The boxes under the alternative sets of constants; a design must satisfy every limit under each."""
 
 
 def grid(instance: Instance) -> Grid:

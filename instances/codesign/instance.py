@@ -446,7 +446,7 @@ class MultiScaleQuestion:
 
     @property
     def compared_name(self) -> str:
-        """The same in words."""
+        """The compared axes in words."""
         return " and ".join("kind of device" if axis == "device" else axis for axis in self.compared)
 
     @property

@@ -195,7 +195,7 @@ def _modes(section: WorkloadSection) -> tuple[str, ...]:
     if shape is None and section.model is not None:
         try:
             shape = model(section.model).transformer
-        except UnknownNameError:  # which is told with its place where the network is read
+        except UnknownNameError:  # reported with its position where the network is read
             shape = None
     experts, latents = shape is not None and shape.experts > 1, shape is not None and shape.kv_rank > 0
     modes = (*RECOMPUTE, *(OF_EXPERTS if experts else ()), *(OF_LATENTS if latents else ()), *(OF_BOTH if experts and latents else ()))

@@ -170,7 +170,7 @@ def codes_of(instance: Instance, name: str) -> tuple[int, ...]:
 
 
 def with_settings(plans: Plans, settings: dict[str, int]) -> Plans:
-    """The same plans with other settings."""
+    """The plans with other settings."""
     return replace(plans, **{name: np.full(len(plans), number, np.int64) for name, number in settings.items()})
 
 

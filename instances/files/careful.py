@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 _LIKE: Final = 0.8
 """Likeness from which on the name of another file may be meant."""
 _LOOKED_AT: Final = 1_000
-"""Names of a folder that are looked at for such a file."""
+"""Most names of a folder that are searched for such a file."""
 _LONGEST: Final = 4_000
 """Most digits of an integer, since the time to read them grows quadratically."""
 
@@ -66,7 +66,7 @@ def opened(path: Path, remedy: str) -> Iterator[BinaryIO]:
     if "\0" in str(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe that nobody writes to would be waited for
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer would block
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket, or a device without anything behind it
             raise NotRegularError(errno.ENXIO, f"this is not a regular file ({remedy})", str(path)) from error

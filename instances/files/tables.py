@@ -146,7 +146,7 @@ def _lines(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 _FEW = 6
-"""Columns that are told to be missing one by one."""
+"""Most missing columns that are reported one by one."""
 
 
 def _header_faults(header: Sequence[str], line: int, required: Sequence[str], known: Collection[str]) -> list[Fault]:

@@ -237,7 +237,7 @@ MEGATRON: Final = Framework(
 """Megatron-LM up to 2022: attention of several kernels, gradients reduced after the last microbatch, those of bfloat16 runs in single
 precision (NVIDIA/Megatron-LM, arguments.py)."""
 MEGATRON_DEEPSPEED: Final = replace(MEGATRON, all_reduces=frozenset[Precision]({"bf16"}), added_apart=18.0)
-"""The same on DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py): it casts
+"""On DeepSpeed's pipeline, whose bfloat16 optimizer takes all-reduced gradients (microsoft/DeepSpeed, pipe/engine.py): it casts
 them (2 bytes read, 4 written) and adds in single precision (8 read, 4 written; `hp_grad.add_` of runtime/bf16_optimizer.py)."""
 MEGATRON_CORE: Final = Framework(
     "flash",
@@ -255,7 +255,7 @@ MEGATRON_CORE: Final = Framework(
 pipeline ranks (--overlap-grad-reduce --overlap-param-gather --tp-comm-overlap; README of NVIDIA/Megatron-LM, "Training Speed and
 Scalability"), as NeMo and Megatron-Bridge launch it, too."""
 NEMO_2024: Final = replace(MEGATRON_CORE, scaling="delayed")
-"""The same as NeMo launches it: scales of 8 bits of earlier steps, the only recipe of Transformer Engine until 2025 (NVIDIA/NeMo
+"""Megatron-Core as NeMo launches it: scales of 8 bits of earlier steps, the only recipe of Transformer Engine until 2025 (NVIDIA/NeMo
 docs/source/features/mixed_precision.rst names DelayedScaling)."""
 NEMO: Final = replace(NEMO_2024, gradient_bytes={"": 2.0})
 """NeMo from 25.02 on: gradients kept and reduced in 16 bits (grad_reduce_in_fp32=False, scripts/llm/performance/llama3_405b.py, 4ff5f7b9);
@@ -271,7 +271,7 @@ COMPOSER: Final = replace(FSDP, gradient_bytes={"": 4.0}, attention_rate=_FIRST_
 """Composer of 2023 with Triton's attention (`attn_impl: triton` of llm-foundry) on PyTorch 2, whose `mixed_precision: DEFAULT` gathers in
 16 bits and reduces in single precision (get_mixed_precision of composer/trainer/mosaic_fsdp_utils.py)."""
 COMPOSER_PURE: Final = replace(FSDP, stops_early=False, attention_rate=_FIRST_FUSED)
-"""The same on PyTorch 1.13, whose checkpoints go on to the end, all in 16 bits (`mixed_precision: PURE`): what mosaicml/llm-foundry ran on
+"""Composer on PyTorch 1.13, whose checkpoints go on to the end, all in 16 bits (`mixed_precision: PURE`): what mosaicml/llm-foundry ran on
 devices of 40 GB ("Update tables with torch 2.0", scripts/train/benchmarking/README.md)."""
 TORCHTITAN: Final = replace(
     FSDP,
@@ -281,8 +281,8 @@ TORCHTITAN: Final = replace(
     apart=True,
     stack="torchtitan",
 )
-"""The same with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce). What it calls selective keeps attention
-and every other product (selective_ac_option "op", apply_ac of models/llama3/infra/parallelize.py; train_configs/llama3_8b.toml)."""
+"""torchtitan: FSDP with gradients reduced in single precision (pytorch/torchtitan, mixed_precision_reduce). Its selective mode stores
+attention and every other product ("op", apply_ac of models/llama3/infra/parallelize.py; train_configs/llama3_8b.toml)."""
 SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
 INTERNEVO: Final = replace(
     SHARDED_OPTIMIZER,

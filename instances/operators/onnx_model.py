@@ -418,7 +418,7 @@ def _refuse_open(network: _Network, node: NodeProto, outputs: Sequence[str], pat
             by = f"{node.op_type} of {node.domain}" if node.domain else node.op_type
             remedy = "save the model with value_info of that tensor, or export it with fixed sizes"
             refuse(
-                path, readable(f"the shape of {name!r} at the operator {by} is not known: it depends on data, or nobody says it ({remedy})")
+                path, readable(f"the shape of {name!r} at the operator {by} is not known: it depends on data, or is not stated ({remedy})")
             )
 
 

@@ -45,7 +45,7 @@ class Problem:
     """The first time at which the node takes no memory any more."""
     firsts: Whole
     seconds: Whole
-    """The two nodes of each edge. The same pair may stand there several times, and both may be one node."""
+    """The two nodes of each edge. A pair may occur several times, and both ends may be the same node."""
     entry_offsets: Whole
     entries: Whole
     limit: int | None

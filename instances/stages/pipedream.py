@@ -5,7 +5,7 @@
 
 Times are milliseconds of one minibatch, sizes bytes. Several activations in brackets are summed, fractions of a byte rounded up. What the
 authors' tools append, ` -- stage_id=3`, is read over. Nodes that are called Input and take nothing in cost nothing and are left out; then
-so are `__getitem__` nodes whose output nobody takes.
+so are `__getitem__` nodes whose output is unused.
 """
 
 import re
@@ -51,7 +51,7 @@ class Profile:
     """Bytes."""
     edges: tuple[tuple[int, int], ...]
     left_out: tuple[str, ...]
-    """Ids of inputs and of outputs that nobody takes."""
+    """Ids of inputs, and of nodes with unused outputs."""
 
     def __len__(self) -> int:
         return len(self.ids)

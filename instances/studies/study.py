@@ -369,7 +369,7 @@ def with_points(section: AgainstSection, axis: Sequence[str], folder: Path, repo
         report("points", "points are written here or in a file (leave `points` out, or `file`)")
     elif not (section.at and section.figure):
         report("file", "say which columns of the file are meant (`at:` for the value on the first axis, `figure:` for what was measured)")
-    elif axis:  # a study without axes is told so anyway
+    elif axis:  # a study without axes is reported anyway
         return _read(section, axis, folder, report)
     return section
 
@@ -535,7 +535,7 @@ def read_study(path: Path, beside: Callable[[Node, Path], Iterable[Fault]] = lam
     file = read_as(StudyFile, root, faults)
     if file is not None:
         file = _with_points(file, root, path.parent, faults)
-        unread = {fault.path.partition(".")[0] for fault in faults}  # sections whose points are told about already
+        unread = {fault.path.partition(".")[0] for fault in faults}  # sections whose points have faults that are reported already
         faults += [fault for fault in _faults(file, root, most) if fault.path not in unread]
     if file is None or faults:
         raise InstanceError(source, [*faults, *beside(root, path.parent)])

@@ -83,7 +83,7 @@ class BenchmarkQuestion:
     sums: tuple[int, ...]
     """Of the trace."""
     time: int
-    """ns of all operations that are looked at."""
+    """ns of all operations that count."""
     document: dict[str, Any]
 
 

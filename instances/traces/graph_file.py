@@ -175,12 +175,12 @@ def _numbers(steps: Mapping[int, tuple[int, int]]) -> str:
 #      "operations": [{"name": "gemm", "kind": "kernel", "on": "stream 7", "ns": 12000, "bytes": 0, "flops": 0, "group": ""}, ...],
 #      "edges": [[0, 1, "launch"], ...]}                                           places of two operations, and why the second waits
 #
-# `bytes`, `flops` and `group` may be left out. All faults are told at once; a cycle with the names of its operations.
+# `bytes`, `flops` and `group` may be left out. All faults are reported together; a cycle by the names of its operations.
 
 IMPORTED = "`crossopt import TRACE --out FILE` makes one"
 """What leads to a graph."""
 LEAST = "no span was traced: edges alone say what waits for what, so that all times are the least that these allow"
-"""What is told of a graph that says neither a span nor what it assumes."""
+"""The remark about a graph that states neither a span nor assumptions."""
 _KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group")
 _NEEDED = _KEYS[:4]
 _MOST_FAULTS, _FEW = 1_000, 8

@@ -67,7 +67,7 @@ class Waited(NamedTuple):
     other: str
     """Of the event."""
     record: int
-    """Correlation of the call that recorded the event; -1 where nobody knows."""
+    """Correlation of the call that recorded the event; -1 if unknown."""
 
 
 class Step(NamedTuple):
@@ -487,7 +487,7 @@ ROUNDING = 1_000
 _PROMPT = 5_000
 """ns within which work begins that waited for an event alone."""
 _LOOKED_AT = 64
-"""Work of a stream, and calls before a launch, that are looked at."""
+"""Most work items of a stream, and calls before a launch, that are searched."""
 
 
 @dataclass(slots=True)

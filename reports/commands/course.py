@@ -138,7 +138,7 @@ _SHORT = 16
 
 
 def grade(options: argparse.Namespace) -> int:
-    """Grade one submission, print and write; 3 where it could not be looked at. Or the submissions of a class."""
+    """Grade one submission, print and write; exit code 3 if it could not be graded. Or the submissions of a class."""
     if options.submission is None:
         return _grade_class(options)
     _only_of_a_class(options)

@@ -73,7 +73,7 @@ def check(path: Path, cross_check: bool = False) -> "Report":
 
 
 def _check_vipr(path: Path) -> "Report":
-    """What a certificate of an integer model proves, whoever wrote it."""
+    """What a certificate of an integer model proves, independent of who wrote it."""
     from crossopt.instances.files.careful import bytes_of  # noqa: PLC0415 - most checks are of results
     from crossopt.solvers import vipr  # noqa: PLC0415
     from crossopt.solvers.checking import Report  # noqa: PLC0415

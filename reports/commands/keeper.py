@@ -219,7 +219,7 @@ def _attend(child: int, line: int, wait: _Wait) -> int | None:
             os.kill(child, signal.SIGTERM if wait.signals else signal.SIGUSR1)
         if now > wait.end or wait.signals > 1:
             os.kill(child, signal.SIGKILL)
-            return None  # what it held takes the kernel a while to take back, for which nobody need wait
+            return None  # the kernel takes a while to reclaim its memory; there is no need to wait
 
 
 def _ended(status: int | None, wait: _Wait, out: Path | None) -> int:

@@ -40,7 +40,7 @@ def progress_on(stream: TextIO, unit: str) -> Iterator[Callable[[Progress], None
 
 @contextmanager
 def log_to(watch: Watch, target: Path | None, failed: list[OSError]) -> Iterator[Watch]:
-    """The same watch, which also writes every line of progress to a file, one JSON document a line.
+    """The watch, which also writes every progress report to a file, one JSON document per line.
 
     A log that cannot be written any more, as the disk is full, ends with its last whole line; that is added to what `failed`, and the
     work goes on.

@@ -53,7 +53,7 @@ from crossopt.solvers.sweeps.worker import Job, lost_text
 _MOST_WORKERS = 1_024
 FAILED = 1
 SHOWN = 10
-"""Failures that are told one by one."""
+"""Most failures that are listed one by one."""
 
 
 def study_in(path: Path) -> StudyText:

@@ -181,7 +181,7 @@ class Segment:
     lane: int = 0
     lanes: int = 1
     low: bool = False
-    """Half as high as its lane, so that it is told from others by more than its colour where a letter has no room."""
+    """Half as high as its lane, to be distinct by more than its colour if a letter has no room."""
 
 
 @dataclass(frozen=True, slots=True)

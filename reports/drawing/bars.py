@@ -183,7 +183,7 @@ _LONGEST: Final = 26.0
 _ENDS: Final = 24.0
 """Slots at each end of a longer step in which the pipeline is seen to fill or to drain, at the most."""
 _UNSEEN, _THIN = 0.25, 2.0
-"""Pixels between blocks that nobody sees, and up to which a block is too thin to be told from the next one."""
+"""Pixels of an invisible gap between blocks, and the width up to which a block merges with the next one."""
 _STEADY: Final = 3.0
 """Slots beside those."""
 Tips = Mapping[tuple[int, int], str]

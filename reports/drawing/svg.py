@@ -14,9 +14,9 @@ from crossopt.crossflow.records import dataclass
 WIDTH: Final = 720.0
 """Of every picture on a wide screen and on paper."""
 NARROW: Final = 360.0
-"""The same on a telephone, for which each picture is drawn a second time with words of the same size."""
+"""The width on a phone, for which each picture is drawn a second time with text of equal size."""
 HUES: Final = 8
-"""Colours that the page has for parts, `k0` to `k7`; parts carry letters or names too, so that none is told by its colour alone."""
+"""Colours that the page has for parts, `k0` to `k7`; parts also carry letters or names, so that colour is never the only cue."""
 SIZE: Final = 12.0
 OUTLINED: Final = 3.0
 """Pixels from which on a mark has an outline; of a narrower one it would leave nothing."""

@@ -1,4 +1,4 @@
-"""A saved relaxation read back, and where its figures contradict each other: nobody solves its linear programs again for a page."""
+"""A saved relaxation read back, and where its figures contradict each other: a page does not solve its linear programs again."""
 
 from dataclasses import fields
 from math import inf

@@ -70,7 +70,7 @@ _SHARED_EXPERTS: Final = (
 
 
 def measured_text(instance: Instance, plan: Plan | KernelPlan | None) -> str:
-    """How far the model is off on public runs like the question, or that nobody knows; and where those have other plans than this."""
+    """The model's error on public runs like the question, or that none are known; and whether their plans differ from this one."""
     return f"{_measured(instance)}{_outside_text(instance)}{_shared_text(instance, plan)}{_like_text(instance, plan)}"
 
 
@@ -260,12 +260,12 @@ def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
 
 
 def which_text(complete: bool) -> str:
-    """What the best is called of those that were looked at in time."""
+    """The label of the best design that was found in time."""
     return "the best" if complete else f"the best found in {_SECONDS:.0f} s"
 
 
 def best_soon(instance: Instance) -> tuple[Candidate | None, float | None, bool]:
-    """Its best design with the value, and whether all were looked at."""
+    """Its best design with the value, and whether the search was complete."""
     if combinations(instance) <= _FEW:
         outcome = search(instance, unwatched)
         return outcome.best, outcome.value, outcome.stopped == "complete"

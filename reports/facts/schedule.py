@@ -24,7 +24,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.solvers.codesign.answer import ChosenDesign, candidate_in, design_of
 
 MOST = 60_000
-"""Passes that are looked at one by one."""
+"""Most passes that are simulated one by one."""
 _NEAR = 1e-9
 
 
@@ -76,7 +76,7 @@ class Step:
     drained: float
     """When the last pass of all microbatches ends."""
     pipeline: float
-    """The same by the model's closed form."""
+    """When it ends by the model's closed form."""
     after: tuple[tuple[str, float], ...]
     """What follows once, in this order."""
     total: float

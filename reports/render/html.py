@@ -65,7 +65,7 @@ _COMMAND: Final = re.compile("`([^`\n]+)`")
 
 @dataclass(frozen=True, slots=True)
 class ProofBox:
-    """What is proved, where nobody can miss it."""
+    """The box that says what is proved."""
 
     label: str
     text: str
@@ -96,7 +96,7 @@ class Page:
     name: str
     sections: tuple[PageSection, ...]
     result: Any
-    """Plain data, for whoever wants to use it again."""
+    """Plain data for other programs."""
 
 
 def page(content: Page) -> str:

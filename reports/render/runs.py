@@ -1,6 +1,6 @@
 """Sweeps and comparisons as tidy tables: one row a run, with every axis, value, bound and setting, and every digit, as data frames take it.
 
-Of a sweep they are the same bytes whoever answered in whatever order.
+The bytes for a sweep do not depend on workers or their order.
 """
 
 import csv

@@ -74,7 +74,7 @@ class Digest:
     gap: float | None
     verdict: str
     prover: str
-    """Who proved the bound; empty where nobody did."""
+    """The prover of the bound; empty without a proof."""
     engine: str
     seconds: float
     design: str
@@ -109,7 +109,7 @@ class Digest:
 
 
 SAID, PROVED_HERE = "not re-verified", "checked here"
-"""Of verdicts that a file has, where nobody carried the proof out, and where that was done."""
+"""Labels of verdicts stated by a file, without and with verification."""
 
 
 def with_text(verdict: str, remark: str) -> str:

@@ -36,7 +36,7 @@ _BAR: Final = 24
 _FILLS: Final = "█▒░▓"
 """Of bars, by the kind of work."""
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""The same where there are more kinds."""
+"""Fills if there are more kinds."""
 _LABEL: Final = 22
 _NAME: Final = 20
 """Of the column of figures' names, which many commands share."""
@@ -329,7 +329,7 @@ def _line(cell: Sequence[str], line: int, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An answer, or what a rule comes to; without a bound or seconds where nobody tells them."""
+    """An answer or a baseline; without a bound or seconds if unknown."""
 
     bar: Bar
     bound: Number | None = None

@@ -45,7 +45,7 @@ class Drawn:
 
 
 def as_reported(result: Drawn) -> Drawn:
-    """Drawn as what somebody says, for no proof was carried out: nothing is green, and the first words tell it."""
+    """The page of a result whose proof was not verified: nothing is green, and the first words say so."""
 
     def said_by_file(box: ProofBox) -> ProofBox:
         return replace(box, label=with_text(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)

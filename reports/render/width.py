@@ -1,4 +1,4 @@
-"""Colour on a terminal, where it helps: what is proved, what binds, what is refused, titles and bars. Nothing is told by colour alone.
+"""Colour on a terminal: proofs, binding limits, refusals, titles and bars. Colour is never the only cue.
 
 None where text goes elsewhere, where the variable NO_COLOR is set to anything (https://no-color.org) or TERM says that there is none.
 """
@@ -21,7 +21,7 @@ _RULES: Final = (
 
 
 def coloured(text: str) -> str:
-    """The same words."""
+    """The text with ANSI colours."""
     for rule, colour in _RULES:
         text = rule.sub(rf"{colour}\g<0>{_END}", text)
     return text
@@ -113,7 +113,7 @@ def eighths(share: float, width: int) -> str:
 
 
 def bar(share: float, *, framed: bool = False) -> str:
-    """The same, in a frame if asked for."""
+    """A bar for a share, in a frame if requested."""
     width = max(min(_WIDTH, page_width() - _FRAMED), _NARROWEST) if framed else _WIDTH
     filled = eighths(share, width)
     return f"|{filled:<{width}}|" if framed else filled

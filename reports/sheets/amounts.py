@@ -1,4 +1,4 @@
-"""Values and bounds in words: exactly, and as people say them. No bound is told above what it is."""
+"""Values and bounds as text: exact, and rounded. Lower bounds are never rounded up."""
 
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Decimal, localcontext
@@ -16,13 +16,13 @@ _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
 _SHOWN = 4
 """Digits of a quantity: more say nothing to a reader."""
 _BLINK = 0.001
-"""Seconds that nobody tells apart from none."""
+"""Seconds that count as zero."""
 _COUNTABLE = 10**10
 _SUITED = ((9, "s"), (6, "ms"), (3, "us"))
 _FEW = 6
-"""Names that are told."""
+"""Most names that are listed."""
 _LONG = 10**7
-"""Whole numbers from which on not every digit is told."""
+"""Integers from which on digits are rounded."""
 
 
 def digits(value: Number, unit: str) -> str:
@@ -149,7 +149,7 @@ def tokens_of(tokens: float) -> str:
 DAY = 86400.0
 _YEAR = 365.25 * DAY
 _YEARS_FROM, _DAYS_FROM = 1e4, 1e-3
-"""Days from which on a time is told in years, and below which it is told in seconds."""
+"""Days from which on a time is shown in years, and below which in seconds."""
 
 
 def days_of(seconds: float) -> str:

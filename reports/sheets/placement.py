@@ -37,7 +37,7 @@ from crossopt.solvers.placement.judge import Load, PlacementLoads, Run
 
 _LAYER: Final = re.compile(r"layer (\d+)\b")
 _FEW: Final = 16
-"""Devices whose layers are told."""
+"""Most devices whose layers are listed."""
 
 
 def layers_text(question: PlacementQuestion, placement: Placement) -> str:
@@ -101,7 +101,7 @@ def _span(first: int, last: int) -> str:
 # Where every operator of a placement runs, as a picture, and which devices hand data to which.
 
 _LONGEST = 12
-"""Transfers that are told."""
+"""Most transfers that are listed."""
 _LISTED = 1_000
 """Operators that a page lists."""
 Arcs = list[tuple[int, int]]

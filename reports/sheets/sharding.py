@@ -66,7 +66,7 @@ def _peak_text(details: Meaning, limit: int | None) -> str:
 
 
 def _prover(result: Answer) -> str:
-    """Who proved the bound: in whole numbers, or whose word it is."""
+    """The prover of the bound, or its unverified source."""
     sure = result.proof.certificate.bound if isinstance(result.proof, Steps) and result.proof.certificate else None
     own = "" if sure is None or sure == result.bound else f"; {sure:,} of it is proved by prices and messages in whole numbers"
     floats = ", in floating point and lowered by a millionth at least" if result.proved_by.startswith(IN_FLOATS) else ""

@@ -28,7 +28,7 @@ _MOST = 40
 _LONGEST = 240
 """Characters of a kernel's name: those of C++ templates go on for lines."""
 _SHORT = 40
-"""The same in the short answer."""
+"""Characters of a kernel's name in the short answer."""
 
 
 def benchmark_sheet(question: BenchmarkQuestion, result: Result[Runs, Stands]) -> Sheet:
@@ -168,7 +168,7 @@ _SPREADSHEET_HEADS = {"days": "days", "memory": "memory in bytes", "money": "USD
 _CALLED = {"days": "of work"}
 """What an amount is called whose unit is its name."""
 _MOST_LOOKED_AT = 10
-"""Changes of which every choice is looked at."""
+"""Most changes of which all choices are enumerated."""
 
 
 def whatif_sheet(question: WhatIfQuestion, result: Result[Changes, Changed]) -> Sheet:
@@ -312,7 +312,7 @@ def _path(details: Changed) -> Section:
 
 
 def _front(question: WhatIfQuestion, model: Model) -> Iterator[Section]:
-    """The least time for each number of days, whatever the budget of days is, where every choice can be looked at quickly."""
+    """The least time for each number of days, whatever the budget of days is, if all choices can be enumerated quickly."""
     if len(question.names) > _MOST_LOOKED_AT or not any(change.days for change in question.file.changes):
         return
     budgets = tuple(replace(budget, most=None) if budget.name == "days" else budget for budget in model.rules.budgets)

@@ -179,7 +179,7 @@ async def _given(request: Request, **kinds: type | tuple[type, ...]) -> Given:
 
 
 def _answering(answer: Callable[[Request], Awaitable[Response]], refused: int = 200) -> Callable[[Request], Awaitable[Response]]:
-    """The same with what is refused said in a sentence, with this status; what is no request has its own."""
+    """The handler with refusals as one-sentence JSON responses of this status; malformed requests have their own status."""
 
     async def run(request: Request) -> Response:
         try:

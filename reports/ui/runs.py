@@ -100,7 +100,7 @@ class Saved:
     path: Path
     drawn: Drawn
     own: bool
-    """Whether it was found here, and is no file of somebody."""
+    """Whether this server found it; false for an uploaded file."""
     verdict: Verdict | None = None
 
     @property

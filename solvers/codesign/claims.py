@@ -60,12 +60,12 @@ def too_many(parts: Sequence[Instance]) -> int:
 
 
 def enumerated(space: Space, conflicts: tuple[Conflict, ...]) -> Enumerated:
-    """The proof of who priced every design."""
+    """The proof by enumeration of all designs."""
     return Enumerated(f"exhaustive enumeration of {space.designs:,} design{'s' * (space.designs != 1)}", space, conflicts)
 
 
 def enumerated_together(space: JointSpace) -> EnumeratedTogether:
-    """The same for several workloads."""
+    """The proof by enumeration of all designs for several workloads."""
     return EnumeratedTogether(f"exhaustive enumeration of {space.designs:,} design{'s' * (space.designs != 1)}", space)
 
 
@@ -140,7 +140,7 @@ def _of_one(instance: Instance, result: DesignResult, judging: Judging) -> Itera
 
 
 def _is_of(proof: Proof | None, provers: type | tuple[type, ...], parts: Sequence[Instance]) -> bool:
-    """Whether an engine proves so; that every design was enumerated is told only where a check enumerates fewer."""
+    """Whether a proof has one of these forms; an unverified enumeration only if a check would enumerate fewer designs."""
     return proof is None or (
         isinstance(proof, provers) and (not isinstance(proof, UnverifiedBound) or (proof == UNREPEATED and too_many(parts) > 0))
     )
@@ -255,7 +255,7 @@ def _relaxation_rules(result: DesignResult, proof: Relaxed | Exact, text: str, i
 
 
 def _designs_rules(name: str, chips: int, plans: Sequence[int], designs: int, parts: Sequence[Instance]) -> Rules:
-    """Chips and plans, which are counted anew where they are few, and what they make together."""
+    """Numbers of chips, plans and designs; plans are counted again if they are few."""
     points, known = hardware_points(parts[0]), [plans_of(part) for part in parts]
     most = [reported if true is None else true for reported, true in zip(plans, known, strict=False)]
     possible = all(0 <= reported <= combinations(part) for reported, part in zip(plans, parts, strict=False))

@@ -95,7 +95,7 @@ _POINTS = 1 << 14
 _FIRST = 64
 """The share of a block that the first one is."""
 _NEAR = 1.05
-"""Values up to here over the best are told apart, or further where the model's error is larger."""
+"""Relative distance from the best up to which values are counted, or further if the model's error is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def _found(instance: Instance, tally: _Tally, stopped: str) -> Found:
 def _device_blocks(instance: Instance, plans: int) -> Iterator[Devices]:
     """Hardware points in blocks as large as their prices may be; none where there is no plan to price on them.
 
-    The first ones are small, so that whoever has little time has a design.
+    The first blocks are small, so that a short time limit still gives a design.
     """
     total = hardware_points(instance) if plans else 0
     most = max(1, min(_POINTS, PRICES // max(plans, 1)))

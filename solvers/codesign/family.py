@@ -77,7 +77,7 @@ def _quick(question: Question, deadline: float) -> Designs | None:
         return next((answer.placed_at(scale) for answer, scale in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, simplest_design(question, deadline))
-    if question.combine == "worst_regret":  # nobody regrets without the optima alone
+    if question.combine == "worst_regret":  # regret needs the optima of each workload alone
         return None
     for point in usual_points(question.parts[0]):
         chosen = [(part, simplest_design(on_chip(part, point), deadline)) for part in question.parts]

@@ -36,7 +36,7 @@ from crossopt.solvers.codesign.answer import (
 )
 from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combined, joint, value
 
-# The judge: prices a design again by the full model, one design on its own, whoever found it and however.
+# The judge prices a design again by the full model, one design on its own, independent of the engine.
 
 
 def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) -> Verdict[EvaluatedDesigns]:

@@ -38,7 +38,7 @@ def _many(number: int, what: str, ending: str = "s") -> str:
 
 
 def prove(question: Instance | Portfolio | MultiScaleQuestion, result: DesignResult, watch: Watch) -> Proved:
-    """The proof carried out again, in its own form."""
+    """Repeat the proof, by its own form."""
     proof = result.proof
     if isinstance(question, MultiScaleQuestion) and isinstance(proof, Parts):
         what = "batches" if question.batches else question.compared_names if question.networks else "numbers of devices"
@@ -49,7 +49,7 @@ def prove(question: Instance | Portfolio | MultiScaleQuestion, result: DesignRes
 
 
 def _of_one(instance: Instance, result: DesignResult, watch: Watch) -> Proved:
-    """The proof of one workload on one number of devices carried out again."""
+    """Repeat the proof of one workload on one number of devices."""
     match result.proof:
         case Enumerated() as proof:
             return _enumerated(instance, result, proof, watch)
@@ -163,7 +163,7 @@ def cross_check(question: Instance | Portfolio | MultiScaleQuestion, result: Des
 
 
 def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None, watch: Watch) -> Proved:
-    """The proof of several workloads carried out again. The optima of each workload alone were proved before."""
+    """Repeat the proof of several workloads. The optima of each workload alone were proved before."""
     try:
         problem = joint(portfolio, [part.value for part in result.parts])
     except ModelError as error:

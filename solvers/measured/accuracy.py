@@ -370,7 +370,7 @@ def _times(runs: Sequence[Measurement], device_of: DeviceOf) -> Array:
 
 
 def _spread(hardware: Hardware) -> Hardware:
-    """The same hardware with its throughput once for each set of constants: the resources tell how many devices there are."""
+    """The hardware with its throughput repeated for each set of constants, as the shape of resources gives the number of devices."""
     constants = (getattr(hardware.efficiency, field.name) for field in fields(hardware.efficiency))
     sizes = {value.size for value in constants if isinstance(value, np.ndarray)} - {devices_in(hardware)}
     if len(sizes) > 1 or (sizes and devices_in(hardware) > 1):

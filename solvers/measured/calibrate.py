@@ -85,7 +85,7 @@ def left_out_errors(
 # says of another workload which of its parts may be slow.
 #
 # Both are told of rows that were not fitted to, too: with a source left out, constants that are fitted to the others may lie further off
-# than any resample, and fewer of its rows lie between the sets. What somebody else's runs would show is seen there alone.
+# than any resample, and fewer of its rows lie between the sets. Only these show the error on other people's runs.
 
 _RESAMPLES = 20
 _SEED = 0
@@ -200,11 +200,11 @@ class Calibration:
     error: float
     """Mean absolute relative error of the rows fitted to, each with its weight in the fit."""
     errors: dict[str, float]
-    """The same by source; inside a source all rows weigh alike."""
+    """Mean error by source; rows of a source have equal weight."""
     left_out: dict[str, float]
-    """The same for each source by constants fitted without it; empty with a single source."""
+    """Mean error of each source by constants fitted without it; empty with a single source."""
     left_out_by_model: dict[str, float]
-    """The same, each row by constants fitted without all rows of its model's hidden size."""
+    """Mean error, each row by constants fitted without all rows of its model's hidden size."""
     below: dict[str, float]
     """Share of each source's rows that are faster than the range of the three predictions."""
     above: dict[str, float]
@@ -316,7 +316,7 @@ def _flow(figures: Mapping[str, float]) -> str:
     )
 
 
-# The set of constants of a stack on a device: the fewest that runs of somebody left out ask for, beside the device's own.
+# The set of constants of a stack on a device: the fewest that left-out runs justify, beside the device's own.
 #
 # Constants are added one by one, the one first by which runs are predicted best whose source the fit did not see, each source alike; it
 # ends where where no further one makes that error less by half a point. So it may end with none: then the runs tell nothing that the
@@ -349,7 +349,7 @@ class StackFit:
     """A set, and how far off runs are without it."""
 
     entry: StackEntry
-    """Without constants where none is told."""
+    """Without constants if none can be fitted."""
     own: dict[str, float]
     """Mean error of each source by the device's own constants."""
     steps: tuple[str, ...]

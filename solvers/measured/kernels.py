@@ -155,7 +155,7 @@ BY: Final[Mapping[str, Callable[[Kernel], str]]] = {
     "size": lambda kernel: kernel.size,
     "device": lambda kernel: kernel.gpu,
 }
-"""What kernels are told apart by, each in a block of its own."""
+"""Labels by which kernels are grouped, each in its own block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ class KernelFit:
     seconds: Array
     """Predicted for each of them."""
     left_out_seconds: Array
-    """The same by constants fitted without the shapes of its fold; nan where too few rows are left."""
+    """Predictions by constants fitted without the shapes of the fold; nan if too few rows are left."""
 
     @property
     def error(self) -> float:

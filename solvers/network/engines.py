@@ -244,9 +244,9 @@ def _at(question: NetworkQuestion, program: Program, weights: tuple[float, ...],
 _NEAR = 2e-8
 """A part whose bound is so near to the best answer is not cut."""
 _NEAR_COST = 3e-8
-"""The same of time times cost, where two errors meet."""
+"""The gap for time times cost, where two errors add up."""
 _LINES, _STALLS = 200, 6
-"""Costs that are looked at, and those in a row that raise no bound."""
+"""Most costs that are tried, and most in a row that do not raise the bound."""
 _LITTLE_OF_COST = 1e-8
 _ROOM = 1.0 + 1e-6
 """Above the least cost, so that there is room inside."""

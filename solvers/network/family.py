@@ -1,4 +1,4 @@
-"""Bandwidths of a network as a problem type: answers, their judge, and bounds counted anew from multipliers."""
+"""Bandwidths of a network as a problem type: answers, their judge, and bounds recomputed from multipliers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def _violations(question: NetworkQuestion, rates: tuple[float, ...]) -> Iterator
             yield f"{row.name}: {abs(float(used)):.15g} where {abs(row.most):.15g} is the limit"
 
 
-# Bandwidths of a network as a problem type, and their bounds counted anew from multipliers without engine or solver.
+# The problem type, and its bounds.
 
 # Why no bandwidths keep the limits: the least ones that keep ends and orders already break one, or the most are too few.
 
@@ -135,13 +135,13 @@ def most_together(question: NetworkQuestion) -> float:
     return sum(highs) if max(highs) < inf else inf
 
 
-# Bounds on bandwidths counted anew from multipliers, of every part that catalogues are cut into; no engine and no solver.
+# Bounds recomputed from multipliers, for every part of the catalogues, without an engine or a solver.
 
 _MOST = 100_000
 
 
 def prove(question: NetworkQuestion, saved: Result[Bandwidths, Network], _: Watch) -> Proved:
-    """The bound counted anew."""
+    """Recompute the bound."""
     if not isinstance(saved.proof, Tangents):
         return Proved((), ("proof: bounds on bandwidths are shown by multipliers",))
     try:

@@ -17,7 +17,7 @@ from crossopt.solvers.proofs import RecomputableBound
 LEAST_GAP = 1e-7
 """Models count in whole quanta, which lose less than this: a smaller gap is none."""
 COARSE_GAP = 1e-4
-"""The same for models in quanta that a solver in floating point can tell apart."""
+"""The gap for models in quanta that a floating-point solver can resolve."""
 COUNTING = RecomputableBound("counting")
 
 

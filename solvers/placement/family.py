@@ -1,4 +1,4 @@
-"""Placements as a problem type, and their bounds proved anew: sizes counted, stages looked at, or saved proofs counted again."""
+"""Placements as a problem type, and verification of their bounds: by sizes, by dynamic programming over stages, or by a saved proof."""
 
 from functools import partial
 from math import inf
@@ -26,7 +26,7 @@ BY_LONGEST = "the longest path of the data"
 
 
 def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
-    """Sizes counted, or all stages looked at, or what the result holds counted again; else whose word it is."""
+    """Verify the bound by sizes, by dynamic programming over stages, or by the saved proof; otherwise it stays unverified."""
     if saved.value is None and (reasons := too_large(question)):
         others = () if reasons == saved.reasons else (f"reasons: {'; '.join(reasons)}",)
         return Proved(("sizes were computed again: there is no placement",), others, by=COUNTING.by)
@@ -51,7 +51,7 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
 
 
 def _shown(question: PlacementQuestion, proof: Proof | None, bound: float) -> float | None:
-    """Milliseconds below which no placement is, as what a result holds shows; None where it shows nothing."""
+    """The lower bound in milliseconds that a saved proof shows; None if it shows nothing."""
     if not isinstance(proof, MultiplierBound | Surrounded | Swept | OnPath | Branched):
         return None
     from crossopt.solvers.placement.certificates import recomputed_bound  # noqa: PLC0415 - it loads models, which other proofs do not need
@@ -74,13 +74,13 @@ def _proof_text(proof: Proof | None) -> str:
 
 
 def _called(proof: Proof | None) -> str:
-    """What proofs of a form are called."""
+    """The label of a form of proof."""
     longest = isinstance(proof, OnPath) and proof.longest == "least"
     return BY_LONGEST if longest else CALLED[type(proof)]
 
 
 def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None) -> tuple[str, ...]:
-    """What stages show the bound to be wrong."""
+    """The violation if optimal stages are faster than the claimed bound."""
     verdict = None if best is None or best.device_of is None else judge(question, best.device_of)
     if verdict is None or not verdict.accepted or (saved.bound is not None and verdict.value >= saved.bound):
         return ()

@@ -179,7 +179,7 @@ def named(graph: Graph, rows: Sequence[int]) -> str:
     return f"node{'s' * (len(rows) != 1)} {shown}{', ...' if len(rows) > LISTED else ''}"
 
 
-# The judge of latency: one sample is replayed on the graph of the file, node by node, and every rule is looked at.
+# The judge of latency: one sample is replayed on the graph of the file, node by node, and every rule is checked.
 #
 # It shares nothing with what finds placements. Times are exact fractions, rounded once in the end, so that they do not depend on an order.
 #

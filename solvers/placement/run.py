@@ -80,7 +80,7 @@ class Run:
     bound: float = -inf
     proof: Proof = NOBODY
     near: float = 0.0
-    """The gap that is asked, within which a bound that anybody can show again is taken before a higher one by somebody's word."""
+    """The relative gap within which a recomputable bound is preferred to a higher unverified one."""
     shown: tuple[float, Proof] = (-inf, NOBODY)
     """The highest bound that is no word."""
 

@@ -121,7 +121,7 @@ def simplest(question: ShardingQuestion) -> Strategies | None:
 
 
 def quick(question: ShardingQuestion, deadline: float) -> Strategies | None:
-    """The same, or else node by node what costs least beside those before it and fits; None where the time is too short for that."""
+    """The simplest choice, or else a greedy one node by node that fits; None if time is too short for that."""
     found = simplest(question)
     if found is not None:
         return found
@@ -205,7 +205,7 @@ def _paired(problem: Problem, edge: int, other: int, strategy: int, node: int) -
 # The engine `search`: messages, multipliers and large neighbourhoods for problems that no integer model holds.
 
 _HORIZON = 120.0
-"""Seconds of a search that nobody limits."""
+"""Default time limit of a search in seconds."""
 _SPARED, _WRITTEN = 0.04, 1.0
 """Of the time, for the last proof, the way back and the judge; up to twice as much where that is not even the second that writing takes."""
 

@@ -1,4 +1,4 @@
-"""Every choice that reductions leave, looked at where these are few: costs, forbidden pairs and memory in whole numbers."""
+"""Enumeration of the choices that reductions leave, if these are few: costs, forbidden pairs and memory in integers."""
 
 from math import prod
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from crossopt.solvers.sharding.judge import BY_EVERY
 from crossopt.solvers.sharding.run import Run
 
 MOST = 10_000
-"""Choices that are looked at."""
+"""Most choices that are enumerated."""
 _AT_ONCE = 1 << 22
 """Figures that are held."""
 

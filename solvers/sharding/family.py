@@ -1,4 +1,4 @@
-"""Strategies of operators as a problem type, and their bounds proved anew from the arrays of the file."""
+"""Strategies of operators as a problem type, and verification of their bounds from the arrays of the file."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,7 @@ def too_much(problem: Problem) -> tuple[str, ...]:
 
 
 def nothing_fits(problem: Problem) -> tuple[str, ...]:
-    """What is said where every choice was looked at, or a solver says that there is none."""
+    """Reasons if all choices were enumerated, or if a solver reports infeasibility."""
     limit = "" if problem.limit is None else f" and keeps the limit of {problem.limit:,} bytes at every time"
     return (f"no choice takes allowed strategies and pairs only{limit}",)
 
@@ -105,10 +105,10 @@ def baselines_of(network: Network | None) -> tuple[Baseline[Strategies], ...]:
 
 # Proofs about strategies, carried out anew: the problem is reduced, and prices and messages are counted in whole numbers.
 #
-# What a solver said beyond that is told as its word; no solver is asked.
+# Anything beyond that is reported as the solver's unverified claim; no solver is called.
 
 _SOLVERS = {IN_FLOATS: ("milp", "weak"), "cpsat": ("cpsat",)}
-"""How the names of those begin whose word a bound may be, and the engines that ask them."""
+"""Prefixes of the names of solvers that a bound may rest on, and the engines that use them."""
 _CERTIFIED = (BY_DUAL, BY_TREE)
 _PROVED, _UNPROVED = "that nothing costs less than", "it does not prove that nothing costs less than"
 

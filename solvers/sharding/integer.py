@@ -92,7 +92,7 @@ def relaxation(
         model.add(over)
 
 
-# A proof for which nobody needs to believe a solver: duals of the relaxation at every node of a small tree.
+# A proof without trust in a solver: duals of the relaxation at every node of a small tree.
 #
 # Once the best choice is known, or none seems to be allowed, the duals fix most strategies. What is left is branched at the node where the
 # relaxation mixes strategies of the most different memory, until whole numbers close every branch (formulation.sharding.tree), or until it
@@ -193,7 +193,7 @@ def _branch(core: Core, shares: Array) -> Branch:
 # The engines `milp` and `weak`: the marginal model by HiGHS, with memory rows where a solution breaks the limit.
 #
 # A choice by simple rules is there at once. Then the linear relaxation, until its rows keep the limit. Its duals, rounded to whole numbers,
-# give a bound that nobody needs to believe, and with a known value they fix what cannot be part of anything better. Then the integer model;
+# give an exact bound, and with a known value they fix what cannot be part of anything better. Then the integer model;
 # each solution is held against the core in whole numbers, and where it breaks the limit at a time that has a row, as floating point can
 # overlook, that choice is ruled out there.
 #

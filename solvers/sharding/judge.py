@@ -73,7 +73,7 @@ class Weighed:
     """The cost of a choice, the memory at its peak, and the rules that it breaks."""
 
     cost: int
-    """Of what may be chosen; forbidden costs are told among the violations."""
+    """Cost of the allowed choices; forbidden costs are among the violations."""
     peak: int
     peak_time: int
     violations: tuple[str, ...]

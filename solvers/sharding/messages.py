@@ -28,7 +28,7 @@ class Arcs(NamedTuple):
     steps: Whole
     strides: Whole
     reverses: Whole
-    """The same edge as an arc of the other node."""
+    """The reverse arc of the edge."""
 
 
 def arcs_of(core: Core, keys: Whole) -> Arcs:

@@ -551,7 +551,7 @@ def opened(layout: Layout, standing: Standing, region: Region, prices: Whole, ra
 
 @compiled
 def _inside(layout: Layout, standing: Standing, region: Region, here: int, arc: int) -> None:
-    """An edge whose other node is in the region as well: nobody pays it beside the labels that stand."""
+    """An edge inside the region: its cost is not among those of fixed labels."""
     there = region.marks[layout.arcs.others[arc]]
     base, step, stride = layout.arcs.bases[arc], layout.arcs.steps[arc], layout.arcs.strides[arc]
     at = base + region.labels[there] * stride

@@ -198,7 +198,7 @@ _SOFT = 60
 """Rounds in which memory may move from time to time before none may be added where the limit is broken."""
 
 _MOVES_OF_START = 4
-"""Before the clock is looked at."""
+"""Moves between two checks of the clock."""
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -241,7 +241,7 @@ _COLD = 0.9
 _PATIENCE = 0.3
 """Until this share of the time the first choice may be fitted, before one by simple rules is walked on."""
 _TURN = 0.04
-"""The share of the time of one turn of the walk before it is looked at again."""
+"""Share of the time for one turn of the walk between two checks."""
 _REPRICED = 0.01
 """The share of the time after which a walk takes the multipliers as they are by then."""
 _RISES = (1.3, 1.1, 1.03)
@@ -251,7 +251,7 @@ _LOOSE = 0.05
 """Of the gap: how far a walk may rise above its best."""
 _LOOSEST = 0.005
 _MOVES_OF_WALK, _WORK = 1 << 11, 8_000_000
-"""Of a walk before the clock is looked at."""
+"""Moves, and work, of a walk between two checks of the clock."""
 
 Clock = Callable[[], float]
 """The share of the time that is gone."""
@@ -336,7 +336,7 @@ def _climb(quest: _SharedState) -> None:
     try:
         while quest.going():
             _climbed(quest, 1 << 30)
-    except Exception as error:  # noqa: BLE001 - whoever walks raises it again
+    except Exception as error:  # noqa: BLE001 - the main thread raises it again
         quest.fault = error
         quest.over.set()
 

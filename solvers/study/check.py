@@ -37,7 +37,7 @@ from crossopt.solvers.sweeps.asking import turns_of
 from crossopt.solvers.sweeps.listed import Point, name_faults, question_digest
 
 _WIDEST = 1e-3
-"""Gap beyond which nobody calls a value proved here."""
+"""Largest gap of a value that counts as proved."""
 _CHOSEN = ("exhaustive", "boxes")
 """Engines to one of which `auto` leaves the answer."""
 
@@ -255,7 +255,7 @@ def _below(runs: Sequence[Run]) -> int:
 
 
 def _solved(instance: Instance, engine: str, limits: Limits, watch: Watch) -> DesignResult:
-    """What an engine says; a check that is ended says nothing, as what was not looked at is not the fault of the runs."""
+    """The engine's answer; a KeyboardInterrupt if the check was interrupted, which says nothing about the runs."""
     found = solve(FAMILY, instance, engine, limits, watch)
     if found.stopped == "interrupted":
         raise KeyboardInterrupt(ENDED)
@@ -302,7 +302,7 @@ def _refutations(run: Run, found: DesignResult) -> Iterator[str]:
 
 
 def _reached(run: Run, found: DesignResult) -> bool:
-    """Whether what the run claims was proved anew."""
+    """Whether the claim of the run was proved again."""
     if run.status == "INFEASIBLE":
         return found.settled and found.value is None
     return run.bound is None or (found.bound is not None and run.bound <= found.bound)

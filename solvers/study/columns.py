@@ -62,7 +62,7 @@ def exactly(value: float) -> Ends:
 Looked = Callable[[str], Ends | None]
 """What a name stands for; None where it says nothing."""
 Elsewhere = Callable[[Call], Ends | None]
-"""The same of a formula at another place."""
+"""The value of a call that refers to another point; None if unknown."""
 
 
 def figure_of(formula: Formula, named: Looked, elsewhere: Elsewhere) -> Ends | None:

@@ -98,7 +98,7 @@ def ask_by_study(
 
 
 def run_all(asking: Asking, note: Note, after_each: Callable[[Study], None] | None = None, folder: Path | None = None) -> Study:
-    """Every run of a study; Ctrl-C ends the run and all that would come after it. What is done is told after each, as if it ended there.
+    """Every run of a study; Ctrl-C ends the run and all that would come after it. Each run is followed by a report of the study so far.
 
     With a folder each answer is kept there before the next is asked, and what is there is not asked again.
     """

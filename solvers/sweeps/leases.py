@@ -82,7 +82,7 @@ def start(memory: int | None = None, kinds: tuple[str, ...] = (), work: "Answer 
 BEAT: Final = 15.0
 """Seconds after which a sweep touches its leases."""
 _OVER: Final = 300.0
-"""Seconds after which one of another machine is over that nobody touched."""
+"""Seconds without renewal after which a lease of another machine expires."""
 _YOUNG: Final = 10.0
 """Seconds within which one without words may still get them."""
 

@@ -118,7 +118,7 @@ def _version_of(name: str) -> str | None:
 #     questions   one question of a subject, with the settings of the axes laid over it, is each of the others
 #     rows        each question is asked of the engines of its kind, once
 #
-# Questions are compared by their digests, so that an answer counts whoever asked it, in whatever words.
+# Questions are compared by their digests, so that an answer counts for every equivalent question.
 
 
 @dataclass(frozen=True, slots=True)

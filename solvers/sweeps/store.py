@@ -1,4 +1,4 @@
-"""The folder that a sweep keeps: a result in a file of its own for each run, under names from which it is seen that nobody changed them.
+"""The folder that a sweep keeps: a result in a file of its own for each run, under names that contain digests.
 
     STUDY.json                        what was asked last: the axes, the points, and the key of each run
     results/ab/KEY.DIGEST.json        an answer, as `crossopt check` takes it, and the digest of what was written
@@ -65,7 +65,7 @@ def make_store(folder: Path, title: str) -> None:
 
 
 def open_store(folder: Path, listed: Listed) -> None:
-    """The same, and say there what is asked."""
+    """Create the folder, and write there what is asked."""
     make_store(folder, listed.title)
     text = text_of(listed)
     if not (folder / STUDY).exists() or (folder / STUDY).read_text(encoding="utf-8") != text:

@@ -46,7 +46,7 @@ class Supervisor:
     crew: list[Worker] = field(default_factory=list)
     """Processes that were started already."""
     stopping: Callable[[], int] = lambda: 0
-    """How often somebody asked it to end: once, and nothing new is begun; twice, and all is ended."""
+    """Number of requests to stop: after one, nothing new begins; after two, all workers are terminated."""
     note: Callable[[str], None] = lambda message: None
     spoiled: dict[str, int] = field(default_factory=dict)
     """How many files of a run are there that do not count."""
@@ -76,7 +76,7 @@ class Supervisor:
         self._inbox = self.crew[0].process.inbox if self.crew else self._inbox
 
     def run(self, jobs: Iterable[Job | None]) -> None:
-        """Every job answered, failed or put aside; or nothing new, where somebody wants it to end.
+        """Every job answered, failed or put aside; or no new jobs after a request to stop.
 
         Jobs are taken as they come, beside the work; where it takes a while to find one, None stands between them.
         """

@@ -50,7 +50,7 @@ def answer(job: Job, folder: Path) -> bool:
 
 def serve(printed: str, memory: int | None, kinds: Sequence[str]) -> None:
     """Work until no more orders come."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever orders decides what Ctrl-C means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     orders, answers = orders_answers(printed)
     for kind in kinds:
         _load(kind)
@@ -66,7 +66,7 @@ def serve(printed: str, memory: int | None, kinds: Sequence[str]) -> None:
 def _load(kind: str) -> None:
     """What answers such a question; engines stand beside the family in a module that is called so."""
     for name in ("family", "engines", "engine"):
-        with suppress(Exception):  # whoever needs it is told when it is needed
+        with suppress(Exception):  # work that needs the module raises the error
             import_module(f"{KINDS[kind].family.rpartition('.')[0]}.{name}")
 
 
@@ -76,7 +76,7 @@ def outcome(job: Job, folder: Path, work: Answer) -> tuple[str, str]:
         proved = work(job, folder)
     except OSError as error:
         return "lost", lost_text(error, folder)
-    except Exception as error:  # noqa: BLE001 - told to whoever asked
+    except Exception as error:  # noqa: BLE001 - raised again by the caller
         sentence, code = failed_text(error)
         try:
             keep_failure(folder, job.key, Failure(sentence, code, 1, ""))

@@ -106,7 +106,7 @@ def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> lis
 
 
 def _likely(goal: Goal, likely: Range) -> list[str]:
-    """The same by the likely range of the step, and that a limit which the central constants keep may yet be missed."""
+    """The run by the likely range of the step, and whether a limit that the central constants satisfy may be violated."""
     low, high = likely
     if low >= high:
         return []
@@ -120,7 +120,7 @@ def _likely(goal: Goal, likely: Range) -> list[str]:
 
 
 def run_text(instance: Instance, evaluation: DesignEvaluation) -> str:
-    """The same of an answer; nothing where no run is asked about."""
+    """The run of an answer; empty if the question has no run."""
     return "" if instance.goal is None else goal_text(instance.goal, evaluation.step_time, evaluation.likely)
 
 
@@ -333,7 +333,7 @@ def _named(name: str, options: str) -> str:
 # The sheet of one workload's best design, or of one design that was priced, and the sections that other sheets share with it.
 
 CHECKED = "by the full model, one design on its own; plan rules; memory, area and power limits"
-"""What the judge looked at before the result was told."""
+"""What the judge checked before the result was reported."""
 _REASONS = 5
 """Why combinations are no plans, on a terminal."""
 
@@ -489,7 +489,7 @@ def _designs(number: int) -> str:
 
 
 def prover_text(result: Result[Any, Any]) -> str:
-    """Who proved the bound, or whose word it is."""
+    """The prover of the bound, or its unverified source."""
     solver = isinstance(result.proof, Relaxed) and result.proof.relaxation.solver
     return f"the report of {result.proved_by}" if solver else result.proved_by
 

@@ -23,7 +23,7 @@ class Why:
     reliefs: tuple[Relief, ...] = ()
     ends: tuple[RangeEnd, ...] = ()
     building: tuple[tuple[Built, float | None], ...] = ()
-    """Each with what share a tenth more would buy; None where nobody asked."""
+    """Each with its gain from a tenth more; None if not evaluated."""
     unopened: tuple[Unopened, ...] = ()
 
 
@@ -70,7 +70,7 @@ def answer_text(result: DesignResult, why: Why = NOTHING) -> str:
 
 
 def _parts(result: DesignResult, parts: tuple[Unopened, ...]) -> list[str]:
-    """Parts that nobody opened and of which a tenth more or less buys something, the most first; one line where none does."""
+    """Closed parts of which a tenth more or less gains something, the largest gain first; one line if none does."""
     better = sorted((part for part in parts if buys(part.value, result.value)), key=lambda part: part.value or 0.0)
     bought = [(part, _bought(part, result.value, result.question["unit"])) for part in better]
     lines = [f"not opened: {choice_name(part.name)} a tenth {_way(part)}: {text}" for part, text in bought]

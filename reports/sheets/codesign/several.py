@@ -445,7 +445,7 @@ def part_heads(question: MultiScaleQuestion) -> tuple[str, ...]:
 
 
 def _cells(question: MultiScaleQuestion, scale: Scale) -> tuple[tuple[str, Cell], ...]:
-    """The same of one part."""
+    """The cells of one part."""
     devices = ((count_of(scale.devices), float(scale.devices)),) if question.by_devices else ()
     network = ((scale.network, scale.network),) if question.networks else ()
     return (*devices, *network, *(((count_of(scale.batch), float(scale.batch)),) if scale.batch else ()))
@@ -467,7 +467,7 @@ def no_design_text(answer: DesignResult, part: Instance) -> str:
 
 
 def batch_notes(question: MultiScaleQuestion) -> tuple[str, ...]:
-    """By what batches are compared, and what is not looked at."""
+    """How batches are compared, and what is not modelled."""
     if not question.batches:
         return ()
     by = {"time_per_sample": "the time of a sample", FEWEST: "the limits of the whole run"}

@@ -289,13 +289,13 @@ def _plans(instance: Instance, model: Transformer, recipe: Recipe, point: int, d
 
 
 def _own_plans(instance: Instance, point: int, deadline: float) -> Plans:
-    """The very plan that NVIDIA publishes for the network and the device, where the question has it and it fits."""
+    """The plan that NVIDIA publishes for the network and the device, if the question allows it and it fits."""
     plans = _own_of_any_size(instance, deadline)
     return rows_of(plans, fitting(instance, plans, chip_at(instance, point)))
 
 
 def _own_of_any_size(instance: Instance, deadline: float) -> Plans:
-    """The same, whether it fits or not."""
+    """The plan that NVIDIA publishes for the network and the device, whether it fits or not."""
     if not (options := own_recipe(instance)):
         return table([])
     return joined([table([]), *(cast("Plans", block) for block in until(deadline, plan_blocks(replace(instance, plan_options=options))))])

@@ -62,7 +62,7 @@ class Question:
 
     @property
     def width(self) -> int:
-        """Designs that are looked at together: few where plans are priced one by one, many where there is but one chip."""
+        """Designs that are evaluated together: few if plans are priced one by one, many if there is only one chip."""
         if not isinstance(self.plans, Plans):
             return 16
         return 64 if self.space.points > 1 else 128
@@ -286,7 +286,7 @@ _IDLE = 20.0
 _LEAST = 16
 """Designs that a look counts for at least."""
 _ROUNDS = 10
-"""The same in small questions, as a multiple of all their designs."""
+"""The patience in small questions, as a multiple of all their designs."""
 
 
 def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
@@ -325,7 +325,7 @@ def searched(name: str, searcher: Searcher, instance: Instance, limits: Limits, 
     return SearchOutcome(answer, engine=name, stopped=stopped, notes=notes, trace=tuple(trace), value=value if best else None)
 
 
-# Searchers: baselines that look for good designs and prove nothing, as generators that yield the designs they looked at.
+# Searchers: baselines without proofs, as generators that yield the designs they evaluated.
 
 # Random sampling from the best recipe's design on: chips that keep the budgets and plans that fit some chip, each equally likely.
 
@@ -347,7 +347,7 @@ _DRAWN = 8
 _KEPT = 64
 """The best plans of each chip that stay."""
 _DESCENT_PLANS, _DESCENT_CHIPS = 8, 256
-"""Plans for which a better chip is looked for, and chips that are looked at together."""
+"""Plans for which a better chip is searched, and chips that are evaluated together."""
 
 
 def descent(question: Question, random: np.random.Generator) -> Iterator[Look]:
@@ -571,7 +571,7 @@ def _projected(question: Question, points: Array, wished: Array) -> Array:
 
 
 def _unit(vectors: Array) -> Array:
-    """The same directions with length 1."""
+    """The directions scaled to length 1."""
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1.0e-300))
 
 

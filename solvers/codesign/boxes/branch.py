@@ -38,7 +38,7 @@ from crossopt.solvers.codesign.objective import rows_of, values_of
 _CUTS = 32
 """Cuts of one choice that are tried."""
 _ROUNDS = 3
-"""How often the ends of all choices are tried before the plans are looked at again."""
+"""How often the ends of all choices are tried before the plans are filtered again."""
 _LEAST_GAIN = 1.0e-6
 """Share of its bound that a part is taken to gain at the least, so that the other part's gain counts where it gains nothing."""
 
@@ -286,22 +286,22 @@ def last_least(values: Array) -> int:
 # Monotone branch and bound over boxes of hardware points and lists of plans: exact, without a solver.
 #
 # A step on the best device that a box can hold is at least as fast as on any device in it, so the objective there bounds the box from
-# below, plan by plan. The plan with the least bound is looked at first:
+# below, plan by plan. The plan with the least bound comes first:
 #
 #     take the box and the plans with the least bound; cut the box in parts; price the plans on the best device of each part;
 #     forget plans that do not fit or are bounded by the best value known; on a box of one point the bound is the value itself
 #
 # until nothing is bounded below the best value. Where a box is cut is decided once, when it is first looked at, so that the cuts form one
-# tree for all plans. The tree is the certificate: whoever prices all plans down the same tree must forget every one of them.
+# tree for all plans. The tree is the certificate: a check bounds all plans along the same tree and must prune every one.
 
 _BRANCH_PLANS = 4096
-"""Plans of a box that are looked at together; the others wait with their bounds."""
+"""Plans of a box that are bounded together; the others wait with their bounds."""
 DECIDING = 4
 """Plans by which is decided where a box is cut."""
 _TOGETHER = 16
-"""Boxes that are looked at together: pricing a few designs takes as long as pricing thousands of them."""
+"""Boxes that are bounded together: pricing a few designs takes as long as pricing thousands of them."""
 _FEW = 512
-"""Plans that wait in the boxes that are looked at together, if there is more than one."""
+"""Most waiting plans in boxes that are bounded together, if there is more than one box."""
 
 
 @dataclass(slots=True)
@@ -337,13 +337,13 @@ Waiting = TypeVar("Waiting")
 
 @dataclass(slots=True)
 class Search(Generic[Best, Waiting]):
-    """Where a search stands: boxes with what waits in each to be looked at."""
+    """State of a search: boxes with the plans that wait in each."""
 
     root: Node
     best: Best
     heap: list[tuple[float, int, Node, Waiting]] = field(default_factory=list)
     looking: float = float("inf")
-    """The least bound of what is being looked at; an interrupt leaves it neither in the heap nor refuted."""
+    """The least bound of the boxes in progress, which after an interrupt are neither in the heap nor pruned."""
     order: "count[int]" = field(default_factory=count)
     boxes: int = 1
     bounds: int = 0

@@ -63,7 +63,7 @@ def refuse_broken_bounds(instance: Instance) -> None:
 
 
 def _refuse_broken_bounds_of(instance: Instance, sampled: AnyPlans) -> None:
-    """The same for one of the figures that are bounded."""
+    """Refuse broken bounds on one of the figures."""
     space, random = grid(instance), np.random.default_rng(0)
     _refuse_faster_members(instance, space, _spread_out(sampled, _MEMBERS), np.random.default_rng(1))
     if isinstance(instance.hardware, Hardware) or not instance.hardware.options:
@@ -183,7 +183,7 @@ class Found:
     best: Candidate | None
     value: float | None
     bound: float | None
-    """No design is below this; infinite where there is none, None where too little was looked at to say."""
+    """Lower bound on all designs; infinite if there is none, None if the search ended before it gave one."""
     plans: int
     groups: int
     """Groups of plans that differ in their concessions only."""
@@ -218,7 +218,7 @@ class Survivors:
     start: Incumbent
     groups: int
     seen: int
-    """Plans in the groups that were looked at."""
+    """Plans in the groups that were bounded."""
     least: float
     """No design is below this; infinite where no plan fits any chip."""
     plans: AnyPlans
@@ -227,7 +227,7 @@ class Survivors:
     complete: bool
     survey: Survey
     surveyed: bool = False
-    """Whether all groups were looked at, so that `least` bounds every design, even where there was no time for their members."""
+    """Whether all groups were bounded, so that `least` bounds every design, even if there was no time for their members."""
 
 
 def survivors(
@@ -305,8 +305,8 @@ def search(
 def reread(instance: Instance, cuts: Cuts, bound: float, watch: Watch = unwatched) -> Reread:
     """Whether the tree proves the bound.
 
-    All plans are priced on the best chip of each box, one by one and not by groups; whoever is below the bound goes on into the parts of
-    the box, and nobody may be left in a box that is not cut.
+    All plans are priced on the best chip of each box, one by one and not by groups; plans below the bound go on to the parts of
+    the box, and none may remain in a box that is not cut.
     """
     try:
         refuse_broken_bounds(instance)
@@ -432,7 +432,7 @@ def promising_heads(instance: Instance, survey: Survey, masks: Sequence[Mask]) -
 
 
 def promising_plans(instance: Instance, masks: Sequence[Mask]) -> AnyPlans:
-    """The same of all plans, in the blocks in which they come."""
+    """The promising plans of all plans, block by block."""
     if not any(block.any() for block in masks):
         return joined([])
     return joined([rows_of(plans, np.flatnonzero(which)) for plans, which in zip(plan_blocks(instance), masks, strict=True)])

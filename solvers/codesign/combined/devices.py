@@ -95,7 +95,7 @@ def _value(count: int, answer: DesignResult, fewest: bool) -> float:
 
 
 def _bound(count: int, answer: DesignResult | None, fewest: bool) -> float:
-    """What no design with so many devices is below; minus infinity where nobody knows."""
+    """Lower bound for one number of devices; minus infinity if unknown."""
     if answer is not None and answer.value is None and answer.settled:
         return inf
     if fewest:

@@ -88,7 +88,7 @@ class _Way:
 
 
 def front(instance: Instance, first: str, second: str, points: int, solve: Solve, report: Callable[[Front], None] = unheard) -> Front:
-    """The front of two figures, at most about so many points of it; what there is on the way is told, as if it ended there."""
+    """The Pareto front of two figures, with at most about this many points; `report` gets the front so far, as if it ended there."""
     if not first or not second or first == second:
         raise ValueError(f"two different figures are needed, such as step_time,power (of {', '.join(FIGURES)})")
     if unknown := [name for name in (first, second) if name not in FIGURES]:

@@ -300,7 +300,7 @@ def _on_chip(joint: Joint, space: Grid, pools: Sequence[AnyPlans], places: Whole
 # of the box that give the workload this plan. A plan is forgotten in a box once that is no better than the best value known.
 
 TOGETHER = 64
-"""Boxes that are looked at together, however many plans wait in them: no more of these are priced than need be."""
+"""Boxes that are bounded together, however many plans wait in them."""
 _DOWN = 1 << 14
 """Plans of each workload with which the search goes down for a design, those with the least bounds in a box."""
 
@@ -394,7 +394,7 @@ class BoxesOutcome:
     """A design for each workload, all on one chip; none where there is none."""
     value: float | None
     bound: float | None
-    """No design is below this; infinite where there is none, None where too little was looked at to say."""
+    """Lower bound on all designs; infinite if there is none, None if the search ended before it gave one."""
     looked: SearchCounts
     cuts: Cuts
     trace: Trace

@@ -173,7 +173,7 @@ _NEVER: Final = "failures leave no time"
 
 
 def nearest_infeasible_by_search(instance: Instance, deadline: float) -> tuple[str, ...]:
-    """The same where nobody priced the designs beyond the limit: the fastest one without it is looked for, until the deadline."""
+    """The nearest miss if the designs beyond the limit were not priced: search for the fastest without it, until the deadline."""
     if instance.budget.step_time == inf:
         return ()
     found = search(replace(lift(instance, ("step_time",)), objective="step_time"), unwatched, Spend(deadline))
@@ -183,7 +183,7 @@ def nearest_infeasible_by_search(instance: Instance, deadline: float) -> tuple[s
 
 
 def nearest_infeasible(instance: Instance, conflicts: Sequence[Conflict]) -> tuple[str, ...]:
-    """The same by what enumeration saw of the limit on the step time."""
+    """The nearest miss of the limit on the step time, as enumeration saw it."""
     shares = [conflict.least_share for conflict in conflicts if conflict.limit == "step time" and not conflict.kept_by]
     least = shares[0] * instance.budget.step_time if shares and shares[0] is not None else inf
     return missed_text(instance, least, "fastest design") if isfinite(least) else ()

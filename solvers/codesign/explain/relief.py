@@ -1,5 +1,5 @@
 """What a little more would buy: a tenth more of a limit or of what a technology allows, one more option beyond the end of a range, a tenth
-more or less of a part that nobody opened.
+more or less of a closed part.
 
 Nothing is guessed: every figure is the optimum of the question solved again with that much more. A limit binds where more of it buys
 something; one that is merely full and buys nothing may be stopped by a choice at the end of its range, which both together show.
@@ -111,7 +111,7 @@ def unopened(instance: Instance, result: DesignResult, watch: Watch, spend: Spen
 def with_stops(
     instance: Instance, result: DesignResult, reliefs: tuple[Relief, ...], ends: tuple[RangeEnd, ...], watch: Watch, spend: Spend
 ) -> tuple[Relief, ...]:
-    """The same, and for limits that the answer fills and that buy nothing: which ends of ranges stop them."""
+    """The reliefs; those of binding limits without a gain get the ends of ranges that stop them."""
     full = {name.replace(" ", "_") for name in (result.details.evaluation.binding if result.details else ())}
     return tuple(
         replace(relief, stopped_by=tuple(_stops(instance, result, relief, ends, watch, spend)))

@@ -1,4 +1,4 @@
-"""A proof in whole numbers of what a refined integer model told, sought when the bound is known: nobody need believe its solver then.
+"""A proof in whole numbers of what a refined integer model told, searched when the bound is known, so that its solver need not be trusted.
 
     rule out     plans and literals by prices on the budgets, on the chip as the question has it and again on what is left of it
     find a tree  of the integer model of the rest (`solvers.backends.whole`); where a solution is below the bound, the full model says what

@@ -56,7 +56,7 @@ from crossopt.solvers.codesign.objective import memory_of, values_of
 _BLOCK = 64
 """Plans whose tangents are computed together."""
 _PRICED_BLOCK = 1024
-"""Plans that are priced together: so many that memory stays small and the clock is looked at."""
+"""Plans that are priced together, few enough for small memory and frequent deadline checks."""
 _SCREENS = 8
 """How often plans are priced before the integer model is written."""
 _TOGETHER = 64
@@ -194,7 +194,7 @@ def refine_among(
     base: Spend = ALONE,
     within: float | None = None,
 ) -> Refined:
-    """The same for the plans that are left, until a deadline of the monotonic clock.
+    """Refine the model for the remaining plans, until a deadline of the monotonic clock.
 
     With `within` the model keeps the designs up to that share above the best one, so that its optimum is the bound; without, it is left
     with designs that are better by more than the gap, and has no solution in the end.
@@ -207,7 +207,7 @@ def refine_among(
         if len(left.plans):
             _refine(loop, backend, form)
         else:
-            loop.bound = inf  # nobody is below the design to start from
+            loop.bound = inf  # no design is below the initial one
     except KeyboardInterrupt:
         loop.stopped = "interrupted"
     except TimeoutError:

@@ -87,7 +87,7 @@ class Explored:
 
 @dataclass(slots=True)
 class _Search:
-    """A tree that is grown, and what waits to be looked at."""
+    """A growing tree, and its open nodes."""
 
     relax: Relaxation
     solve_fixed: SolveFixed

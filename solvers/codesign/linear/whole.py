@@ -93,14 +93,14 @@ def _reals_in(text: str) -> tuple[float, ...]:
 #     model        tangents of the plans that are left, in the strong form, and rows for single chips where these lose a little
 #     tree         in the integers of that model no time is below the bound (`formulation.certificate`)
 #
-# Nothing here asks a solver or believes one. Whoever looks for a proof goes the same way (`solvers.codesign.linear.certify`).
+# No solver is called or trusted here. The search for a proof takes the same steps (`solvers.codesign.linear.certify`).
 
 _FIGURES, _BLOCK = 1 << 19, 256
 """Figures of tables, and plans, whose tangents are computed together at most."""
 TOGETHER = 128
 """Plans up to which all are given a tangent where one is."""
 MOST_ROWS, MOST_SCREENS = 150, 8
-"""Whoever looks at a proof counts no more than these."""
+"""Work limits of the verification of a proof."""
 TANGENT, HERE = 0, 1
 """Rows by a tangent of a plan, and for a plan on a single chip."""
 

@@ -109,7 +109,7 @@ _SCALE, _FEW = 1 << 30, 12
 
 
 def weights_of(problem: ChunkLoads) -> tuple[tuple[int, ...], ...]:
-    """For each set of dimensions to begin with the weights that bound best; none where choices are few enough to be looked at."""
+    """For each set of dimensions to begin with the weights that bound best; none if choices are few enough to be enumerated."""
     if problem.few:
         return ()
     return tuple(_weights(problem, tuple(of_beginning(problem, begun)))[0] for begun in beginnings(problem))
@@ -278,7 +278,7 @@ def as_run(question: CollectiveQuestion, option: int, chunks: Sequence[Chunk]) -
 # Who orders chunks: a search that ends at its bound or when its time is over, and the rules of the simulator.
 
 _PATIENCE = {"auto": 120.0, "search": 4.0}
-"""Seconds of solvers, and of exchanges at random, where nobody gives a limit."""
+"""Default time limits in seconds of solvers, and of random exchanges."""
 _MOST_SCHEDULED, _WORKERS, _FIRST_TURN = 48, 4, 15.0
 """Chunks of which CP-SAT is asked, its threads, fewer of which find no good schedule, and seconds for each number at first."""
 
@@ -289,7 +289,7 @@ def auto(question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOu
 
 
 def search(question: CollectiveQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Chunks]:
-    """The same without a solver."""
+    """The search without a solver."""
     return _search(question, limits, watch, "search")
 
 

@@ -1,4 +1,4 @@
-"""Chunks of a collective as a problem type: answers, their judge by the exact model, and bounds counted anew in whole ns."""
+"""Chunks of a collective as a problem type: answers, their judge by the exact model, and bounds recomputed in integer ns."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -101,15 +101,15 @@ def _run(jobs: list[list[Operation]], answer: Chunks) -> list[Ran]:
     return sorted(runs, key=lambda run: (run.start, run.dimension))
 
 
-# Chunks of a collective as a problem type, and their bounds counted anew in whole ns.
+# The problem type.
 
-# Bounds on chunks counted anew in whole ns: all numbers of chunks by order where these are few, weights of dimensions else.
+# Bounds recomputed in integer ns: all numbers of chunks by order if these are few, weights of dimensions otherwise.
 
 BY = "loads of dimensions"
 
 
 def prove(question: CollectiveQuestion, saved: Result[Chunks, Schedule], _: Watch) -> Proved:
-    """The bound counted anew."""
+    """Recompute the bound."""
     proof, options = saved.proof, question.options
     if isinstance(proof, UnverifiedBound):
         return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)

@@ -78,7 +78,7 @@ def _rings(question: SynthesisQuestion) -> Iterator[tuple[int, ...]]:
 
 _TRIES = 200
 _PATIENCE = 60.0
-"""Seconds of the solver where nobody gives a limit."""
+"""Default time limit of the solver in seconds."""
 CUTS = "cuts"
 """Who says the bound that anybody can count."""
 

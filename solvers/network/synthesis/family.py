@@ -1,4 +1,4 @@
-"""Sends over links as a problem type: answers, their judge chunk by chunk, and bounds counted anew by cuts."""
+"""Sends over links as a problem type: answers, their judge chunk by chunk, and bounds recomputed from cuts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,13 +70,13 @@ def judge(question: SynthesisQuestion, answer: Sends) -> Verdict[Used]:
     return Verdict(value, violations, Used(tuple(busy), received))
 
 
-# Sends over links as a problem type, and their bounds counted anew by cuts around all sets of NPUs.
+# The problem type.
 
-# Bounds on sends counted anew: cuts around all sets of NPUs.
+# Bounds recomputed from cuts around all sets of NPUs.
 
 
 def prove(question: SynthesisQuestion, saved: Result[Sends, Used], _: Watch) -> Proved:
-    """The bound of cuts, or whose word a greater one is."""
+    """The bound of cuts, or the unverified source of a higher one."""
     if isinstance(saved.proof, UnverifiedBound):
         return Proved((f"the bound is reported by {saved.proof.by}, not proved again",), unverified=True)
     if not isinstance(saved.proof, RecomputableBound) or saved.proof.by != "cuts":

@@ -20,7 +20,7 @@ from crossopt.instances.placement.question import PlacementQuestion
 
 # What a device must do that holds a certain block: a bound on the busiest device that needs no solver.
 #
-# Whoever holds block b on an accelerator holds some set S of blocks with b in it, does their work and pays for the nets that S cuts:
+# An accelerator with block b has some set S of blocks with b in it, does their work and pays for the nets that S cuts:
 #
 #     T >= least over S with b in S of  sum of p over S + sum of c over the nets with a pin in S and a pin outside
 #
@@ -372,7 +372,7 @@ def _renamed(nets: Whole, course: Course) -> Whole:
 
 
 def rename_with(nets: Whole, load: Whole, course: Course) -> tuple[Whole, Whole]:
-    """The same, and of those that hold equal nets in the order of their loads."""
+    """Renamed nets and loads; accelerators with equal nets are ordered by their loads."""
     nets, load, own = nets.copy(), load.copy(), slice(course.accelerators)
     both = _in_order((nets[own] << LOAD) | load[own], course.accelerators)
     nets[own], load[own] = both >> LOAD, both & ((1 << LOAD) - 1)
@@ -611,7 +611,7 @@ def _shared(device: Whole, accelerators: int, cpus: int, work: Sequence[int]) ->
 # States of the same nets whose loads lie in one cell become one state with the least load of them on each device, which no placement of
 # theirs is below; and a state is left out that does no less on any device than one next to it. Nothing left: no placement is within T.
 # Otherwise none is below the least that the busiest device does in what is left in the end. Each round has cells half as wide as the one
-# before. Memory is not looked at, and CPUs are one device of l times the speed, both of which can only lower the bound. All figures are
+# before. Memory is ignored, and CPUs are one device of l times the speed, both of which can only lower the bound. All figures are
 # whole quanta, rounded down. States are many where accelerators are: more than four are left to others.
 #
 # Rounds learn from each other. Each state knows one of the round before that does no more on any device. Where that one leads nowhere, this

@@ -6,7 +6,7 @@ open nets (`solvers.placement.bounds.order`) have pins on the device, and which 
     least[s, x]   the least load of a set of price x that leaves the open nets in state s; a net is paid once it has pins on both sides
 
 There are few states where few nets are open, and loads are exact: prices are what is counted one by one. Whichever prices are given, the
-bound holds (`bounds.set_partitioning` says why, and finds good ones), so that nobody need be believed who gives them.
+bound holds (`bounds.set_partitioning` says why, and finds good ones), so that their origin does not matter.
 """
 
 from dataclasses import dataclass
@@ -156,7 +156,7 @@ def _least_in_loops(prices: Whole, block: Whole, states: Whole, starts: Whole, w
 
 
 def _least_in_rows(prices: Whole, block: Whole, states: Whole, starts: Whole, ways: Whole, limit: int, chosen: Choices) -> Whole:
-    """The same dynamic program with all prices of a state at once, for where nothing is compiled."""
+    """The dynamic program with all prices of a state at once, for use without a compiler."""
     total, reached = chosen.shape[1] - 1, 0
     least = np.full((1, total + 1), BEYOND)
     least[0, 0] = 0

@@ -40,7 +40,7 @@ _FAILED, _PATIENCE = 8, 100
 _AHEAD, _NEARER, _NEAREST = 0.004, 0.8, 1e-4
 """By which share the load that sets may have is above the bound, and times as much where sets say no more."""
 _LEVELS = (0.0, 0.001, 0.004)
-"""Sets worth less than the best by such a share are looked at too."""
+"""Sets within this relative distance of the best are considered too."""
 _AGE, _KEPT = 8, 400
 """Sets that so often did not matter are dropped, once there are more than so many."""
 

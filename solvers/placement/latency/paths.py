@@ -293,7 +293,7 @@ Front = tuple[Array, Array]
 """Sizes, in rising order, and times of the choices of a side."""
 NOTHING: Front = (np.zeros(1), np.zeros(1))
 MOST_REPEATED = 500_000
-"""Pieces of which what lies beside the path is looked at again by a check, some seconds of work."""
+"""Most pieces for which a check repeats the bound beside the path, some seconds of work."""
 _MOST_SETS, _MOST_NODES, _MOST_CHOICES = 400, 32, 48
 
 
@@ -375,7 +375,7 @@ def choices(scaled: ScaledQuestion, nodes: set[int], nets: list[Net], needs: lis
 
 
 def _choices(scaled: ScaledQuestion, nodes: set[int], nets: list[Net], needs: list[list[int]], order: list[int]) -> Front | None:
-    """The same, part by part; None where a part has too many sets."""
+    """The sets, part by part; None if a part has too many."""
     part, found = _parts(nodes, needs, [net.pins for net in nets]), NOTHING
     for group in _groups(nodes, part):
         rows = [row for row in order if row in group] if len(group) > 1 else sorted(group)

@@ -46,7 +46,7 @@ class Flow:
 
 
 def flow_of(question: PlacementQuestion) -> Flow:
-    """The same question for a search; all edges carry data that must be there, also those of a backward pass."""
+    """The question for a search; all edges carry data that must have arrived, including those of a backward pass."""
     graph = question.graph
     blocks = blocks_of(replace(graph, backward=np.zeros(len(graph), bool)), staged=True)
     rows: list[list[int]] = [[] for _ in range(len(blocks))]
@@ -127,7 +127,7 @@ def rows_placed(flow: Flow, slots: list[int]) -> tuple[Whole, Whole]:
 
 
 def tidy(flow: Flow, slots: list[int]) -> list[int]:
-    """The same slots of the rows, accelerators numbered as their first pieces end, the pieces of each from its first slot on."""
+    """The slots of the rows, with accelerators numbered by the ends of their first pieces, and pieces from the first slot on."""
     done = {slot: end for slot, end in zip(slots, timed(flow, slots)[1], strict=True) if slot != CPU}
     accelerators: dict[int, int] = {}
     pieces: dict[int, list[int]] = {}

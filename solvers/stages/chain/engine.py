@@ -303,7 +303,7 @@ def _first_stages(pairs: Pairs, memory: float, table: Array, stages: int) -> tup
 
 
 def _two_versions(question: ChainQuestion, setting: Setting, bests: list[Best], known: float, tick: Tick) -> list[Best]:
-    """The same under `two-versions`: a table for each number of replicas, since every stage sums its own gradients."""
+    """The dynamic program under `two-versions`: a table for each number of replicas, since every stage sums its own gradients."""
     file, pairs, found = question.file, pairs_of(question, setting), list(bests)
     for data in two_version_replicas(question, setting, file.divisible).tolist():
         rounds = file.microbatches // setting.microbatch // data

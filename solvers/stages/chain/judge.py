@@ -1,4 +1,4 @@
-"""A plan for a chain of layers, its judge layer by layer, and its bounds proved anew by a look at every plan."""
+"""A plan for a chain of layers, its judge layer by layer, and verification of its bounds by enumeration or a second dynamic program."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -162,7 +162,7 @@ def every_plan(question: ChainQuestion) -> Iterator[ChainPlan]:
                             yield ChainPlan(width.devices, recompute, microbatch, data, sizes)
 
 
-# Bounds on chains proved anew: every plan looked at where plans are few, and else a second dynamic program, which leaves nothing out.
+# Verification of bounds: enumeration if plans are few, and otherwise a second dynamic program over all plans.
 #
 # It shares no code with the search, and neither its order nor its short cuts. With t seconds of a stage from layer i up to j, and s stages
 # from it to the end, for layers from the last to the first and all s at once
@@ -174,7 +174,7 @@ def every_plan(question: ChainQuestion) -> Iterator[ChainPlan]:
 # so that no plan takes less than what comes out. Work is bounded by a count of steps: questions of more are told.
 
 MOST_STEPS = 300_000_000
-"""Entries that are looked at, a few seconds of work."""
+"""Most table entries of a verification, a few seconds of work."""
 _OFF = 2.0**-51
 """Of all seconds of a column: more than a difference of two rounded sums is off."""
 _LOWERED = 1.0 - 2.0**-46
@@ -196,7 +196,7 @@ class Costs:
 
 
 def prove(question: ChainQuestion, saved: Result[ChainPlan, ChainLoads], _: Watch) -> Proved:
-    """Every plan looked at, or none left out by the second program; else whose word it is."""
+    """Verify the bound by enumeration or by the second dynamic program; otherwise it stays unverified."""
     if not countable(question):
         checked = by_looking_at_all(saved, lambda: least_of_all(question))
         fault = "proof: repeating it takes more steps than `check` allows"

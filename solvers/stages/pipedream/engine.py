@@ -87,9 +87,9 @@ def ideals_of(profile: Profile, memory: float, compatible: bool, tick: Tick) -> 
 
 
 def _eager(profile: Profile, memory: float) -> list[int]:
-    """Nodes that no plan is better for having later than all that feed them: they cost nothing, and hand on nothing or to nobody.
+    """Nodes that no plan is better for having later than all that feed them: they cost nothing, and their output is empty or unused.
 
-    The earlier such a node runs, the less crosses between stages. The output that nobody takes still counts where memory does.
+    The earlier such a node runs, the less crosses between stages. Unused outputs still count if memory is limited.
     """
     handing = {start for start, _ in profile.edges}
     free = (profile.seconds == 0.0) & (profile.parameters == 0.0)

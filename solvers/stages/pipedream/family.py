@@ -128,7 +128,7 @@ def countable(question: PipelineQuestion) -> bool:
 
 
 def steps_of(question: PipelineQuestion, cuts: int) -> int:
-    """Entries of all tables that are looked at, about."""
+    """Approximate number of table entries."""
     found, shares = 0, {1}
     for number, level in enumerate(reversed(question.levels)):
         several = range(1, 2 if question.straight else level.members + 1)
@@ -402,14 +402,14 @@ def _further(question: PipelineQuestion, start: _Nodes, stop: _Nodes) -> set[_No
     return found
 
 
-# Bounds on profiles proved anew: every plan looked at where plans are few, and else a second dynamic program, which leaves nothing out.
+# Verification of bounds: enumeration if plans are few, and otherwise a second dynamic program over all plans.
 
 _ROUNDINGS = 32 * 2.0**-52
 """Of all that a stage can add up: more than sums and products of the program and of the judge are off together."""
 
 
 def prove(question: PipelineQuestion, saved: Result[PipedreamPlan, PipedreamLoads], _: Watch) -> Proved:
-    """Every plan looked at, or none left out by the second program; else whose word it is."""
+    """Verify the bound by enumeration or by the second dynamic program; otherwise it stays unverified."""
     least = least_of_all(question)
     if least is not None:
         return by_looking_at_all(saved, lambda: least)

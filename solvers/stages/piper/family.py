@@ -1,4 +1,4 @@
-"""Stages of a network as a problem type, and their bounds proved anew by the work of layers or a second dynamic program."""
+"""Stages of a network as a problem type, and verification of their bounds by the work of layers or a second dynamic program."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from crossopt.solvers.answer import Progress, Result, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.stages.piper.judge import PiperLoads, PiperPlan, judge
 
-# Bounds of saved stages proved anew: that of the work of all layers, or a second dynamic program finds none below it.
+# Verification of bounds: by the work of all layers, or by a second dynamic program that finds nothing below.
 
 # What no stages can beat, without any search: no more than all devices work, and the largest layer is somewhere.
 
@@ -271,7 +271,7 @@ def _reach(question: PiperQuestion, points: Array, moved: float, bound: float) -
     return np.asarray(np.where(seconds * (1.0 - _ROUNDINGS) < bound, under_way, 0.0).max(axis=0), np.int64)
 
 
-# The bound of saved stages, proved anew: that of the work of all layers, or a second dynamic program finds none below it.
+# Verification of bounds: by the work of all layers, or by a second dynamic program that finds nothing below.
 
 
 def prove(question: PiperQuestion, saved: Result[PiperPlan, PiperLoads], watch: Watch) -> Proved:

@@ -126,7 +126,7 @@ _ORDERS = 6
 _MOST_PREFIXES = 250
 """Of one order, where not all cuts are taken."""
 _MOST_NEAR = 100
-"""The same of an order near known stages."""
+"""Prefixes of an order near known stages."""
 
 
 def ideals_of(count: int, arcs: Sequence[tuple[int, int]]) -> tuple[list[int], bool]:

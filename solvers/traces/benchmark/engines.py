@@ -1,4 +1,4 @@
-"""Engines that choose kernels: an integer program with its bound counted in whole numbers, every choice looked at, and rules."""
+"""Engines that choose kernels: an integer program with an exact bound, enumeration, and rules."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -308,10 +308,10 @@ def largest(question: BenchmarkQuestion) -> Runs:
     return Runs((*runs, *[0] * (len(question.kernels) - count)))
 
 
-# Who chooses kernels: an integer program with its bound counted in whole numbers, every choice looked at, rules, and dropping.
+# Engines: an integer program with an exact bound, enumeration, rules, and dropping.
 
 _PATIENCE, _SHORT = 60.0, 5.0
-"""Seconds where nobody gives a limit, and those for a look at which limit is in the way."""
+"""Default time limit in seconds, and the time for finding the conflicting limit."""
 _DROPPING, _SHORTEST, _NARROW, _LOOKING = 0.05, 1.0, 0.4, 0.75
 """The share of the time for dropping kernels, seconds of a tree at the least, the share of the time left for kernels around the bound, and
 that which the solver takes, and the tree behind it of the rest."""

@@ -1,4 +1,4 @@
-"""Benchmarks that stand for traces as a problem type, and their bounds counted anew without an engine."""
+"""Benchmarks that represent traces as a problem type, and recomputation of their bounds without an engine."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def _violations(question: BenchmarkQuestion, details: Stands) -> Iterator[str]:
             yield f"{key}: {used:,} where {most:,} is the limit"
 
 
-# Bounds on benchmarks counted anew: a tree about the outer model in whole numbers, or every choice looked at; no engine is asked.
+# Verification of bounds: an exact tree of the outer model, or enumeration; no engine is called.
 
 _MOST_STEPS, _MOST_CHOICES = 100_000, 200_000
 _LARGEST = 62
@@ -104,7 +104,7 @@ _LARGEST = 62
 
 
 def prove(question: BenchmarkQuestion, saved: Result[Runs, Stands], _: Watch) -> Proved:
-    """The bound counted anew."""
+    """Recompute the bound."""
     proof = saved.proof
     try:
         if isinstance(proof, Integers):

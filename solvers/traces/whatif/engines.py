@@ -1,4 +1,4 @@
-"""Engines that choose changes: branch and bound, every choice looked at, baselines by gain for cost, and exchanges."""
+"""Engines that choose changes: branch and bound, enumeration, greedy baselines by gain per cost, and exchanges."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -107,7 +107,7 @@ def _summed(model: Model, gains: Sequence[int]) -> int | None:
     return best
 
 
-# Who chooses changes: branch and bound, every choice looked at, rules of most gain for its cost, and exchanges.
+# Engines: branch and bound, enumeration, greedy rules by gain per cost, and exchanges.
 
 
 def branches(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
@@ -165,7 +165,7 @@ def by_gain(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOut
 
 
 def by_measure(question: WhatIfQuestion, limits: Limits, watch: Watch) -> SearchOutcome[Changes]:
-    """The same, measured again after each; no proof."""
+    """Greedy by gain per cost, measured again after each change; no proof."""
     del limits, watch
     model = model_of(question)
     return _ruled(question, model, measured(model), "measured")

@@ -104,14 +104,14 @@ def _violations(question: WhatIfQuestion, chosen: list[ChangeSection], costs: di
 
 # Changes of a trace as a problem type, and their bounds carried out anew without an engine.
 
-# Bounds on changes carried out anew: the tree is gone down again, or every choice is looked at; no engine is asked.
+# Verification of bounds: the tree is traversed again, or all choices are enumerated; no engine is called.
 
 _MOST = 1_000_000
 """Steps of a tree that a check looks at."""
 
 
 def prove(question: WhatIfQuestion, saved: Result[Changes, Changed], _: Watch) -> Proved:
-    """The bound counted anew."""
+    """Recompute the bound."""
     model, proof = model_of(question), saved.proof
     try:
         if isinstance(proof, Chosen):

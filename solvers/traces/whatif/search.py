@@ -23,7 +23,7 @@ _FILLED = 4
 
 @dataclass(slots=True)
 class Search:
-    """Choices that were looked at, and the best answer among them."""
+    """Choices that were evaluated, and the best answer among them."""
 
     model: Model
     gains: list[int]
@@ -213,9 +213,9 @@ def _without(model: Model, inside: int, change: int) -> int:
 # change that only shortens and is not in for certain, whatever others of S are in that may lengthen.
 
 _MOST_WORK, _FEWEST_RUNS = 1 << 24, 256
-"""Operations that are looked at in all runs, and runs that are made however many operations there are."""
+"""Most operations that are simulated in all runs, and the number of runs that are always made."""
 _MOST_LENGTHENING = 6
-"""Changes of which each combination is looked at for the longest."""
+"""Most changes of which all combinations are enumerated."""
 
 
 @dataclass(frozen=True, slots=True)

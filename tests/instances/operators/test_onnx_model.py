@@ -165,7 +165,7 @@ def test_unknown_operators_are_priced_by_bytes_and_named(tmp_path: Path) -> None
     assert graph.remarks == ("priced by their bytes, as nothing else is known of them: 1 own.Wavelet",)
     del made.graph.value_info[:]
     [told] = refused(made, tmp_path)
-    assert told.startswith("the shape of 'y' at the operator Wavelet of own is not known: it depends on data, or nobody says it (save")
+    assert told.startswith("the shape of 'y' at the operator Wavelet of own is not known: it depends on data, or is not stated (save")
 
 
 def test_what_depends_on_data_is_refused(tmp_path: Path) -> None:
