@@ -1,6 +1,6 @@
 """Integer models that every solver honours exactly: variables and rows, rounding to integers, linear rows, arrays, and job shops."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
@@ -319,11 +319,6 @@ def real(quanta: int, quantum: float) -> float:
     return nearest if Fraction(nearest) <= exact else float(np.nextafter(nearest, -inf))
 
 
-def rounding_loss(costs: int, quantum: float) -> float:
-    """What the integer value of a solution is below its real cost at most, if that many floored costs are added."""
-    return costs * quantum
-
-
 def _scaled(values: Array, quantum: float) -> Array:
     _power_of_two(quantum)
     with np.errstate(over="ignore", under="ignore"):
@@ -340,12 +335,10 @@ def _power_of_two(quantum: float) -> None:
 
 # Linearization, for solvers that support only linear rows. Each function takes a model and returns a model.
 #
-#     table, strong     one 0/1 variable a row, t_r; exactly one of them is 1; for each column k with variable x_k
+#     table             one 0/1 variable a row, t_r; exactly one of them is 1; for each column k with variable x_k
 #                           sum over r of row_r[k] * t_r = x_k
 #                       Where x_k is a 0/1 choice this says that the rows with that choice carry just its share (marginals), also in the
 #                       relaxation that a MILP solver bounds with: no fraction of a row can be had without the same fraction of its choices.
-#     table, weak       exactly one t_r is 1, and t_r = 1 implies x_k = row_r[k]. The same integers, but a far larger relaxation: shown so
-#                       that the difference can be measured.
 #     row if g = 1      sum <= high becomes  sum + M g <= high + M  with  M = (most that the sum can be with g = 0) - high,
 #                       sum >= low  becomes  sum - M g >= low - M   with  M = low - (least that the sum can be with g = 0),
 #                       the smallest M that leaves the row without effect at g = 0.
@@ -357,13 +350,8 @@ Choices = tuple[tuple[Variable, tuple[int, ...]], ...]
 
 
 def linearize(model: Model) -> Model:
-    """The model with strong tables, in Linear and ExactlyOne rows only, none of them conditional."""
-    return _without_conditions(_with_tables(model, _marginals))
-
-
-def linearize_weakly(model: Model) -> Model:
-    """The model with each table row as implications: right as well, and the foil of the strong form."""
-    return _without_conditions(_with_tables(model, _implications))
+    """The model in Linear and ExactlyOne rows only, none of them conditional."""
+    return _without_conditions(_without_tables(model))
 
 
 def lifted(model: Model, values: Values) -> Values:
@@ -388,8 +376,8 @@ def _tables(model: Model) -> Iterator[Table]:
     return (constraint for constraint in model.constraints if isinstance(constraint, Table))
 
 
-def _with_tables(model: Model, form: Callable[[Table, Choices], Iterator[Constraint]]) -> Model:
-    """The model with every table replaced by one 0/1 variable a row and what the form says about them."""
+def _without_tables(model: Model) -> Model:
+    """The model with every table replaced by one 0/1 variable per row, and their marginals."""
     added: list[Variable] = []
     rows: list[Constraint] = []
     for constraint in model.constraints:
@@ -399,7 +387,7 @@ def _with_tables(model: Model, form: Callable[[Table, Choices], Iterator[Constra
         choices = literals(constraint)
         added += [literal for literal, _ in choices]
         rows.append(ExactlyOne(f"{constraint.name}, one row", tuple(literal for literal, _ in choices)))
-        rows += form(constraint, choices)
+        rows += _marginals(constraint, choices)
     return replace(model, variables=(*model.variables, *added), constraints=tuple(rows))
 
 
@@ -408,13 +396,6 @@ def _marginals(table: Table, choices: Choices) -> Iterator[Constraint]:
     for column, variable in enumerate(table.variables):
         shares = tuple((row[column], literal) for literal, row in choices if row[column])
         yield Linear(f"{table.name}, {variable.name}", (*shares, (-1, variable)), 0, 0)
-
-
-def _implications(table: Table, choices: Choices) -> Iterator[Constraint]:
-    """For each row variable and column: if it is 1, the column's variable has the row's value."""
-    for literal, row in choices:
-        for variable, value in zip(table.variables, row, strict=True):
-            yield Linear(f"{literal.name}, {variable.name}", ((1, variable),), value, value, given=literal)
 
 
 def _without_conditions(model: Model) -> Model:

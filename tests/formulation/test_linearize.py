@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, pairwise, product
-from math import asinh, atanh, ceil, e, exp, floor, log, log2, sqrt
+from math import asinh, atanh, ceil, exp, floor, log, log2, sqrt
 
 import numpy as np
 import pytest
@@ -20,27 +20,19 @@ from crossopt.formulation.model import (
     floored,
     lifted,
     linearize,
-    linearize_weakly,
     project,
     quantum_for,
     real,
-    rounding_loss,
     violations,
 )
 from crossopt.formulation.piecewise import (
-    DECAY,
-    RECIPROCAL,
-    Curve,
     Points,
     by_bits,
-    by_filling,
-    by_segments,
+    chord_error,
     chord_pieces,
-    chords,
-    largest,
-    sample_pieces,
+    crossing,
+    tangent_error,
     tangent_pieces,
-    tangents,
     whole_pieces,
 )
 from tests.every import every
@@ -48,30 +40,26 @@ from tests.formulation.models import every_point, kept_by_hand, models, searched
 
 # The rewrite to linear rows: the same solutions, and a relaxation that is as tight as promised.
 
-FORMS = pytest.mark.parametrize("form", [linearize, linearize_weakly])
-
 
 def named(model: Model, values: list[dict[Variable, int]]) -> set[tuple[int, ...]]:
     """Solutions as tuples, in the order of the model's variables."""
     return {tuple(point[variable] for variable in model.variables) for point in values}
 
 
-@FORMS
 @given(model=models())
-def test_the_solutions_are_the_same_ones(form: type, model: Model) -> None:
+def test_the_solutions_are_the_same_ones(model: Model) -> None:
     """Read off on the variables of the first model, neither more nor fewer."""
-    linear = form(model)
+    linear = linearize(model)
     assert all(isinstance(row, ExactlyOne) or (isinstance(row, Linear) and row.given is None) for row in linear.constraints)
     found = [dict(project(model, values)) for values in searched(linear)]
     assert named(model, found) == named(model, solutions(model))
     assert len(found) == len(solutions(model))  # no row of a table stands twice for one solution
 
 
-@FORMS
 @given(model=models())
-def test_a_lifted_solution_is_a_solution(form: type, model: Model) -> None:
+def test_a_lifted_solution_is_a_solution(model: Model) -> None:
     for values in solutions(model):
-        assert violations(form(model), lifted(model, values)) == ()
+        assert violations(linearize(model), lifted(model, values)) == ()
 
 
 def test_the_big_m_is_the_smallest_that_works() -> None:
@@ -108,11 +96,8 @@ def test_a_table_becomes_marginals() -> None:
     )
 
 
-def test_the_strong_form_bounds_better_than_the_weak_one() -> None:
-    """Two tables share a choice, and their costs add up to 10 either way. Without integrality the strong form still says 10.
-
-    The weak one takes half of each row and is bound by half of the dear rows only: 4.5 + 4.5.
-    """
+def test_the_linear_relaxation_of_tables_that_share_a_choice_is_tight() -> None:
+    """Two tables share a choice, and their costs add up to 10 either way, without integrality as well."""
     highspy = pytest.importorskip("highspy")
     a, x, y = Variable("a"), Variable("x", 0, 9), Variable("y", 0, 9)
     model = Model((a, x, y), (Table("one", (a, x), ((0, 1), (1, 9))), Table("two", (a, y), ((0, 9), (1, 1)))), ((1, x), (1, y)))
@@ -131,7 +116,6 @@ def test_the_strong_form_bounds_better_than_the_weak_one() -> None:
         return float(solver.getObjectiveValue())
 
     assert relaxed(linearize(model)) == pytest.approx(10)
-    assert relaxed(linearize_weakly(model)) == pytest.approx(9)
 
 
 # The integer model: what it refuses, and what it says of values.
@@ -233,7 +217,6 @@ def test_nonsense_is_refused_in_one_sentence(build: object, sentence: str) -> No
 
 # Curves as pieces: on the right side, within the stated error, and with as few pieces as that allows.
 
-CURVES = pytest.mark.parametrize("curve", [RECIPROCAL, DECAY], ids=lambda curve: curve.name)
 ERRORS = st.floats(1e-5, 0.3)
 LOWS, WIDTHS = st.floats(0.05, 3.0), st.floats(0.01, 8.0)
 FLOATING = 1e-12
@@ -244,47 +227,47 @@ def dense(low: float, high: float) -> np.ndarray:
     return np.linspace(low, high, 4001)
 
 
-@CURVES
+def largest_tangent(points: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The largest of the tangents of 1/x at some points, at each x."""
+    return np.asarray((2 / points - np.multiply.outer(x, 1 / points**2)).max(axis=-1))
+
+
 @given(low=LOWS, width=WIDTHS, error=ERRORS)
-def test_chords_are_above_and_as_near_as_stated(curve: Curve, low: float, width: float, error: float) -> None:
-    pieces = chord_pieces(curve, low, low + width, error)
+def test_chords_are_above_and_as_near_as_stated(low: float, width: float, error: float) -> None:
+    pieces = chord_pieces(low, low + width, error)
     x = dense(low, low + width)
-    relative = np.interp(x, pieces.points, pieces.values) / curve.value(x) - 1
+    relative = np.interp(x, pieces.points, pieces.values) * x - 1
     assert pieces.error <= error
     assert relative.min() >= -FLOATING
     assert relative.max() <= pieces.error + FLOATING
 
 
-@CURVES
 @given(low=LOWS, width=WIDTHS, error=ERRORS)
-def test_tangents_are_below_and_as_near_as_stated(curve: Curve, low: float, width: float, error: float) -> None:
-    pieces = tangent_pieces(curve, low, low + width, error)
+def test_tangents_are_below_and_as_near_as_stated(low: float, width: float, error: float) -> None:
+    pieces = tangent_pieces(low, low + width, error)
     x = dense(low, low + width)
-    short = 1 - largest(tangents(curve, pieces.points), x) / curve.value(x)
+    short = 1 - largest_tangent(pieces.points, x) * x
     assert pieces.error <= error
     assert short.min() >= -FLOATING
     assert short.max() <= pieces.error + FLOATING
 
 
-@CURVES
 @given(step=st.floats(0.05, 3.0))
-def test_the_stated_errors_are_reached(curve: Curve, step: float) -> None:
+def test_the_stated_errors_are_reached(step: float) -> None:
     """Not only bounds: some point between two neighbours is as far off as the closed form says."""
-    high = float(curve.onward(1.0, np.array([step]))[0])
+    high = exp(step)
     x = np.linspace(1.0, high, 50001)
-    chord = np.interp(x, [1.0, high], curve.value(np.array([1.0, high]))) / curve.value(x) - 1
-    assert chord.max() == pytest.approx(curve.chord_error(step), rel=1e-6)
-    short = 1 - largest(tangents(curve, np.array([1.0, high])), x) / curve.value(x)
-    assert short.max() == pytest.approx(curve.tangent_error(step), rel=1e-3)
-    crossing = float(curve.onward(1.0, np.array([curve.crossing(step)]))[0])
-    assert abs(x[short.argmax()] - crossing) <= x[1] - x[0]
+    chord = np.interp(x, [1.0, high], [1.0, 1.0 / high]) * x - 1
+    assert chord.max() == pytest.approx(chord_error(step), rel=1e-6)
+    short = 1 - largest_tangent(np.array([1.0, high]), x) * x
+    assert short.max() == pytest.approx(tangent_error(step), rel=1e-3)
+    assert abs(x[short.argmax()] - exp(crossing(step))) <= x[1] - x[0]
 
 
 def test_errors_by_hand() -> None:
     """1/x from 1 to 4: the chord at 2.5 is 0.625 against 0.4. Its tangents at 1 and 4 cross at 1.6, where they are 0.4 against 0.625."""
-    assert RECIPROCAL.chord_error(log(4)) == pytest.approx(0.625 / 0.4 - 1)
-    assert RECIPROCAL.tangent_error(log(4)) == pytest.approx(1 - 0.4 / 0.625)
-    assert DECAY.chord_error(1) == pytest.approx((1 - 1 / e) * exp(1 / (1 - 1 / e) - 1) - 1)
+    assert chord_error(log(4)) == pytest.approx(0.625 / 0.4 - 1)
+    assert tangent_error(log(4)) == pytest.approx(1 - 0.4 / 0.625)
 
 
 @given(low=LOWS, width=WIDTHS, error=ERRORS)
@@ -292,34 +275,25 @@ def test_the_fewest_pieces_of_a_reciprocal_are_known_in_closed_form(low: float, 
     """The step at which sinh(s/2)^2 or tanh(s/2)^2 is the error; a count on the very edge may go either way."""
     steps = log((low + width) / low)
     for count, step in (
-        (len(chord_pieces(RECIPROCAL, low, low + width, error).points) - 1, 2 * asinh(sqrt(error))),
-        (len(tangent_pieces(RECIPROCAL, low, low + width, error).points), 2 * atanh(sqrt(error))),
+        (len(chord_pieces(low, low + width, error).points) - 1, 2 * asinh(sqrt(error))),
+        (len(tangent_pieces(low, low + width, error).points), 2 * atanh(sqrt(error))),
     ):
         assert count - 1 - FLOATING <= steps / step <= count + FLOATING
 
 
-@CURVES
-def test_one_tangent_less_is_too_few(curve: Curve) -> None:
+def test_one_tangent_less_is_too_few() -> None:
     """Of any three tangents, spread as well as may be, some point of the range is further off than the error that four keep."""
-    pieces = tangent_pieces(curve, 1.0, 5.0, tangent_error_of(curve, 4))
+    pieces = tangent_pieces(1.0, 5.0, tangent_error_of(4))
     x = dense(1.0, 5.0)
     assert len(pieces.points) == 4
     generator = np.random.default_rng(0)
     for points in np.sort(generator.uniform(1.0, 5.0, (500, 3))):
-        assert (1 - largest(tangents(curve, points), x) / curve.value(x)).max() > pieces.error
+        assert (1 - largest_tangent(points, x) * x).max() > pieces.error
 
 
-def tangent_error_of(curve: Curve, count: int) -> float:
+def tangent_error_of(count: int) -> float:
     """The error of that many even steps from 1 to 5, and a little room for the last bit."""
-    return curve.tangent_error(curve.step(1.0, 5.0) / count) * (1 + FLOATING)
-
-
-def test_chords_as_lines_run_through_their_points() -> None:
-    pieces = chord_pieces(RECIPROCAL, 1.0, 4.0, 0.1)
-    lines = chords(pieces)
-    for place in range(len(lines.slopes)):
-        ends = lines.slopes[place] * pieces.points[place : place + 2] + lines.intercepts[place]
-        assert ends == pytest.approx(pieces.values[place : place + 2])
+    return tangent_error(log(5.0) / count) * (1 + FLOATING)
 
 
 @pytest.mark.parametrize(
@@ -327,35 +301,7 @@ def test_chords_as_lines_run_through_their_points() -> None:
 )
 def test_ranges_without_a_curve_are_refused(low: float, high: float, error: float) -> None:
     with pytest.raises(ValueError, match="positive"):
-        chord_pieces(RECIPROCAL, low, high, error)
-
-
-@given(st.floats(0.3, 3.0), st.floats(0.04, 0.3), st.booleans())
-def test_samples_of_a_monotone_function_bound_it_between_them_too(power: float, error: float, rising: bool) -> None:
-    """x^power and x^-power, of which only samples are shown; the error is measured where none was."""
-    signed = power if rising else -power
-    x = np.geomspace(1.0, 10.0, 601)
-    pieces = sample_pieces(x, x**signed, error)
-    between = np.geomspace(1.0, 10.0, 20011)
-    relative = np.interp(between, pieces.points, pieces.values) / between**signed - 1
-    assert pieces.error <= error
-    assert np.abs(relative).max() <= pieces.error
-    assert len(pieces.points) < 200
-
-
-def test_a_step_between_two_samples_is_not_drawn_over() -> None:
-    """Who knows only samples cannot know where the function jumps."""
-    with pytest.raises(ValueError, match=r"between 2\.0 and 3\.0 the samples differ by more than 10\.00%"):
-        sample_pieces([1, 2, 3, 4], [5.0, 5.0, 7.0, 7.0], 0.1)
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "sentence"),
-    [([1.0], [1.0], "at least two"), ([1, 1], [2, 3], "ascending"), ([1, 2, 3], [1, 2, 1], "nowhere rise"), ([1, 2], [0, 1], "positive")],
-)
-def test_samples_that_are_no_monotone_function_are_refused(x: list[float], y: list[float], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        sample_pieces(x, y, 0.1)
+        chord_pieces(low, high, error)
 
 
 # Rounding in one direction: the integer problem is never dearer and never tighter than the real one.
@@ -396,12 +342,6 @@ def test_the_integer_optimum_never_exceeds_the_real_one(items: list[tuple[float,
         assert Fraction(real(int(whole), quantum)) <= truth
 
 
-@given(QUANTA, st.lists(st.floats(0, 1000), min_size=1, max_size=9))
-def test_the_loss_is_less_than_a_quantum_a_cost(quantum: float, costs: list[float]) -> None:
-    whole = int(floored(costs, quantum).sum())
-    assert Fraction(real(whole, quantum)) > sum(map(Fraction, costs)) - Fraction(rounding_loss(len(costs), quantum))
-
-
 @given(st.integers(2**53, 2**62), QUANTA)
 def test_a_bound_too_long_for_floating_point_is_rounded_down(quanta: int, quantum: float) -> None:
     assert Fraction(real(quanta, quantum)) <= quanta * Fraction(quantum)
@@ -434,9 +374,7 @@ def test_values_that_no_integer_holds_are_refused(value: float) -> None:
         floored([1.0, value], 2.0**-10)
 
 
-# The three encodings of a piecewise-linear function say one thing: y is the floor of g(x).
-
-ENCODINGS = pytest.mark.parametrize("encoding", [by_segments, by_bits, by_filling])
+# The encoding of a piecewise-linear function: y is the floor of g(x).
 
 
 def floor_of(points: Points, x: int) -> int:
@@ -455,35 +393,30 @@ def some_points(draw: st.DrawFn) -> tuple[tuple[int, int], ...]:
     return tuple((place, draw(st.integers(-6, 6))) for place in places)
 
 
-@ENCODINGS
 @settings(max_examples=15)
 @given(points=some_points())
-def test_the_rows_allow_the_floor_of_the_function_and_nothing_else(encoding: type, points: Points) -> None:
+def test_the_rows_allow_the_floor_of_the_function_and_nothing_else(points: Points) -> None:
     """Every x of the range has its y, and no x outside is possible, though the variable could take it."""
     x = Variable("x", points[0][0] - 1, points[-1][0] + 1)
     y = Variable("y", -7, 7)
-    added = encoding("g", x, y, points)
+    added = by_bits("g", x, y, points)
     model = Model((x, y, *added.variables), added.constraints)
     found = {(values[x], values[y]) for values in searched(model)}
     assert found == {(at, floor_of(points, at)) for at in range(points[0][0], points[-1][0] + 1)}
 
 
 @every("pieces", range(1, 18))
-def test_the_encodings_need_as_many_choices_as_they_say(pieces: int) -> None:
+def test_the_encoding_needs_as_many_choices_as_pieces_have_bits(pieces: int) -> None:
     points = [(place, place * place) for place in range(pieces + 1)]
-    x, y = Variable("x", 0, pieces), Variable("y", 0, pieces**2)
-    choices = {
-        encoding: sum(v.name.startswith(("g, piece", "g, bit", "g, full")) for v in encoding("g", x, y, points).variables)
-        for encoding in (by_segments, by_bits, by_filling)
-    }
-    assert choices == {by_segments: pieces, by_bits: ceil(log2(pieces)), by_filling: pieces - 1}
+    added = by_bits("g", Variable("x", 0, pieces), Variable("y", 0, pieces**2), points)
+    assert sum(v.name.startswith("g, bit") for v in added.variables) == ceil(log2(pieces))
 
 
 def test_whole_pieces_of_a_reciprocal_divide_the_longest_and_are_as_long_as_the_error_allows() -> None:
     """1e6 / x from 8 to 1000 at 1 %: no piece is off by more, and each one twice as long would be, or would leave the range."""
 
     def error(p: int, q: int) -> float:
-        return RECIPROCAL.chord_error(log(q / p))
+        return chord_error(log(q / p))
 
     points = whole_pieces(lambda x: 10**6 // x, 8, 1000, lambda p, q: error(p, q) <= 0.01)
     lengths = [q[0] - p[0] for p, q in pairwise(points)]
@@ -497,4 +430,4 @@ def test_lengths_that_do_not_divide_the_longest_are_refused() -> None:
     with pytest.raises(ValueError, match="g: a piece of length 2 does not divide the longest, 3; `whole_pieces` makes lengths that do"):
         by_bits("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0), (2, 1), (5, 2)])
     with pytest.raises(ValueError, match="at least two points with ascending places"):
-        by_segments("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0)])
+        by_bits("g", Variable("x", 0, 5), Variable("y", 0, 9), [(0, 0)])

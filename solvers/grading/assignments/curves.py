@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from crossopt.formulation.piecewise import RECIPROCAL, chord_pieces, tangent_pieces
+from crossopt.formulation.piecewise import chord_pieces, tangent_pieces
 from crossopt.solvers.grading.marks import (
     FULL,
     SAME,
@@ -83,7 +83,7 @@ def judge_chords(handed: object, ends: Ends) -> Verdict:
     points = _rising(handed)
     if points is None or len(points) < 2 or not (_same(points[0], low) and _same(points[-1], high)):
         return wrong(f"rising points from {low:.6g} to {high:.6g} are meant, not {shown(handed)}")
-    fewest = chord_pieces(RECIPROCAL, low, high, error).points
+    fewest = chord_pieces(low, high, error).points
     return _counted(points, worst_chord(points), error, len(fewest), _steps(low, high, 2.0 * atanh(sqrt(error))) + 1)
 
 
@@ -93,7 +93,7 @@ def judge_tangents(handed: object, ends: Ends) -> Verdict:
     points = _rising(handed)
     if not points or points[0] < low * (1.0 - SAME) or points[-1] > high * (1.0 + SAME):
         return wrong(f"rising points between {low:.6g} and {high:.6g} are meant, not {shown(handed)}")
-    fewest = tangent_pieces(RECIPROCAL, low, high, error).points
+    fewest = tangent_pieces(low, high, error).points
     return _counted(points, worst_tangent(points, low, high), error, len(fewest), _steps(low, high, 2.0 * asinh(sqrt(error))), low)
 
 
