@@ -134,6 +134,7 @@ KINDS = {
         "serving of a language model",
         "crossopt.instances.serving.question",
         family="crossopt.solvers.serving.family",
+        shown=f"{_SHEETS}.serving",
     ),
     "instances": Kind(
         "instances on the threads of a server",

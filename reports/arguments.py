@@ -148,6 +148,7 @@ STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
 REPLICAS = "replicas"
 STRATEGIES, MODELOPT, TORCHAO = QUANTISED = ("strategies", "modelopt", "torchao")
+SERVERS = ("vllm", "sglang", "trtllm")
 
 
 def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: str) -> None:
@@ -156,11 +157,12 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, REPLICAS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, *SERVERS, REPLICAS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
         "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
-        "kind of device, as JSON; strategies of operators, or joint designs of one transformer, as a certificate that "
+        "kind of device, as JSON; workers of a serving plan as command lines of vLLM, SGLang or TensorRT-LLM; "
+        "strategies of operators, or joint designs of one transformer, as a certificate that "
         "solvers/standalone.py checks without this package; a tree about an integer model as a certificate for any checker of VIPR "
         "1.0; or what is done when, as a trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; "
         "or the graph of what a benchmark runs, or of a trace with its changes",
@@ -243,6 +245,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_quantize(
         commands.add_parser("quantize", help="choose a number format for each layer of a network from the command line", epilog=_EXIT_CODES)
     )
+    _add_serve(commands.add_parser("serve", help="find the best way to serve a model from the command line", epilog=_EXIT_CODES))
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without solving it"))
     _add_evaluate(commands.add_parser("evaluate", help="price one design and print its breakdown and limits"))
@@ -382,6 +385,30 @@ def _add_quantize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="print the full result")
     parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s)")
     parser.set_defaults(command="quantize")
+
+
+def _add_serve(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `serve`."""
+    model = "model to serve: a name from `crossopt list workloads`, its name on the hub, or the path of a config.json"
+    parser.add_argument("model", metavar="MODEL", help=model)
+    parser.add_argument("--gpus", required=True, metavar="DEVICES", help="devices at most: COUNTxDEVICE such as 8xh100")
+    parser.add_argument("--input", required=True, type=_positive, metavar="N", help="tokens of a prompt")
+    parser.add_argument("--output", required=True, type=_positive, metavar="N", help="tokens of an answer")
+    parser.add_argument("--rate", type=float, metavar="N", help="requests a second that are served at least")
+    parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")
+    parser.add_argument("--tpot", metavar="TIME", help="limit of the time per output token, such as 10ms")
+    parser.add_argument("--engine", default="vllm", metavar="NAME", help="serving engine: vllm (default), sglang or trtllm")
+    parser.add_argument("--weights", metavar="NAMES", help="formats of weights offered: bf16, fp8, fp8-block, fp4, int8, int4")
+    parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8")
+    parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")
+    goal = "throughput (default): most requests a second; devices: fewest for --rate; cost: least money for an output token"
+    parser.add_argument("--minimize", metavar="GOAL", help=goal)
+    parser.add_argument("--rent", metavar="MONEY", help="USD per device and hour (default: the list price, if any)")
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, for `solve` and all other commands")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--verbose", action="store_true", help="print the full result")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s)")
+    parser.set_defaults(command="serve")
 
 
 _ENGINE_HELP = (

@@ -391,6 +391,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "plan": _own("plan", "plan"),
     "place": _own("place", "place"),
     "quantize": _own("quantize", "quantize"),
+    "serve": _own("serving", "serve"),
     "solve": _by_kind,
     "validate": _by_kind,
     "evaluate": _by_kind,

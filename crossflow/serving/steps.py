@@ -186,8 +186,9 @@ def _expert_products(model: Transformer, kernels: Kernels, split: Split, rows: R
     active = np.maximum(active_experts(model, rows), _NEXT_TO_NONE)
     each, own = rows * model.experts_per_token / active, active / split.expert
     wide = model.expert_width / (split.tensor / split.expert)
-    yield ProductCall(each, own * gates * wide, hidden, form), kernels.products
-    yield ProductCall(each, own * hidden, wide, form), kernels.products
+    grouped = replace(kernels.products, step=0.0)
+    yield ProductCall(each, own * gates * wide, hidden, form), grouped
+    yield ProductCall(each, own * hidden, wide, form), grouped
 
 
 def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:

@@ -22,7 +22,19 @@ from crossopt.instances.kinds import KINDS, kind_of_file, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
-from crossopt.reports.arguments import CERTIFICATE, CHAKRA, GRAPH, MODELS, PLACEMENTS, QUANTISED, REPLICAS, STACKS, TRACE, VIPR
+from crossopt.reports.arguments import (
+    CERTIFICATE,
+    CHAKRA,
+    GRAPH,
+    MODELS,
+    PLACEMENTS,
+    QUANTISED,
+    REPLICAS,
+    SERVERS,
+    STACKS,
+    TRACE,
+    VIPR,
+)
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of, usage
 from crossopt.reports.facts.schedule import Step, step_of
@@ -190,6 +202,10 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_replicas  # noqa: PLC0415
 
         export_replicas(options.file, options.out)
+    elif options.stack in SERVERS:
+        from crossopt.reports.commands.serving import export_flags  # noqa: PLC0415
+
+        sys.stdout.write(export_flags(options.file, options.stack))
     elif options.stack in (CERTIFICATE, VIPR):
         from crossopt.reports.commands.export import export_certificate, export_vipr  # noqa: PLC0415
 
@@ -260,6 +276,7 @@ def _refuse(options: Namespace) -> None:
         "layers": QUANTISED,
         "instances": (REPLICAS,),
         "fleet": (REPLICAS,),
+        "serving": SERVERS,
         "sharding": (CERTIFICATE,),
         "what-if": (GRAPH,),
         "benchmark": (GRAPH,),
