@@ -586,16 +586,20 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
 
 @for_python()
 def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
-    """The model's errors on measured runs in a CSV file, or on measured kernels, which are grouped in all ways at once."""
+    """The model's errors on measured runs in a CSV file, on measured kernels, which are grouped in all ways at once, or on serving."""
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
+    from crossopt.instances.measured.serving import is_serving  # noqa: PLC0415
     from crossopt.reports.sheets.accuracy import document  # noqa: PLC0415
     from crossopt.reports.sheets.kernels import document_of_kernels  # noqa: PLC0415
+    from crossopt.reports.sheets.served import document_of_serving  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import accuracy as of_runs  # noqa: PLC0415
     from crossopt.solvers.measured.accuracy import likely, predictions, with_variants  # noqa: PLC0415
 
     if (of := kernels_in(file)) is not None:
         return document_of_kernels(Path(file), of)
+    if is_serving(file):
+        return document_of_serving(Path(file))
     measured = read_measured(Path(file))
     seconds = predictions(measured.measurements, with_variants)
     return document(Path(file).name, of_runs(measured, seconds[:, 0], by, likely(measured.measurements, seconds)))

@@ -241,6 +241,8 @@ def _accuracy(options: argparse.Namespace) -> int:
         if options.form != "text":
             usage(f"--as {options.form}: kernels are printed as text or with --json (leave it out)")
         return _accuracy_of_kernels(options, of)
+    if _is_serving(options):
+        return _accuracy_of_serving(options)
     if options.constants:
         usage("--constants: only kernels are priced by them (a question has its own under `efficiency`)")
     measured, name = read_measured(options.file), options.file.name
@@ -292,6 +294,25 @@ def _accuracy_of_kernels(options: argparse.Namespace, of: "Of") -> int:
         usage(str(error))
     sys.stdout.write(report)
     return ANSWERED if any_priced else INVALID
+
+
+def _is_serving(options: argparse.Namespace) -> bool:
+    from crossopt.instances.measured.serving import is_serving  # noqa: PLC0415
+
+    return is_serving(options.file)
+
+
+def _accuracy_of_serving(options: argparse.Namespace) -> int:
+    from crossopt.reports.sheets.served import accuracy_of_serving  # noqa: PLC0415
+
+    if options.form != "text":
+        usage(f"--as {options.form}: serving is printed as text or with --json (leave it out)")
+    try:
+        report, priced = accuracy_of_serving(options)
+    except ValueError as error:
+        usage(str(error))
+    sys.stdout.write(report)
+    return ANSWERED if priced else INVALID
 
 
 def _calibrate(options: argparse.Namespace) -> int:

@@ -1,0 +1,225 @@
+"""Measured serving: each row of a file as a worker with its requests, or the reason why it cannot be priced.
+
+The columns are those of the runs of ai-dynamo/aiconfigurator: one setting a row, with the mean time to first token and per output token.
+A table of whole requests states `latency_s` in their place. A row is rejected, never dropped: the reason is kept and counted.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.engines import ENGINES, PEAKS, CacheFormat, EngineName, WeightFormat
+from crossopt.instances.catalogue.registry import device, model, names
+from crossopt.instances.files.tables import Cells, columns_of, count, number, read_table
+from crossopt.instances.files.units import quoted
+from crossopt.instances.measured.runs import gpu_named
+
+REQUIRED: Final = ("model", "gpu", "tp", "isl", "osl", "batch")
+TIMES: Final = (("tpot_ms",), ("latency_s",))
+"""Columns of times, one of which is needed."""
+_FURTHER: Final = (
+    *("id", "checkpoint", "moe", "gpus", "engine", "engine_version", "mode", "precision", "weights", "expert_weights"),
+    *("pp", "dp", "moe_tp", "moe_ep", "concurrency", "cache", "ttft_ms", "tpot_ms", "latency_s", "date", "flag", "p_workers", "d_workers"),
+    *(f"{side}_{name}" for side in "pd" for name in ("batch", "tp", "pp", "dp", "moe_tp", "moe_ep")),
+)
+_ALIASES: Final = {
+    "deepseekr1": "deepseek-v3",
+    "deepseekv31": "deepseek-v3",
+    "llama3170b": "llama3-70b",
+    "llama3370b": "llama3-70b",
+    "llama31405b": "llama3-405b",
+}
+"""Models of the same shapes as one of the registry."""
+_WEIGHTS: Final[dict[str, WeightFormat]] = {
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+    "fp16": "bf16",
+    "float16": "bf16",
+    "": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8-block",
+    "fp8-block": "fp8-block",
+    "fp4": "fp4",
+    "nvfp4": "fp4",
+    "mxfp4": "fp4",
+    "int8": "int8",
+    "int4": "int4",
+}
+_REJECTED: Final = {
+    "kv8": "weights and cache of all requests in flight do not fit, so that requests wait",
+    "queue": "the time to first token is that of a queue",
+    "copies": "requests in flight are those of several copies, of which the number is not stated",
+    "tp": "the tensor degree is beyond a node",
+    "shape": "degrees of experts differ from those of the rest",
+}
+"""Flags of rows that are not what they seem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One measured setting."""
+
+    line: int
+    model: str
+    """As the file names it."""
+    shape: Transformer
+    gpu: str
+    engine: EngineName
+    version: str
+    weights: WeightFormat
+    cache: CacheFormat
+    tensor: int
+    pipeline: int
+    expert: int
+    batch: int
+    input: int
+    output: int
+    output_time: float | None
+    """Seconds per output token."""
+    first_token: float | None
+    whole: float | None
+    """Seconds of a whole request."""
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Rows of one group differ in their split and batch alone."""
+        return self.model, self.gpu, self.engine, self.version, self.weights, self.input, self.output
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A rejected row and the reason."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRuns:
+    """All rows of a file in order."""
+
+    measured: tuple[Served, ...]
+    rejected: tuple[RejectedRow, ...]
+
+
+class _RejectedError(Exception):
+    """Raised to reject a row."""
+
+
+def is_serving(path: str | Path) -> bool:
+    """Whether a file holds measured serving, by its columns."""
+    columns = set(columns_of(path))
+    return columns.issuperset(REQUIRED) and any(columns.issuperset(times) for times in TIMES)
+
+
+def read_served(path: str | Path) -> ServedRuns:
+    """The rows of a CSV file; an InstanceError if it is no table of measured serving."""
+    outcomes = [_outcome(cells) for cells in read_table(path, REQUIRED, {*REQUIRED, *_FURTHER}, "measured setting").lines]
+    return ServedRuns(
+        tuple(one for one in outcomes if isinstance(one, Served)), tuple(one for one in outcomes if isinstance(one, RejectedRow))
+    )
+
+
+def _outcome(cells: Cells) -> Served | RejectedRow:
+    try:
+        if cells.fault:
+            raise _RejectedError(cells.fault)
+        return _served(cells)
+    except (_RejectedError, ValueError) as error:
+        return RejectedRow(cells.line, str(error))
+
+
+def _served(cells: Cells) -> Served:
+    given, faults = cells.given, list[str]()
+    if given.get("mode", "") not in ("", "together"):
+        raise _RejectedError("prefill and decode apart: which of both a time is of is not priced")
+    for flag in given.get("flag", "").split("+"):
+        if flag in _REJECTED:
+            raise _RejectedError(_REJECTED[flag])
+    counts = {name: count(given, name, faults) for name in ("tp", "isl", "osl", "batch", "pp", "dp", "moe_ep")}
+    times = {name: number(given, name, faults) for name in ("tpot_ms", "ttft_ms", "latency_s")}
+    if faults:
+        raise _RejectedError("; ".join(faults))
+    if missing := [name for name in ("tp", "isl", "osl", "batch") if counts[name] is None]:
+        raise _RejectedError(f"not stated: {', '.join(missing)}")
+    if times["tpot_ms"] is None and times["latency_s"] is None:
+        raise _RejectedError("no time is stated")
+    if (counts["dp"] or 1) > 1:
+        raise _RejectedError("attention of several data-parallel ranks is not priced")
+    gpu, name, shape = gpu_named(given["gpu"]), given["model"], _shape(given["model"])
+    tensor = counts["tp"] or 1
+    if shape.heads % tensor or tensor > device(gpu).devices_per_node:
+        raise _RejectedError(f"{tensor} tensor ranks do not share {shape.heads} heads inside a node")
+    engine = _engine(given.get("engine", ""))
+    weights = _format(given.get("precision", ""), gpu)
+    return Served(
+        line=cells.line,
+        model=name,
+        shape=shape,
+        gpu=gpu,
+        engine=engine,
+        version=given.get("engine_version", ""),
+        weights=weights,
+        cache=_cache(given.get("cache", ""), engine, weights, given.get("precision", "")),
+        tensor=tensor,
+        pipeline=counts["pp"] or 1,
+        expert=min(counts["moe_ep"] or 1, tensor) if shape.experts > 1 else 1,
+        batch=counts["batch"] or 1,
+        input=counts["isl"] or 1,
+        output=counts["osl"] or 1,
+        output_time=None if times["tpot_ms"] is None else times["tpot_ms"] * 1e-3,
+        first_token=None if times["ttft_ms"] is None else times["ttft_ms"] * 1e-3,
+        whole=times["latency_s"],
+    )
+
+
+@lru_cache(maxsize=64)
+def _shape(name: str) -> Transformer:
+    """The network of the registry that is meant."""
+    plain = _plain(name)
+    known = {_plain(one): one for one in names("workloads")}
+    found = _ALIASES.get(plain) or known.get(plain)
+    shape = model(found).transformer if found else None
+    if shape is None:
+        raise ValueError(f"{quoted(name)} is no model of the registry (see `crossopt list workloads`)")
+    return shape
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold().rpartition("/")[2])
+
+
+def _engine(word: str) -> EngineName:
+    return _one_of(word or "vllm", ENGINES, "engine")
+
+
+def _one_of(word: str, known: Collection[EngineName], what: str) -> EngineName:
+    for one in known:
+        if word == one:
+            return one
+    raise ValueError(f"{what}: {quoted(word)} is unknown (one of {', '.join(known)})")
+
+
+def _format(word: str, gpu: str) -> WeightFormat:
+    """The format of the weights; 4 bits are weights alone where the device does not compute in them."""
+    plain = word.casefold()
+    if plain not in _WEIGHTS:
+        raise ValueError(f"precision: {quoted(word)} is unknown (one of {', '.join(filter(None, _WEIGHTS))})")
+    found, peaks = _WEIGHTS[plain], device(gpu).peak
+    needed = PEAKS.get(found)
+    if needed is None or needed in peaks:
+        return found
+    if found == "fp4":
+        return "int4"
+    raise ValueError(f"{gpu} does not compute in {found}")
+
+
+def _cache(word: str, engine: EngineName, weights: WeightFormat, precision: str) -> CacheFormat:
+    """The stated format of the cache, else the engine's for checkpoints in 8 and 4 bits."""
+    if word:
+        return "fp8" if word.casefold().startswith("fp8") else "bf16"
+    return ENGINES[engine].cache if weights in PEAKS or precision == "fp4" else "bf16"

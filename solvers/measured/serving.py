@@ -1,0 +1,179 @@
+"""How far prices of serving are from measured runs: errors by engine, model and device, order of settings, and constants fitted to rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.serving.steps import Engine, Split
+from crossopt.crossflow.serving.workers import Requests, Worker, first_token_time, output_time, worker_times
+from crossopt.instances.catalogue.engines import constants_of_engine, serving_kernels
+from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.measured.serving import Served
+from crossopt.solvers.measured.accuracy import FEWEST, Choice, kendall_tau
+from crossopt.solvers.measured.fitting import Problem, fit_together
+
+CHUNK: Final = 8192.0
+"""Most tokens of prompts in a step, which runs do not state."""
+_BOUNDS: Final = {
+    "gap": (5.0e-7, 1.5e-6, 1.0e-5),
+    "host": (1.0e-6, 1.0e-3, 8.0e-3),
+    "request": (1.0e-8, 1.0e-5, 1.0e-3),
+    "first": (1.0, 1.1, 6.0),
+    "wait": (1.0e-3, 0.06, 1.0),
+}
+"""Least value, start and greatest value of each constant of an engine."""
+_WIDTH, _OF_FIRST, _DIGITS = 0.1, 0.3, 3
+
+
+@dataclass(frozen=True, slots=True)
+class PricedRun:
+    """A measured setting with its prices."""
+
+    run: Served
+    output_time: float
+    first_token: float
+
+    @property
+    def whole(self) -> float:
+        """Seconds of a whole request."""
+        return self.first_token + (self.run.output - 1) * self.output_time
+
+    @property
+    def errors(self) -> tuple[float | None, float | None, float | None]:
+        """Of the time per output token, to the first token and of the whole request: predicted over measured, less 1."""
+        run = self.run
+        pairs = ((self.output_time, run.output_time), (self.first_token, run.first_token), (self.whole, run.whole))
+        found = [None if measured is None else predicted / measured - 1.0 for predicted, measured in pairs]
+        return found[0], found[1], found[2]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingErrors:
+    """Errors of rows with one label."""
+
+    label: str
+    rows: int
+    output_time: float | None
+    """Mean size (MAPE) of the time per output token."""
+    output_bias: float | None
+    first_token: float | None
+    first_median: float | None
+    whole: float | None
+    tau: float | None
+    """Mean Kendall tau of times per output token, over groups that differ in split and batch alone."""
+    regret: float | None
+    """Mean loss of output tokens a second and device by the first choice among rows up to the median time per output token."""
+
+
+def price_served(runs: Sequence[Served], engine: Engine | None = None) -> tuple[PricedRun, ...]:
+    """All rows, those of one model, device and lengths together; by the constants of their engines, or by these."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, run in enumerate(runs):
+        groups.setdefault((*run.group, run.cache), []).append(place)
+    found: dict[int, PricedRun] = {}
+    for places in groups.values():
+        own = [runs[place] for place in places]
+        both = _times(own, engine or constants_of_engine(own[0].engine, own[0].version))
+        for place, run, row in zip(places, own, both, strict=True):
+            found[place] = PricedRun(run, float(row[0]), float(row[1]))
+    return tuple(found[place] for place in range(len(runs)))
+
+
+def _times(runs: Sequence[Served], engine: Engine) -> Array:
+    """Seconds per output token and to the first token of rows of one group."""
+    first = runs[0]
+    hardware = build_device(device(first.gpu), first.gpu, "bf16", 1)
+    kernels, _ = serving_kernels(first.gpu, first.weights, first.cache, first.engine)
+    tensor, pipeline, expert, batch = (
+        np.array([getattr(run, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+    )
+    worker, asked = Worker(Split(tensor, pipeline, expert), batch, CHUNK), Requests(first.input, first.output)
+    times = worker_times(first.shape, kernels, engine, worker, asked, hardware)
+    return np.stack([output_time(times, asked), first_token_time(times, batch, engine)], axis=1)
+
+
+def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
+    """A line for each engine, model, device and version, and one for all."""
+    groups: dict[str, list[PricedRun]] = {}
+    for row in priced:
+        run = row.run
+        version = f" {run.version}" if constants_of_engine(run.engine, run.version) != constants_of_engine(run.engine) else ""
+        groups.setdefault(f"{run.engine}{version}, {run.model} on {run.gpu}", []).append(row)
+    yield from (errors_of(label, rows) for label, rows in sorted(groups.items()))
+    yield errors_of("all", priced)
+
+
+def errors_of(label: str, rows: Sequence[PricedRun]) -> ServingErrors:
+    """The errors of some rows."""
+    output, first, whole = ([error for row in rows if (error := row.errors[place]) is not None] for place in range(3))
+    taus, regrets = _ranking(rows)
+    return ServingErrors(
+        label,
+        len(rows),
+        _mean([abs(error) for error in output]),
+        _mean(output),
+        _mean([abs(error) for error in first]),
+        median(abs(error) for error in first) if first else None,
+        _mean([abs(error) for error in whole]),
+        _mean(taus),
+        _mean(regrets),
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _ranking(rows: Sequence[PricedRun]) -> tuple[list[float], list[float]]:
+    """Tau and regret of each group with enough rows."""
+    groups: dict[tuple[object, ...], list[PricedRun]] = {}
+    for row in rows:
+        if row.run.output_time is not None:
+            groups.setdefault(row.run.group, []).append(row)
+    large = [group for group in groups.values() if len(group) >= FEWEST]
+    taus = [kendall_tau([Choice(row.run.output_time or 0.0, row.output_time) for row in group]) for group in large]
+    return taus, [_regret(group) for group in large]
+
+
+def _regret(rows: Sequence[PricedRun]) -> float:
+    """Loss of the first choice among rows whose measured time per output token is up to the median."""
+    limit = median(row.run.output_time or 0.0 for row in rows)
+    within = [row for row in rows if (row.run.output_time or 0.0) <= limit]
+
+    def rate(row: PricedRun, seconds: float) -> float:
+        return row.run.batch / (seconds * row.run.tensor * row.run.pipeline)
+
+    chosen = max(within, key=lambda row: rate(row, row.output_time))
+    best = max(rate(row, row.run.output_time or 1.0) for row in within)
+    return 1.0 - rate(chosen, chosen.run.output_time or 1.0) / best
+
+
+def fit_engine(runs: Sequence[Served]) -> Engine:
+    """Constants of an engine fitted to rows with both times, by robust least squares of logarithms; each group counts alike."""
+    groups: dict[tuple[str, str], list[Served]] = {}
+    for run in runs:
+        if run.output_time is not None and run.first_token is not None:
+            groups.setdefault((run.model, run.gpu), []).append(run)
+    rows = [run for group in groups.values() for run in group]
+    measured = np.log([[run.output_time or 1.0, run.first_token or 1.0] for run in rows])
+    share = np.array([1.0 / np.sqrt(len(group)) for group in groups.values() for _ in group])
+    low, start, high = (np.log([bounds[side] for bounds in _BOUNDS.values()]) for side in range(3))
+
+    def residuals(points: Array) -> Array:
+        columns = []
+        for point in np.exp(points):
+            priced = price_served(rows, _engine(point))
+            predicted = np.log([[row.output_time, row.first_token] for row in priced])
+            columns.append((predicted - measured).T.ravel())
+        return np.stack(columns, axis=1)
+
+    [found] = fit_together(residuals, [Problem(start, np.concatenate([share, _OF_FIRST * share]))], low, high, _WIDTH)
+    return _engine(np.array([float(f"{value:.{_DIGITS}g}") for value in np.exp(found.point)]))
+
+
+def _engine(values: Array) -> Engine:
+    return Engine(**dict(zip(_BOUNDS, map(float, values), strict=True)))

@@ -1,0 +1,119 @@
+"""The command `serve`, the sheet of a serving plan, and command lines of engines."""
+
+from pathlib import Path
+
+import pytest
+
+from crossopt.reports.cli import main
+
+LINE = ["serve", "llama3-70b", "--gpus", "8xh100", "--input", "2000", "--output", "200", "--tpot", "30ms"]
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_the_short_answer_says_plan_latencies_memory_limits_and_doubts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LINE, "--ttft", "2s"]) == 0
+    text = said(capsys)
+    for part in ("proved optimal", "workers ", "TTFT ", " of 2 s", "TPOT ", " of 30 ms", "output tokens/s a device", "a user", "weights "):
+        assert part in text
+    for part in ("GB of 74.74 GB that the engine may fill", "binds ", "constants of vllm are fitted to", "proof no plan is below"):
+        assert part in text
+
+
+def test_the_question_that_is_kept_has_the_same_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved, out, again = tmp_path / "q.yaml", tmp_path / "r.json", tmp_path / "again.json"
+    line = [
+        *LINE,
+        "--rate",
+        "1",
+        "--minimize",
+        "devices",
+        "--cache",
+        "fp8,bf16",
+        "--mode",
+        "together",
+        "--rent",
+        "2.5",
+        "--engine",
+        "trtllm",
+    ]
+    assert main([*line, "--save", str(saved), "--out", str(out)]) == 0
+    assert main(["solve", str(saved), "--out", str(again)]) == 0
+    assert main(["check", str(out)]) == main(["check", str(again)]) == 0
+    assert main(["report", str(out), "--as", "text", "--out", "-"]) == 0
+    text = said(capsys)
+    assert "kept back by the engine" in text
+    assert "at 2.5 USD for a device and hour" in text
+
+
+def test_limits_below_the_floor_are_proved_to_clash(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LINE[:-2], "--tpot", "2ms"]) == 20
+    text = said(capsys)
+    assert "tpot: 2 ms are asked, no worker takes less than" in text
+    assert "the weights alone pass from memory in 2.6" in text
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("llama3-70b", "llama9"), "'llama9' is no model that is known"),
+        (("8xh100", "8xh900"), "h900"),
+        (("8xh100", "8xh100,8xh200"), "one kind of device serves"),
+        (("30ms", "30"), "--tpot: "),
+        (("200", "0"), "--output"),
+    ],
+)
+def test_wrong_options_are_refused_by_name(edit: tuple[str, str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([edit[1] if word == edit[0] else word for word in LINE])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_copies_of_heads_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "q.yaml"
+    path.write_text(
+        "kind: serving\nmodel: qwen3-235b-a22b\nhardware: h200\ndevices: 8\nrequests: {input: 8000, output: 100}\n"
+        "choices: {tensor: 8, expert: 8, weights: int4, mode: together}\n",
+        encoding="utf-8",
+    )
+    assert main(["solve", str(path), "--verbose"]) == 0
+    text = said(capsys)
+    assert "4 heads of keys and values on 8 ranks are held 2 times" in text
+    assert "products in int4 by a100-80g" in text
+    assert "experts are taken at random" in text
+    assert "8,100 tokens exceed the 4,096 of its training" in text
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags"),
+    [
+        ("vllm", ("vllm serve llama3-70b", "--tensor-parallel-size ", "--max-num-seqs ", "--max-model-len 2200", "--kv-transfer-config ")),
+        ("sglang", ("--model-path llama3-70b", "--tp-size ", "--chunked-prefill-size 8192", "--disaggregation-mode prefill")),
+        ("trtllm", ("trtllm-serve llama3-70b", "--tp_size ", "--max_num_tokens 8192", "priced for vllm: other engines differ")),
+    ],
+)
+def test_engines_are_launched_by_their_options(
+    engine: str, flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "r.json")
+    assert main([*LINE, "--mode", "apart", "--out", out]) == 0
+    capsys.readouterr()
+    assert main(["export", out, "--as", engine]) == 0
+    text = capsys.readouterr().out
+    assert [flag for flag in flags if flag not in text] == []
+
+
+def test_what_cannot_be_launched_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "q.yaml", str(tmp_path / "r.json")
+    path.write_text(
+        "kind: serving\nrequests: {input: 9, output: 9}\ndevices: 2\nworkers: {one: {role: both, devices: 1, rate: 1}}\n", encoding="utf-8"
+    )
+    assert main(["solve", str(path), "--out", out]) == 0
+    assert main(["export", out, "--as", "vllm"]) == 2
+    assert "the workers of this question are stated" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["export", out, "--as", "megatron"])
+    assert "take --as vllm or sglang or trtllm" in capsys.readouterr().err
