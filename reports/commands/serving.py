@@ -22,7 +22,7 @@ from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.serving import copies_text
 from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, to_text
-from crossopt.solvers.checking import check, solve_and_hold
+from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
 
 KIND: Final = "serving"
@@ -61,7 +61,7 @@ def serve(options: Namespace) -> int:
     except InstanceError as error:
         usage("; ".join(dict.fromkeys(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults)))
     with progress_on(sys.stderr, "") as watch:
-        result = solve_and_hold(family_of(KIND), question, "auto", limits, watch)
+        result = solve_and_verify(family_of(KIND), question, "auto", limits, watch)
     if options.save is not None:
         write_whole(options.save, text)
     if options.out is not None:
@@ -108,7 +108,7 @@ Flags = Iterator[tuple[str, str]]
 def export_flags(path: Path, engine: str) -> str:
     """The command line of each worker of a saved plan."""
     family, result = read_saved(path, KIND)
-    if result.answer is None:
+    if result.answer is None or result.details is None:
         raise RefusedError(f"{path}: there is no plan in this result (solve a question that has one)")
     question: ServingQuestion = read_again(result.question, KIND, path.parent)
     if question.model is None:
