@@ -108,10 +108,9 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
 
 
 def _of_accuracy(question: ServingQuestion) -> tuple[str, ...]:
-    entry, engine, model = ENGINES[question.file.engine], question.file.engine, question.model
-    fitted = f"fitted to {entry.fitted}" if entry.fitted else "those of vLLM, fitted to no run of its own"
-    kind = "12 to 39 % with experts" if model is not None and model.experts > 1 else "5 to 17 % of dense models"
-    accuracy = f"constants of {engine} are {fitted}; TPOT was {kind} off on runs left out of fits, TTFT 12 to 90 %"
+    entry, engine = ENGINES[question.file.engine], question.file.engine
+    fitted = f"fitted to {entry.fitted}" if entry.fitted else "those of vLLM"
+    accuracy = f"constants of {engine} are {fitted}; TPOT is off by {entry.errors}, TTFT by more"
     return (accuracy, "latencies are means with all slots in use: requests that come in bursts wait longer")
 
 
