@@ -1,4 +1,4 @@
-"""The server behind the page: who may ask, what is answered, and for how long it runs.
+"""The server behind the page: access control, routes, and its lifetime.
 
 It listens on the loopback interface alone. A request needs the token, which is in the address that is printed and then in a cookie; it has
 to name this server as its host (against DNS rebinding) and, where it changes anything, to come from this page (against forged requests).
@@ -40,16 +40,16 @@ Send = Callable[[Message], Awaitable[None]]
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 4 << 20
-"""Bytes of a request: four times the longest question."""
+"""Most bytes of a request: four times the longest question."""
 LARGEST_FILE: Final = 64 << 20
-"""Bytes of a file that is opened, as of any saved result."""
+"""Most bytes of an uploaded file, as of any saved result."""
 _HERE: Final = Path(__file__).parent
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _OF_ANSWERS: Final = "frame-ancestors 'self'"
-"""Beside the policy that each page of an answer has in itself."""
+"""The policy of the page; pages of answers carry their own."""
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -62,18 +62,18 @@ _LOCKED: Final = "This page is opened by the address that `crossopt ui` printed,
 
 @dataclass(slots=True)
 class Access:
-    """The key to this server, and the names that it has."""
+    """The token of this server, and its host names."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     ticket: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    """Opens the page once: for the command line of a browser, which other users of a machine may see. Empty once it was used."""
+    """Single-use key that opens the page: other users of a machine may see it on the command line of the browser. Empty after use."""
     run: str = field(default_factory=lambda: secrets.token_hex(8))
-    """Tells this server from an earlier one on the same port."""
+    """Distinguishes this server from an earlier one on the same port."""
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie; browsers keep one jar for all ports of a host."""
+        """The name of the cookie; browsers share cookies between all ports of a host."""
         return f"crossopt-{self.port}"
 
     @property
@@ -84,11 +84,11 @@ class Access:
         return f"http://{self.hosts[0]}/?token={token}"
 
     def is_token(self, given: str | None) -> bool:
-        """Whether this is the token, in a time that does not depend on where it differs."""
+        """Whether this is the token, in constant time."""
         return given is not None and secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def refusal(self, scope: Scope) -> str:
-        """Why a request is refused; empty where it may go on."""
+        """The reason to refuse a request; empty if it is allowed."""
         headers = dict[str, str]()
         for name, value in scope["headers"]:
             key = name.decode("latin-1")
@@ -108,7 +108,7 @@ class Access:
         return _LOCKED
 
     def _is_ticket(self, given: str | None) -> bool:
-        """Whether this is the ticket, which is void from then on."""
+        """Whether this is the ticket, which becomes invalid."""
         if not given or not self.ticket or not secrets.compare_digest(given.encode("utf-8", "replace"), self.ticket.encode()):
             return False
         self.ticket = ""
@@ -124,7 +124,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An application behind the checks of each request, with the headers of each answer."""
+    """An application with access checks on each request, and security headers on each response."""
 
     app: Callable[[Scope, Receive, Send], Awaitable[None]]
     access: Access
@@ -165,7 +165,7 @@ def _no_number(token: str) -> NoReturn:
 
 
 async def _given(request: Request, **kinds: type | tuple[type, ...]) -> Given:
-    """The JSON object of a request with its fields, each of its type; a ValueError says what is wrong."""
+    """The JSON object of a request with its typed fields; a ValueError for other requests."""
     try:
         data = json.loads(await request.body(), parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -203,7 +203,7 @@ def _page_files() -> Mapping[str, tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the page works with: the question that it opens with, and where files lie that questions name."""
+    """State of the page: the initial question, and the folder of the files that questions name."""
 
     access: Access
     desk: Desk
@@ -211,16 +211,16 @@ class Served:
     text: str = ""
     name: str = ""
     origin: str = ""
-    """The name of the question that came along, if the text is one."""
+    """The name of the shipped question, if the text is one."""
 
     def base(self, origin: str) -> Path:
-        """The folder of files that a question names: of one that came along, its own."""
+        """The folder of the files that a question names; of a shipped question, its own."""
         return shipped()[origin].parent if origin in shipped() else self.folder
 
     async def opened(self, given: Given) -> asked.Opened:
         return await run_in_threadpool(asked.opened, given["text"], self.base(given["origin"]))
 
-    # --- the page, and what it begins with ---
+    # --- the page, and its initial state ---
 
     async def first(self, request: Request) -> Response:
         response = HTMLResponse((_HERE / "page.html").read_text(encoding="utf-8"))
@@ -300,7 +300,7 @@ class Served:
         return StreamingResponse(self.desk.events(number), media_type="text/event-stream")
 
     async def open(self, request: Request) -> Response:
-        """A file that was dropped on the page: a saved result, or a question, whose text goes back."""
+        """A file dropped on the page: a saved result, or a question, whose text is returned."""
         name = file_name(request.query_params.get("name", ""))
         text = text_in(await request.body(), name, LARGEST_FILE)
         saved = await run_in_threadpool(self.desk.open_text, name, text)
@@ -323,7 +323,7 @@ class Served:
 
 
 def application(served: Served) -> Guard:
-    """The application behind its guard."""
+    """The application with its access checks."""
     posts = ("read", "edit", "levers", "price", "solve", "check", "stop", "open", "drop")
     gets = {
         "/api/start": served.start,
@@ -357,8 +357,8 @@ def _as_text(value: object) -> asked.Plain:
 
 
 def listening(port: int) -> socket.socket:
-    """A socket on this machine alone; port 0 takes any that is free."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio leaves each answer waiting for 40 ms
+    """A loopback socket; port 0 takes any free port."""
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # explicit, or asyncio delays each response by 40 ms
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((LOOPBACK, port))
@@ -369,7 +369,7 @@ def listening(port: int) -> socket.socket:
 
 
 def serve(served: Served, sockets: Sequence[socket.socket]) -> None:
-    """Answer until Ctrl-C or SIGTERM, and end all that was started."""
+    """Serve until Ctrl-C or SIGTERM, and terminate all children."""
     import uvicorn  # noqa: PLC0415 - tests do without
 
     config = uvicorn.Config(

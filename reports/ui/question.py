@@ -1,4 +1,4 @@
-"""The question on the page: its tree and its faults, edits that keep the rest of the text, and one design priced at a time.
+"""The question on the page: its tree and faults, edits that preserve the rest of the text, and the price of a single design.
 
 The page holds the text. Every request brings it along, so that a reload loses nothing; what was read of it is cached here.
 """
@@ -43,17 +43,17 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PLAIN: Final = re.compile(r"(?!(?:null|Null|NULL)$)(?!-*(?: |$))[\w.+-]([\w.+/^ -]*[\w.+/^-])?")
 """Texts that YAML reads as they are, also inside brackets."""
 _WIDE: Final = 110
-"""Letters of a line up to which a whole value is written in it."""
+"""Longest line on which a whole value is written."""
 _FIRST_DESIGN: Final = 3.0
-"""Seconds for a rule to find the design that is shown first."""
+"""Time limit in seconds of the rule that finds the initial design."""
 
 
 @dataclass
 class FilesInside(Files):
-    """Files of the folder of a question, and none outside of it, whatever links there are."""
+    """Files of the folder of a question; symbolic links out of it are not followed."""
 
     named: set[str] = field(default_factory=set)
-    """Those that were asked for."""
+    """The files that were read."""
 
     def path(self, name: str) -> Path:
         path = self.folder / name
@@ -66,19 +66,19 @@ class FilesInside(Files):
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """A choice that is open, by the settings that take each of its options."""
+    """An open choice, with the setting of each option."""
 
     name: str
     label: str
     options: tuple[str, ...]
-    """As the page shows them."""
+    """Labels on the page."""
     settings: tuple[str, ...]
     values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A question that was read."""
+    """A parsed question."""
 
     kind: str
     question: Any
@@ -86,7 +86,7 @@ class Opened:
     folder: Path
     levers: tuple[Lever, ...]
     files: tuple[str, ...]
-    """Those that it names."""
+    """The files that it names."""
 
 
 def opened(text: str, folder: Path) -> Opened:
@@ -123,7 +123,7 @@ def _opened(text: str, folder: Path, state: tuple[tuple[int, int], ...]) -> Open
 
 
 def described(text: str, folder: Path) -> dict[str, Any]:
-    """Everything that the page shows of a text before anything is priced."""
+    """Everything that the page shows of a text before pricing."""
     try:
         root = read_text(text, _SOURCE)
     except InstanceError as error:
@@ -152,7 +152,7 @@ def engines_of(kind: str) -> dict[str, Any]:
 
 
 def _faults(error: InstanceError, root: Node | None, folder: Path) -> list[dict[str, Any]]:
-    """The faults with their lines and columns in the text; those of another file stand where the text names that file."""
+    """The faults with their positions in the text; faults of another file are at the position where the text names it."""
     faults: tuple[Fault, ...] = error.faults
     if error.source != _SOURCE:
         at = next((node for node in _scalars(root) if str(folder / plain_text(node)) == error.source), root)
@@ -203,7 +203,7 @@ def levers_of(question: Instance) -> tuple[Lever, ...]:
 
 
 def _lever_of_chip(name: str, values: Sequence[float], unit: Unit | None) -> Lever:
-    """Options as quantities; a setting has all digits, in the SI unit."""
+    """Options as quantities; settings have full precision, in SI units."""
     if unit is None:
         return _lever(name, choice_name(name), values, [f"{value:g}" for value in values])
     base = next(symbol for symbol, size in DIMENSIONS[unit.dimension].units.items() if size == 1)
@@ -216,7 +216,7 @@ def _lever(name: str, label: str, values: Sequence[Any], shown: Sequence[str]) -
 
 
 def levers_json(found: Opened, design: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The levers, and where each of them stands: in a design, that of a rule if none is given, or else at its first option."""
+    """The levers and their positions in the design, by default that of a rule, or else their first options."""
     if not isinstance(found.question, Instance):
         return {"levers": [], "refused": _NO_LEVERS}
     values = _first_design(found.question) if design is None else design
@@ -229,12 +229,12 @@ _NO_LEVERS: Final = "Single designs are priced for joint designs of one workload
 
 
 def _option(lever: Lever, value: object) -> int:
-    """The option with this value; the last one where the plan has the part of it that applies."""
+    """The index of the option with this value; the last one if the plan has only the part of it that applies."""
     return lever.values.index(value) if value in lever.values else len(lever.values) - 1
 
 
 def _first_design(question: Instance) -> dict[str, Any]:
-    """What a rule chooses; nothing where it finds no design."""
+    """The choices of a rule; empty if it finds no design."""
     from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415 - only pages with levers need rules
 
     chosen = simplest_design(question, monotonic() + _FIRST_DESIGN)
@@ -242,7 +242,7 @@ def _first_design(question: Instance) -> dict[str, Any]:
 
 
 def price(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
-    """The design with these options, by number; an InstanceError, a ModelError or a ValueError says why it is none."""
+    """The design with these options, by index; an InstanceError, a ModelError or a ValueError if it is invalid."""
     settings, choices = list[str](), dict[str, Any]()
     for lever in found.levers:
         index = picks.get(lever.name, 0)
@@ -260,7 +260,7 @@ def price(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
 
 
 def price_json(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
-    """What the page shows beside the levers: figures, where the time goes, and limits; or why there is no such design."""
+    """What the page shows beside the levers: figures, the breakdown of the step, and limits; or why the design is invalid."""
     try:
         instance, single = price(found, picks)
     except InstanceError as error:
@@ -285,11 +285,11 @@ def price_json(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
 # --- edits ----------------------------------------------------------------------------------------------------------------------------
 
 Path_ = Sequence[str | int]
-"""Keys and numbers of items that lead to a value."""
+"""Keys and indices that lead to a value."""
 
 
 def edited(text: str, path: Path_, value: Plain, *, remove: bool = False) -> str:
-    """The text with one value set or removed. Comments and layout stay, unless only writing all of it anew gives what is asked for."""
+    """The text with one value set or removed. Comments and layout are preserved, unless the text has to be written again as a whole."""
     wanted = _changed(plain(read_text(text, _SOURCE)), path, value, remove)
     try:
         root: Any = yaml.compose(text, Loader=_LOADER)
@@ -302,7 +302,7 @@ def edited(text: str, path: Path_, value: Plain, *, remove: bool = False) -> str
 
 
 def _changed(tree: Any, path: Path_, value: Plain, remove: bool) -> Any:  # noqa: ANN401 - plain data
-    """The tree as it is to become; a RefusedError where there is no such place."""
+    """The changed tree; a RefusedError if the path does not exist."""
     if not path:
         return value
     key, rest = path[0], path[1:]

@@ -1,4 +1,4 @@
-"""What the page has asked for and what came of it: searches and checks in processes of their own, and results with their pages.
+"""Jobs and results of the page: searches and checks in child processes, and results with their pages.
 
 A search is the command `crossopt solve`, so that time limits, Ctrl-C and crashes keep the best answer as they do in a terminal. Its log is
 read as it grows. A check is that of `crossopt check`. Children end with the server, however that ends.
@@ -28,18 +28,18 @@ from crossopt.solvers.family import family_of, unit_of
 from crossopt.solvers.processes import Process, ending_of
 
 _TICK: Final = 0.1
-"""Seconds between two looks at a log."""
+"""Seconds between two polls of a log."""
 _QUIET: Final = 15.0
-"""Seconds without news after which a line without content keeps the connection open."""
+"""Seconds without events after which a comment line keeps the connection open."""
 _SAID: Final = 20_000
-"""Characters of what a command prints that are shown."""
+"""Most characters of a command's output that are shown."""
 _AT_ONCE: Final = 2
-"""Processes that work at a time."""
+"""Most concurrent processes."""
 
 
 @dataclass(slots=True)
 class Job:
-    """A command in a process of its own, and the files that it writes."""
+    """A command in a child process, and the files that it writes."""
 
     number: int
     what: Literal["solve", "check"]
@@ -49,13 +49,13 @@ class Job:
     process: Process | None = None
     began: float = field(default_factory=monotonic)
     took: float = 0.0
-    """Seconds until it ended; 0 before."""
+    """Seconds until it ended; 0 while it runs."""
     about: int = 0
-    """The result that a check is of."""
+    """The result that is checked."""
 
     @property
     def code(self) -> int | None:
-        """The exit code; None while it is at work."""
+        """The exit code; None while it runs."""
         return None if self.process is None else self.process.code
 
     def end(self) -> None:
@@ -76,7 +76,7 @@ class Job:
         return self.folder / f"{self.number}.txt"
 
     def said(self) -> str:
-        """What the command printed."""
+        """The output of the command."""
         try:
             return self.printed.read_text(encoding="utf-8", errors="replace")[-_SAID:]
         except OSError:
@@ -93,7 +93,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A result, of a search or of a file that was opened."""
+    """A result of a search or of an uploaded file."""
 
     number: int
     name: str
@@ -105,14 +105,14 @@ class Saved:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As the table of the page has it."""
+        """A row of the table on the page."""
         digest = self.shown().digest
         digests = {"value": digest.value_words, "bound": digest.bound_words, "gap": digest.gap_words, "verdict": digest.verdict}
         check = None if self.verdict is None else {"mood": self.verdict.mood, "lines": self.verdict.lines}
         return {"number": self.number, "name": self.name, "asks": digest.asks, "design": digest.design, **digests, "check": check}
 
     def shown(self) -> Drawn:
-        """As far as it is known: a file is believed where its proof was carried out anew."""
+        """The drawn result; the proof of an uploaded file counts only after a check."""
         if self.verdict is not None and self.verdict.mood == "accepted":
             return as_proved(self.drawn)
         return self.drawn if self.own and self.verdict is None else as_reported(self.drawn)
@@ -134,7 +134,7 @@ class Desk:
             return self.last
 
     def solve(self, found: Opened, name: str, engine: str, limit: str) -> Job:
-        """Start a search; a RefusedError where it makes no sense."""
+        """Start a search; a RefusedError for an invalid request."""
         family = family_of(found.kind)
         if engine not in family.engines:
             raise RefusedError(f"the engine {engine!r} is unknown (one of {', '.join(family.engines)})")
@@ -165,14 +165,14 @@ class Desk:
         return job
 
     def stop(self, number: int) -> None:
-        """Ask a job for what it has, as Ctrl-C does in a terminal."""
+        """Ask a job to stop with its incumbent, like Ctrl-C in a terminal."""
         job = self.jobs.get(number)
         if job is not None and job.process is not None and job.code is None:
             with suppress(OSError):
                 os.kill(job.process.number, signal.SIGINT)
 
     async def events(self, number: int) -> AsyncIterator[str]:
-        """Server-sent events of a job: progress as its log grows, then the end with what came of it."""
+        """Server-sent events of a job: progress as its log grows, then its end with the outcome."""
         job, offset, quiet, rest = self.jobs[number], 0, monotonic(), b""
         yield _event("begin", {"what": job.what, "unit": job.unit, "seconds": monotonic() - job.began})
         while True:
@@ -213,7 +213,7 @@ class Desk:
         return news if found is None else news | {"result": found.row, "best": found.drawn.digest.value, "bound": found.drawn.digest.bound}
 
     def open_text(self, name: str, text: str) -> Saved | None:
-        """The result in a text, by the reader of saved results; None for what may be a question, and an error for anything else."""
+        """The saved result in a text; None if it may be a question, an error for anything else."""
         try:
             foreign = is_graph_text(name, text)
         except ValueError as error:
@@ -233,7 +233,7 @@ class Desk:
         return saved
 
     def design(self, number: int, found: Opened) -> Mapping[str, Any]:
-        """What an answer to this question chooses, by the names of the levers."""
+        """The choices of an answer to this question, by lever."""
         saved = self.results.get(number)
         data = {} if saved is None else json.loads(saved.path.read_text(encoding="utf-8"))
         question = data.get("question", {})
@@ -244,7 +244,7 @@ class Desk:
         return {**chosen.get("hardware", {}), **chosen.get("plan", {})}
 
     def page(self, numbers: Sequence[int]) -> str:
-        """One result, or several beside each other."""
+        """The page of one result, or of several side by side."""
         found = [self.results[number] for number in numbers if number in self.results]
         if not found or len(found) > MOST:
             raise RefusedError("there is no such result" if not found else f"at most {MOST} results fit on a page")
@@ -271,7 +271,7 @@ def _event(name: str, data: object) -> str:
 
 
 def _news(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of many lines those where the incumbent or the bound moves, and the last."""
+    """The lines at which the incumbent or the bound changes, and the last one."""
     rows = list[dict[str, Any]]()
     for line in lines:
         finite = {name: value if isinstance(value, int | float) and abs(value) < float("inf") else None for name, value in line.items()}
@@ -283,7 +283,7 @@ def _news(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _verdict(job: Job) -> Verdict | None:
-    """What a check found; None where it came to no end."""
+    """The outcome of a check; None if it did not finish."""
     if not job.out.is_file():
         return None
     found = json.loads(job.out.read_text(encoding="utf-8"))

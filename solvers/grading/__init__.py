@@ -1,1 +1,1 @@
-"""Assignments of a course: what is asked, how answers are judged, and how programs that nobody trusts are run."""
+"""Assignments of a course: tasks, judges of answers, and sandboxed execution of submissions."""

@@ -1,4 +1,4 @@
-"""All submissions of a class: who handed in what, their grades, which programs are alike, and an autograder for Gradescope.
+"""All submissions of a class: roster, grades, similar programs, and an autograder for Gradescope.
 
 Handed in: FOLDER/STUDENT/ASSIGNMENT as nbgrader lays out `submitted`, or FOLDER/STUDENT for one assignment; a submission is a folder or a
 .zip. The roster is a CSV file (by commas, semicolons or tabs) whose first column, or the one called `student` or `id`, names the folders,
@@ -60,12 +60,12 @@ from crossopt.solvers.grading.running import SubmissionError, opened
 ROSTER = "roster.csv"
 _COLUMNS = ("student", "id", "sid")
 _DELIMITERS = ",;\t"
-"""Between columns; of the first line the most frequent one."""
+"""Column separators; the most frequent one of the first line is used."""
 _MOST_BYTES, _MOST_FILES = 8 << 20, 500
 
 
 class ClassError(ValueError):
-    """A folder or a roster that is none; the message says why and what to do."""
+    """An invalid folder or roster; the message has the reason and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Class:
 
 
 def find_class(folder: Path, roster: Path | None, only: Assignment | None) -> Class:
-    """Look through a folder."""
+    """Find the submissions in a folder."""
     entries = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.name != ROSTER]
     by_name = {path.stem if path.suffix == ".zip" else path.name: path for path in entries if path.is_dir() or path.suffix == ".zip"}
     strangers = [path.name for path in entries if path not in by_name.values()]
@@ -148,7 +148,7 @@ def read_roster(path: Path) -> tuple[str, ...]:
 
 
 def digest_of(path: Path) -> str:
-    """What tells a submission from one that was changed."""
+    """Digest of a submission, to detect changes."""
     seen = hashlib.sha256()
     for number, file in enumerate(_files(path)):
         size = file.lstat().st_size
@@ -174,7 +174,7 @@ def main() -> None:
 
 
 def grade_in(data: dict[str, Any]) -> Grade:
-    """A grade as it was written."""
+    """A grade from its stored form."""
     marks = tuple(Mark(mark["name"], mark["points"], mark["out_of"], tuple(mark["why"])) for mark in data["marks"])
     return Grade(data["assignment"], marks, data["refused"], data["note"], data["above"], data["file"], data["fault"], data["hidden"])
 
@@ -193,7 +193,7 @@ class Graded:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How submissions are graded: the word that cases are drawn from, whether walls stand, how many at a time."""
+    """How submissions are graded: the seed of the cases, whether they are sandboxed, and how many run at a time."""
 
     seed: str
     walls: bool
@@ -201,7 +201,7 @@ class Asking:
 
 
 def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, hear: Callable[[int, int, Graded], None]) -> tuple[Graded, ...]:
-    """Grades in the order of the submissions. `hear` hears of each as it is there: how many there are, of how many, and it."""
+    """Grades in the order of the submissions. `hear` is called for each: the number done, the total, and the grade."""
     keys = [_key(entry, asking) for entry in handed]
     known = dict(_read(journal))
     found = {key: Graded(entry, known[key]) for entry, key in zip(handed, keys, strict=True) if key in known}
@@ -225,7 +225,7 @@ def grade_class(handed: Sequence[HandedIn], asking: Asking, journal: Path, hear:
 
 
 def grade_submission(entry: HandedIn, asking: Asking) -> Grade:
-    """The grade of a submission; of one whose grader ended, or took too long, nothing but the reason."""
+    """The grade of a submission; only a reason if its grader crashed or timed out."""
     seed = seed_of(asking.seed, entry.student)
     job = {"assignment": entry.assignment.name, "path": str(entry.path.absolute()), "seed": seed, "walls": asking.walls}
     seconds = _seconds(entry.assignment)
@@ -258,7 +258,7 @@ def _key(entry: HandedIn, asking: Asking) -> str:
 
 
 def _read(journal: Path) -> Iterator[tuple[str, Grade]]:
-    """What was written down, but for a line that was cut short."""
+    """The stored grades, except for a truncated line."""
     for line in journal.read_text(encoding="utf-8").splitlines() if journal.is_file() else ():
         try:
             record = json.loads(line)
@@ -268,9 +268,9 @@ def _read(journal: Path) -> Iterator[tuple[str, Grade]]:
 
 
 K, W = 12, 6
-"""Tokens of a fingerprint, and neighbours of which the least is kept."""
+"""Tokens per fingerprint, and the window of which the least one is kept."""
 SIMILAR = 0.6
-"""The share from which a pair is told: an estimate, to be set by looking at what is told."""
+"""The similarity from which a pair is reported: an estimate, to be adjusted by inspection."""
 ALL_ALIKE, STRETCH = 0.9, 60
 """The share from which what many have is told as well, and a stretch of so many fingerprints in a row: reference solutions, which are the
 nearest to the judges of all programs known here, have at most 42 of 60 in common with them."""
@@ -297,7 +297,7 @@ Trail = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two students whose programs are alike, the share of the smaller one that is in the other, and how many fingerprints that are."""
+    """Two students with similar programs, the share of the smaller one that is in the other, and the number of common fingerprints."""
 
     assignment: str
     first: str
@@ -307,7 +307,7 @@ class Pair:
 
 
 def find_similar(handed: Sequence[HandedIn], least_share: float = SIMILAR) -> tuple[Pair, ...]:
-    """Pairs of each assignment, the most alike first; ahead of them who has handed in what cannot be compared."""
+    """Pairs of each assignment, the most similar first, after submissions that cannot be compared."""
     found = [Pair(entry.assignment.name, entry.student, f"{UNREAD}: {why}", 1.0, 0) for entry in handed if (why := _unread(entry.path))]
     for name in sorted({entry.assignment.name for entry in handed}):
         given = [text_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
@@ -406,7 +406,7 @@ def _together(path: Path, given: Sequence[Tokens]) -> Tokens:
 
 
 def _unread(path: Path) -> str:
-    """What of a submission says nothing to who compares tokens; nothing where all of it does."""
+    """Why parts of a submission cannot be compared; empty if all can."""
     made = {token.string for text in programs_of(path) for token in tokens_of(text) if token.type == tokenize.NAME} & _MAKES
     return f"it may run what does not stand in it, by {', '.join(sorted(made))}" if made else ""
 
@@ -448,7 +448,7 @@ python3 -m venv /autograder/tools
 /autograder/env/bin/crossopt compile
 """
 _RUN = """#!/usr/bin/env bash
-# For each submission. Exit code 3 is a submission that could not be looked at: its results say so.
+# For each submission. Exit code 3 is a submission that could not be graded: its results say so.
 set -euo pipefail
 export CROSSOPT_COURSE_SEED={seed}
 student=$(/autograder/env/bin/python -c '
@@ -462,7 +462,7 @@ print(min(user["email"] or user["name"] for user in users))
 
 
 def autograder(assignment: Assignment, seed: str, unconfined: bool) -> bytes:
-    """The zip. Of several who hand in together the first by their addresses says which cases are drawn."""
+    """The zip. Of a group, the first student by e-mail address determines the cases."""
     name, wheel = _wheel()
     run = _RUN.format(seed=shlex.quote(seed), assignment=assignment.name, unconfined=" --unconfined" if unconfined else "")
     files = {

@@ -1,4 +1,4 @@
-"""The assignments by name, also as notebooks, and from a submission to a grade."""
+"""The assignments by name, their notebooks, and the grading of a submission."""
 
 import ast
 import builtins
@@ -63,7 +63,7 @@ def _cells_of(starter: str) -> tuple[list[str], str]:
 
 
 def _beside(text: str) -> str:
-    """A notebook has no file of its own: it is run in its folder."""
+    """Run in the folder of the notebook, as a notebook has no `__file__`."""
     return text.replace("Path(__file__).with_name(", "Path(")
 
 
@@ -118,7 +118,7 @@ def write_program(folder: Path, name: str) -> Taken | None:
 
 # From a submission to a grade.
 #
-# What is told of hidden cases: which are right, the mistake that has a name, and of an error its kind and its line.
+# Reported of hidden cases: which are right, known mistakes, and type and line of an error.
 #
 # A program sees what it is asked, so that whatever it says or returns may carry that out, and a figure's ratio to the right one is the
 # right one. Who may hand in again would need nothing else.
@@ -130,7 +130,7 @@ _KIND = re.compile(r"\w{1,60}")
 
 
 def is_hidden(seed: str) -> bool:
-    """Whether cases are drawn from another word than the one that students practise with."""
+    """Whether cases are drawn from another seed than that of the practice cases."""
     return seed.partition("/")[0] != PRACTICE
 
 
@@ -147,7 +147,7 @@ def without_text(returned: Returned, call: Call, program: Path) -> Returned:
 
 
 def without_figures(found: Verdict, returned: Returned) -> Verdict:
-    """The verdict with the mistakes that have a name, and no figure."""
+    """The verdict with known mistakes only, without figures."""
     return replace(found, why=returned.failure or ("" if found.mistakes else _NOT_RIGHT))
 
 
@@ -159,7 +159,7 @@ UNCONFINED = "no walls stood around the submission: it could read and write what
 
 
 def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> Grade:
-    """The grade of a folder or a .zip; one that cannot be taken earns nothing, with the reason."""
+    """The grade of a folder or a .zip; an invalid one earns nothing, with the reason."""
     note = "" if walls or assignment.judge else UNCONFINED
     try:
         with opened(submission) as folder:
@@ -178,14 +178,14 @@ def graded(assignment: Assignment, submission: Path, seed: str, walls: bool) -> 
 
 
 def refused(assignment: Assignment, why: str) -> Grade:
-    """Nothing, for one reason."""
+    """A grade of zero, with one reason."""
     reason = printable(why)
     marks = tuple(Mark(task.name, 0.0, task.points, (reason,)) for task in assignment.tasks("practice"))
     return Grade(assignment.name, together(marks, assignment.total), reason)
 
 
 def _not_there(assignment: Assignment, folder: Path) -> str:
-    """What to do about a file that is missing, by what there is instead."""
+    """The remedy for a missing file, by the files that are there."""
     handed = assignment.handed
     remedy = "see README" if assignment.judge else f"copy starter.py to {handed} and fill its holes, or hand in the notebook alone"
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
@@ -207,7 +207,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _file(assignment: Assignment, taken: Taken | None, notebooks: tuple[str, ...]) -> str:
-    """Which file was looked at, and which notebooks were not."""
+    """Which file was graded, and which notebooks were not."""
     if taken:
         cells = f"{taken.notebook}, its cells of code"
         return f"{cells}; {assignment.handed} beside it is all holes" if taken.beside else f"{cells}, as there is no {assignment.handed}"
@@ -216,7 +216,7 @@ def _file(assignment: Assignment, taken: Taken | None, notebooks: tuple[str, ...
 
 
 def _judged(assignment: Assignment, folder: Path, seed: str) -> tuple[tuple[Mark, ...], str]:
-    """What is found of a file that is no program."""
+    """The marks of a file that is not a program."""
     found = assignment.judge(folder, seed) if assignment.judge else ()
     return tuple(replace(mark, why=tuple(map(printable, mark.why))) for mark in found), ""
 
@@ -226,7 +226,7 @@ def _marks(assignment: Assignment, folder: Path, seed: str, walls: bool, taken: 
     program = folder / assignment.handed
     marks, unloaded, failures, quiet, stopped = list[Mark](), tuple[Returned, ...](), list[str](), is_hidden(seed), 0
     for task in assignment.tasks(seed):
-        if not unloaded:  # a program that is not loaded once is not loaded another time either
+        if not unloaded:  # a program that fails to load once fails again
             calls = [case.call for case in task.cases]
             seconds = assignment.seconds if stopped < _PATIENCE else max(1, assignment.seconds // 5)
             returned = run(program, calls, seconds, walls, taken.starts if taken else ())

@@ -1,4 +1,4 @@
-"""What is asked, and how answers become points: right, nearly right with the mistake that explains the answer, or wrong.
+"""Tasks and marks: answers are right, nearly right with the mistake that explains them, or wrong.
 
 What is right in some cases is no more right than a formula that is wrong: a task earns all its points, a part of them where one mistake
 with a name explains every case that fails, and else nothing; and what all tasks together earn without any mistake is a mark of its own.
@@ -22,15 +22,15 @@ SAME = 1e-9
 """The relative error up to which two computations of the same figure are the same: rounding in another order. The handouts say so."""
 
 _SIGNS = 500
-"""Of a sentence about a lost point."""
+"""Longest sentence about a lost point."""
 _DIGITS = 17
-"""Tell any two figures apart."""
+"""Digits that distinguish any two figures."""
 
 
 NEARLY = 0.4
-"""The share of its points that a task keeps with one mistake that is known by name."""
+"""The share of its points that a task keeps with one known mistake."""
 PRACTICE = "practice"
-"""The word of cases that students practise with."""
+"""The seed of the practice cases."""
 PARTS, WHOLE = 60, 40
 """Points of an assignment for its tasks, and for all of them together without a mistake."""
 
@@ -64,7 +64,7 @@ class Case:
     call: Call
     judge: Callable[[Any], Verdict]
     public: bool = False
-    """Whether students have it before them: it is told, and worth nothing."""
+    """Whether the case is public: it is reported, and earns nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,11 @@ class Grade:
     refused: str = ""
     note: str = ""
     above: float | None = None
-    """How far what was found is above the bound that is proved, where there is a board for that."""
+    """Relative distance of the answer from the proved bound, if there is a leaderboard."""
     file: str = ""
     fault: str = ""
     hidden: bool = False
-    """Whether it tells of cases that are hidden, even from who reads it before grades are published."""
+    """Whether it has hidden cases, which are not shown before grades are published."""
 
     @property
     def points(self) -> float:
@@ -130,29 +130,29 @@ class Grade:
 
 
 def nearly(mistake: str, why: str = "", *others: str) -> Verdict:
-    """An answer that one mistake explains; others may explain it as well."""
+    """The verdict on an answer that a known mistake explains."""
     return Verdict(NEARLY, why, (mistake, *others))
 
 
 def wrong(why: str, mistake: str = "") -> Verdict:
-    """An answer that earns nothing, perhaps for a mistake that has a name."""
+    """The verdict on a wrong answer, possibly with a known mistake."""
     return Verdict(0.0, why, (mistake,) if mistake else ())
 
 
 def given_first(cases: Iterable[Case], public: int = 1) -> tuple[Case, ...]:
-    """Cases of which the first ones lie in the handout."""
+    """Cases, of which the first ones are public."""
     return tuple(replace(case, public=number < public) for number, case in enumerate(cases))
 
 
 def by_gap(gap: float, nearly_at: float, why: str, mistake: str) -> Verdict:
-    """Right without a gap, nearly right up to the gap that the mistake explains, and else wrong."""
+    """Right without a gap, nearly right up to the gap that the mistake explains, wrong otherwise."""
     if gap <= SAME:
         return FULL
     return nearly(mistake, why) if gap <= nearly_at else wrong(why)
 
 
 def figure(value: object, right: float, slips: Sequence[Slip] = ()) -> Verdict:
-    """A figure beside the right one, and beside those that likely mistakes make of it."""
+    """Compare a figure with the right one, and with the results of likely mistakes."""
     if (given := number(value)) is None:
         return wrong(f"{shown(value)} is returned where a figure is meant")
     if same(given, right):
@@ -176,7 +176,7 @@ def _beside(given: float, right: float) -> str:
 
 
 def apart(*figures: float, digits: int = 6) -> list[str]:
-    """Figures in so many digits, or in as many more as different ones need to look different."""
+    """Figures in this many digits, or more if needed to distinguish them."""
     for more in range(digits, _DIGITS):
         texts = [f"{figure:.{more}g}" for figure in figures]
         if len(set(texts)) == len(set(figures)):
@@ -216,13 +216,13 @@ def printable(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a few signs."""
+    """A value, shortened."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def seed_of(seed: str, student: str | None) -> str:
-    """What cases are drawn from: the word, and the student to whom they belong."""
+    """The seed of a student's cases: the common seed and the student."""
     return f"{seed}/{same_name(student)}" if student and student.strip() else seed
 
 
@@ -234,9 +234,9 @@ def same_name(student: str) -> str:
 
 HANDOUTS = Path(instances.__file__).parent / "course"
 BESIDE = "handed_in.py"
-"""What the public tests of each assignment begin with."""
+"""Header of the public tests of each assignment."""
 
 
 def public(assignment: str) -> dict[str, Any]:
-    """What `instance.yaml` of an assignment says."""
+    """The content of `instance.yaml` of an assignment."""
     return yaml.safe_load((HANDOUTS / assignment / "instance.yaml").read_text(encoding="utf-8"))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Small questions about chips and plans that assignments 6 and 7 draw from a word, and what the full model says of all their designs."""
+"""Small joint-design questions of assignments 6 and 7, drawn from a seed, and the full model's values of all their designs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Small:
     plans: AnyPlans
 
     def bounds(self, boxes: Boxes) -> Array:
-        """What no design in each box is below; on a box of one chip the least value there, infinite where there is none."""
+        """Lower bound of each box; on a box of one chip the least value, infinite if there is none."""
         return np.asarray(self.prices(boxes).min(axis=0))
 
     def prices(self, boxes: Boxes) -> Array:
@@ -50,11 +50,11 @@ class Small:
         return candidate(self.plans, row, 0).plan
 
     def judged(self, plan: int, chip: int) -> Verdict[Evaluation]:
-        """The full model's word on one design, priced on its own."""
+        """The full model's value of one design, priced on its own."""
         return verify(self.instance, candidate(self.plans, plan, chip))
 
     def choice(self, chip: int) -> dict[str, Any]:
-        """What is chosen of a chip, in SI units."""
+        """The choices of a chip, in SI units."""
         return hardware_choice(self.instance, chip)
 
 
@@ -67,7 +67,7 @@ def small(text: str) -> Small:
 
 NETWORKS: Final = ("gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "llama2-7b")
 BATCHES, MANY_BATCHES = (256, 512), tuple(range(128, 1025, 64))
-"""Samples a step in questions that are shown, and in hidden ones, of which no two of a class shall be alike."""
+"""Batch sizes of public questions, and of hidden ones, which should differ between students."""
 
 
 def draw_question(random: Random, title: str, chips: str, networks: Sequence[str] = NETWORKS, batches: Sequence[int] = BATCHES) -> str:

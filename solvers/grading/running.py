@@ -1,4 +1,4 @@
-"""Calls of a program that nobody trusts: each batch in a process of its own, of which nothing is believed but that it answered.
+"""Calls of an untrusted program: each batch runs in its own process, and every value that it returns is verified.
 
 The process gets one call at a time, the next one once it has answered, and what it answers is compared here. So all that it can claim for a
 call, it claims before it knows the next one; whatever it writes is judged like all answers.
@@ -28,20 +28,20 @@ from crossopt.solvers.processes import GONE, Process, signal_of
 _FILES, _BYTES, _DEPTH, _NAME = 200, 5 << 20, 8, 120
 _CHUNK = 1 << 16
 _PACKED = (".pyc", ".pyo", ".so", ".pyd", ".zip", ".whl", ".egg")
-"""What Python runs and nobody reads."""
+"""Suffixes of compiled or packed programs."""
 _PASSED_OVER = frozenset({"__pycache__", "__MACOSX", ".git", ".venv", ".ipynb_checkpoints", ".pytest_cache", ".DS_Store"})
 _REMEDY = "hand in a folder, or a .zip of it, with the files that the assignment names"
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, OverflowError)
-"""What the reader of zip files raises about broken, encrypted or strangely packed ones."""
+"""Exceptions of `zipfile` for broken, encrypted or unusual archives."""
 
 
 class SubmissionError(ValueError):
-    """A submission that cannot be taken; the message says why, and what to do."""
+    """An invalid submission; the message has the reason and a remedy."""
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Path]:
-    """A folder with a copy of the submission's files, for as long as it is looked at; a SubmissionError if there is none."""
+    """A folder with a copy of the submission's files, for the time of grading; a SubmissionError if there is none."""
     with tempfile.TemporaryDirectory(prefix="crossopt-course-", ignore_cleanup_errors=True) as folder:
         target = Path(folder) / "submission"
         target.mkdir()
@@ -155,7 +155,7 @@ _FILE = 16 << 20
 _ANSWERS = 2 * ROOM
 _MEMORY = 1 << 30
 STOPPED = "stopped after"
-"""How what is said of a program begins that took all its time."""
+"""Beginning of the message about a program that timed out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +168,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a call gave: a value in plain data, or a sentence that says why there is none."""
+    """The result of a call: a JSON value, or the reason for a failure."""
 
     value: Any = None
     failure: str = ""
     unloaded: bool = False
     """Whether the program ended, or time was up, before it was loaded."""
     from_program: bool = False
-    """Whether the sentence comes from the program's process, which can say whatever it likes."""
+    """Whether the message comes from the untrusted process."""
 
 
 def run(program: Path, calls: Sequence[Call], seconds: int, walls: bool, cells: Sequence[int] = ()) -> tuple[Returned, ...]:
@@ -234,7 +234,7 @@ def _next_line(process: Process, until: float) -> str | None:
 
 
 def _ending(code: int | None, seconds: int) -> str:
-    """How a process that was not ended from here ended, in a sentence."""
+    """Description of how a process ended by itself."""
     name = signal_of(code)
     if name == "SIGKILL":
         return f"{STOPPED} {seconds} s of processor time, or for its memory"

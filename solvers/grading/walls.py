@@ -1,4 +1,4 @@
-"""The process in which a handed-in program runs, its walls, which it puts up before it loads that program, and its calls; Linux only."""
+"""The sandboxed process of a submission: restrictions that it applies before it loads the program, and its calls; Linux only."""
 
 import ctypes
 import importlib.util
@@ -22,18 +22,18 @@ from crossopt.instances.course import handed_in
 from crossopt.instances.course.handed_in import Statement, execute, plain, statements_of
 from crossopt.solvers.processes import orders_answers
 
-# Walls around a process that runs a program nobody trusts, put up by the process itself before it loads that program; Linux only.
+# Restrictions of a process that runs an untrusted program, applied by the process itself before it loads the program; Linux only.
 #
 #     limits      processor seconds, bytes of memory, bytes of a file, open files (setrlimit)
 #     rights      a superuser's are given up (capset), so that limits stay and files of others are closed
 #     files       only its own folder can be written, only Python and its packages can be read (Landlock)
 #     calls       no other process is started, signalled or looked into, no socket opened, no mode or owner changed (seccomp)
 #
-# None of them can be taken down again. What they do not hold: the folder may be filled with many files until time is up, and whoever breaks
-# the kernel is out. The figures are those of the kernel's headers `landlock.h`, `seccomp.h`, `filter.h`, `capability.h` and `unistd.h`.
+# None of them can be lifted again. Not prevented: the program can fill its folder with files until its time is up, and an exploit of
+# the kernel escapes. The figures are those of the kernel's headers `landlock.h`, `seccomp.h`, `filter.h`, `capability.h` and `unistd.h`.
 
 OURS = "crossopt"
-"""The package that a program cannot read: it holds what is asked of it."""
+"""The package, which a program cannot read, as it contains the judges."""
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -42,7 +42,7 @@ _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _OWN = _WRITE_FILE | _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _TRUNCATE
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _RIGHTS_BY_VERSION = (0, 13, 14, 15, 15, 16)
-"""How many rights of files each version of Landlock knows."""
+"""Number of file access rights by version of Landlock."""
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER = 38, 22, 2
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _REFUSE, _UNKNOWN, _KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
@@ -109,18 +109,18 @@ _CLONE3 = 435
 
 
 class WallError(OSError):
-    """A wall could not be put up."""
+    """A restriction could not be applied."""
 
 
 def unable() -> str | None:
-    """Why no program, not even one's own, can be graded on this system; None where it can."""
+    """Why no program can be graded on this system; None if it can."""
     if find_spec("resource") is None:
         return "programs are graded on Linux and macOS, as other systems have no limits of seconds and memory (on Windows: in WSL)"
     return None
 
 
 def missing() -> str | None:
-    """Why this machine cannot wall a program in; None where it can."""
+    """Why this machine cannot sandbox a program; None if it can."""
     if sys.platform != "linux" or platform.machine() not in CALLS:
         return "walls need Linux on x86_64 or aarch64"
     library = ctypes.CDLL(None, use_errno=True)
@@ -132,7 +132,7 @@ def missing() -> str | None:
 
 
 def exposed(path: Path) -> bool:
-    """Whether a program behind the walls could read this."""
+    """Whether a sandboxed program could read this path."""
     return any(path.resolve().is_relative_to(allowed.resolve()) for allowed in readable())
 
 
