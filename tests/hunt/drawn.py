@@ -21,8 +21,12 @@ from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read, read_again
+from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.workers import shapes_of
 from crossopt.instances.sharding.problem import Problem
+from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.layers.judge import best_of_all, totals_of_rows
+from crossopt.solvers.serving.engines import exhaustive as every_plan
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
 from tests.hunt.settings import any_settings
@@ -33,10 +37,13 @@ from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
+from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_fleet, drawn_instances
 from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_chunks
 from tests.solvers.network.test_network import least_sends, sends_question
 from tests.solvers.placement.test_answers import brute_force
 from tests.solvers.placement.test_searches import asked_at_random
+from tests.solvers.serving.test_serving import ask as serving_question
+from tests.solvers.serving.test_serving import drawn as drawn_workers
 from tests.solvers.stages.chain.chains import chain_question, least_by_every_plan
 from tests.solvers.stages.pipedream.plainly import Plainly, seen
 from tests.solvers.stages.piper.graphs import best_by_trying
@@ -416,6 +423,50 @@ def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
     return _read_beside(asks)
 
 
+def least_serving(question: ServingQuestion) -> float:
+    """Of every number of every worker."""
+    return _or_none(every_plan(question, Limits(), unwatched).value)
+
+
+def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401
+    """A model on a few devices, with two or three shapes of its copies."""
+    random = Random(f"serving {seed}")
+    choices: dict[str, Any] = {"tensor": random.sample((1, 2, 4), 2), "batch": random.sample((1, 4, 16, 64), random.randint(1, 2))}
+    choices["prefill_batch"] = random.choice((1, 2))
+    choices["mode"] = random.choice(("together", "apart", ["together", "apart"]))
+    more = {"pipeline": [1, 2], "chunk": random.choice((512, [2048, 8192])), "expert": random.choice((1, [1, 2]))}
+    more |= {"weights": random.choice(("bf16", "fp8", "fp8-block", "int8", "int4", "fp4")), "cache": random.choice(("bf16", "fp8"))}
+    choices |= {name: value for name, value in more.items() if random.random() < 0.4}
+    asks: dict[str, Any] = {
+        "kind": "serving",
+        "model": random.choice(("llama3-8b", "llama3.2-1b", "qwen3-30b-a3b", "gpt3-13b")),
+        "hardware": random.choice(("a100-80g", "h100-sxm", "h200", "b200")),
+        "engine": random.choice(("vllm", "sglang", "trtllm")),
+        "objective": random.choice(("throughput", "devices", "cost")),
+        "requests": {
+            "input": random.choice((1, 300, 1500)),
+            "output": random.choice((1, 2, 100, 500)),
+            "rate": random.choice((0.5, 5, 60)),
+        },
+        "devices": random.randint(1, 4),
+        "choices": choices,
+        "rent": "3 USD",
+    }
+    limits = {"ttft": f"{random.choice((20, 100, 2000))} ms", "tpot": f"{random.choice((4, 10, 40))} ms"}
+    asks["limits"] = {name: limit for name, limit in limits.items() if random.random() < 0.5}
+    asks |= {"memory": random.choice((0.3, 0.8))} if random.random() < 0.3 else {}
+    asks |= {"reserve": f"{random.choice((1, 30))} GB"} if random.random() < 0.3 else {}
+    asks |= {"context": random.choice((1600, 100_000))} if random.random() < 0.3 else {}
+    asks |= {"matching": {"ttft": 1.8, "link": 25e9}} if random.random() < 0.3 else {}
+    question = serving_question(yaml.safe_dump(asks, sort_keys=False))
+    if len([*shapes_of(question)]) > _MOST_SHAPES:
+        raise TooLargeError
+    return question
+
+
+_MOST_SHAPES = 8
+
+
 def _again(ask: Callable[[int], Any], seed: int) -> Any:  # noqa: ANN401
     """A question; one that its reader refuses, such as a budget of which no layer has a figure, is drawn again."""
     for attempt in range(50):
@@ -441,6 +492,10 @@ DRAWS = {
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
     "layers": Draw("layers", lambda seed: _again(layers_in_words, seed), lambda question: best_of_all(question)[0], often=8),
     "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=4),
+    "instances": Draw("instances", drawn_instances, best_instances, ("auto", "program", "bisection", "highs", "cpsat"), often=4),
+    "fleet": Draw("fleet", drawn_fleet, best_fleet, ("auto", "tree"), often=8),
+    "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
+    "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
