@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import nbformat
@@ -30,8 +31,10 @@ GALLERY = ROOT / "build" / "gallery"
 
 
 def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401 - MkDocs' configuration
-    """Add the generated pages."""
+    """Add the generated pages; those that a clone has in short are replaced."""
     for name, text in generated():
+        if (short_page := files.get_file_from_path(name)) is not None:
+            files.remove(short_page)
         files.append(File.generated(config, name, content=text))
     for path in NOTEBOOKS:
         text, pictures = notebook(path)
@@ -81,13 +84,20 @@ def api() -> str:
     parts = [inspect.cleandoc(module.__doc__ or "")]
     for name in crossopt.__all__:
         found = getattr(crossopt, name)
-        parts += [f"## {name}", f"```python\n{signature(name, found)}\n```", inspect.cleandoc(found.__doc__ or "")]
+        parts += [f"## {name}", f"```python\n{signature(name, found)}\n```", described(found)]
         members = vars(found).items() if inspect.isclass(found) else ()
         rows = [
             f"- `{key}`: {inspect.cleandoc(value.__doc__)}" for key, value in members if key[0] != "_" and getattr(value, "__doc__", None)
         ]
         parts.append("\n".join(rows))
     return "\n\n".join(part for part in parts if part)
+
+
+def described(found: Any) -> str:  # noqa: ANN401 - a function or a class
+    """The docstring, its example as a block of code."""
+    text = inspect.cleandoc(found.__doc__ or "")
+    text = re.sub(r"\s+# doctest:.*", "", text)
+    return re.sub(r"^Example:\n((?: {4}.*(?:\n|$))+)", lambda part: f"```python\n{dedent(part[1]).strip()}\n```", text, flags=re.MULTILINE)
 
 
 def signature(name: str, found: Any) -> str:  # noqa: ANN401 - a function or a class

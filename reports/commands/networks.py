@@ -153,10 +153,10 @@ def graph_lines(graph: OperatorGraph, source: str) -> Iterator[str]:
     if graph.axes:
         yield from listed("  axes           ", " · ".join(f"{name} {length:,}" for name, length in graph.axes))
     yield f"  multiply-adds  {graph.macs:,} forward, {graph.macs * 2:,} FLOPs"
-    buffers = f", {graph.buffers:,} values beside them without gradients" if graph.buffers else ""
+    buffers = f"; buffers {graph.buffers:,}" if graph.buffers else ""
     yield f"  parameters     {graph.parameters:,}{buffers}"
     stored = values_in(kept_tensors(graph), graph.tensors)
-    yield f"  kept           {stored:,} values from the forward to the backward pass"
+    yield f"  activations    {stored:,} values that the backward pass needs"
     blocks = [f"{group.length} operators {group.copies} times" for group in graph.groups]
     yield from listed("  repeated       ", " · ".join(blocks) or "no block of operators")
     if shared := shared_weights(graph):

@@ -52,7 +52,7 @@ def member_text(member: Member) -> str:
         listed = ", ".join(str(value) for value in member.allowed[:_LISTED]) + (", ..." if len(member.allowed) > _LISTED else "")
         return f"{name} is {'one of ' if len(member.allowed) > 1 else ''}{listed}"
     least, there = (rounded_quantity(float(value), LIMIT_DIMENSIONS[member.name]) for value in (member.least, member.allowed[0]))  # type: ignore[arg-type]
-    return f"{name}: {there} at most; what the others leave needs at least {least}"
+    return f"{name}: {there} at most; every design that the others allow needs at least {least}"
 
 
 def answer_text(result: DesignResult, why: Why = NOTHING) -> str:

@@ -173,7 +173,7 @@ def test_the_command_tells_a_clash_and_exits_as_infeasible(capsys: pytest.Captur
     assert main(["explain", TINY, "--set", "workload.model=gpt3-175b"]) == 20
     out = capsys.readouterr().out
     assert "one restriction alone leaves none" in out
-    assert "memory: 79.1 GiB at most; what the others leave needs at least" in out
+    assert "memory: 79.1 GiB at most; every design that the others allow needs at least" in out
 
 
 def test_the_command_tells_what_a_forced_choice_costs(capsys: pytest.CaptureFixture[str]) -> None:
