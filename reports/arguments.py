@@ -364,7 +364,7 @@ def _add_quantize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as h100-sxm")
     parser.add_argument("--formats", required=True, metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
     parser.add_argument("--base", metavar="NAME", help="format of everything else, and of activations in memory (default: bf16)")
-    peak = "peak of a format that the device's file lacks, such as int8=1979TFLOP/s; repeatable"
+    peak = "peak of a format that the device's file lacks, such as int4=2PFLOP/s; repeatable"
     parser.add_argument("--peak", action="append", default=[], metavar="FORMAT=SPEED", help=peak)
     losses = "quality loss of each layer in each format: CSV with the columns layer, format and quality"
     parser.add_argument("--losses", type=Path, metavar="FILE.csv", help=losses)

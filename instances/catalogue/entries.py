@@ -235,6 +235,10 @@ class RentEntry:
             raise ValueError(f"month: {quoted(self.month)} is no month (write year and month, such as 2026-09)")
 
 
+INTEGERS: Final = ("int16", "int8", "int4")
+"""Integer formats of `integer_peak`."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceEntry:
     """A device on the market. Omitted figures are derived from the nearest class of devices and reported."""
@@ -256,6 +260,9 @@ class DeviceEntry:
     reserved_memory: Annotated[Bytes, Derived(), Doc("reserved by framework, runtime and fragmentation")]
     devices_per_node: Annotated[Positive, Derived(), Doc("devices per node as usually sold")]
     name: Annotated[str | None, Doc("name in results; default: the file's name")] = None
+    integer_peak: Annotated[dict[str, Throughput], Doc("dense matrix peak of integer formats: int8, int4; for strategies of layers")] = (
+        field(default_factory=dict)
+    )
     rent: Annotated[RentEntry | None, Doc("list price, for runs whose question gives none; it changes no answer but in money")] = None
     sources: Annotated[dict[str, str], Prose(), Doc("source of each figure")] = field(default_factory=dict)
     efficiency: Annotated[Figures, Doc("model constants that differ from the defaults or the class's")] = field(default_factory=dict)
@@ -284,6 +291,8 @@ class DeviceEntry:
             raise ValueError("optimistic and pessimistic constants belong together (give both or neither)")
         if not (peak := values["peak"]):
             raise ValueError("peak: no precision is given (give one of fp32, bf16, fp16, fp8, fp4)")
+        if unknown := [name for name in values.get("integer_peak", {}) if name not in INTEGERS]:
+            raise ValueError(f"integer_peak: {quoted(unknown[0])} is no integer format (one of {', '.join(INTEGERS)})")
         energies = values.get("energy_per_flop")
         if energies and (missing := [name for name in peak if name not in energies]):
             raise ValueError(f"energy_per_flop: {', '.join(missing)} is missing (each precision of `peak` needs its energy)")

@@ -65,6 +65,7 @@ class Device:
 def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping[str, float]) -> Device:
     """The device with its peak in each format: its own, or the one that is stated; a ValueError where there is none."""
     entry = device(name)
+    peaks = {**entry.integer_peak, **peaks}
     known: dict[Format, Precision] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "fp4": "fp4"}
     usual = _first(entry.peak, base)
     found = dict[str, Hardware]()
@@ -77,7 +78,7 @@ def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping
             wide = entry.peak["bf16"] / peaks[one] if BITS[one] <= 8 and "bf16" in entry.peak else 1.0
             found[one] = replace(own, throughput=peaks[one], energy_per_flop=own.energy_per_flop * share, wide_share=wide)
         else:
-            has = ", ".join(entry.peak)
+            has = ", ".join([*entry.peak, *entry.integer_peak])
             raise ValueError(f"{name} has no peak in {one} (it has {has}; state one: `peaks: {{{one}: 500 TFLOP/s}}`)")
     return Device(name, base, found)
 

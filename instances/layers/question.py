@@ -82,7 +82,7 @@ class LayersFile:
     hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a graph")] = None
     formats: Annotated[tuple[Format, ...], Doc("offered for operands, beside the base")] = ()
     base: Annotated[Format, Doc("of activations in memory, and of all that takes no other format")] = "bf16"
-    peaks: Annotated[dict[str, Throughput] | None, Doc("of formats that the device's file lacks, such as int8")] = None
+    peaks: Annotated[dict[str, Throughput] | None, Doc("of formats that the device's file lacks, or instead of its own")] = None
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = False
     quality: Annotated[dict[str, dict[str, NotNegative]] | None, Doc("what is lost of it, by operator and format")] = None
     quality_file: Annotated[str | None, Doc("the same as CSV with the columns layer, format and quality")] = None

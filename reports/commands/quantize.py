@@ -95,7 +95,7 @@ def _option(path: str) -> str:
 
 def _as_option_fault(message: str) -> str:
     """A fault with its remedy as an option."""
-    return _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int8=1979TFLOP/s", message).replace(_LOSSES, "add --losses FILE.csv")
+    return _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int4=2PFLOP/s", message).replace(_LOSSES, "add --losses FILE.csv")
 
 
 def _losses_text(path: Path) -> str:
@@ -137,7 +137,7 @@ def _peaks(given: list[str]) -> dict[str, str]:
     for text in given:
         name, equals, amount = text.partition("=")
         if not equals:
-            usage(f"--peak {text}: FORMAT=SPEED is needed (such as int8=1979TFLOP/s)")
+            usage(f"--peak {text}: FORMAT=SPEED is needed (such as int4=2PFLOP/s)")
         found[name] = amount
     return found
 

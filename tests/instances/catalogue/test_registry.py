@@ -127,7 +127,7 @@ def test_a_technology_answers_to_its_name_with_a_logic_node() -> None:
 def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
     named = {source.partition(".")[0] for source in entry.sources}
     return (
-        {field.name for field in fields(entry)}
+        {field.name for field in fields(entry) if field.name != "integer_peak" or getattr(entry, field.name)}
         - named
         - {
             "name",

@@ -60,7 +60,7 @@ def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network
     [
         (("--hardware", "h1000", "--formats", "fp8"), "--hardware: 'h1000' is no known device"),
         (("--hardware", "h100-sxm", "--formats", "fp9"), "--formats: 'fp9' is unknown (did you mean 'fp8'?)"),
-        (("--hardware", "h100-sxm", "--formats", "int8"), "say its dense peak by --peak int8=SPEED, such as int8=1979TFLOP/s"),
+        (("--hardware", "h100-sxm", "--formats", "int4"), "say its dense peak by --peak int4=SPEED, such as int4=2PFLOP/s"),
         ((*ASKED, "--budget", "quality=1"), "--budget quality: what layers lose of the quality is needed (add --losses FILE.csv)"),
         ((*ASKED, "--peak", "int8"), "--peak int8: FORMAT=SPEED is needed"),
         ((*ASKED, "--budget", "speed=2"), "--budget speed=2: FIGURE=AMOUNT is needed, of time,"),
