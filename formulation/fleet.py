@@ -23,7 +23,7 @@ from crossopt.formulation.model import Linear, Model, Variable
 from crossopt.instances.counts.fleet import FleetQuestion
 
 _ROOM = 1 << 62
-_LARGEST_UNIT = 1 << 30
+_LARGEST_UNIT = 1 << 20
 """Units of a device in the model of slices, where loads would need more to be whole."""
 
 

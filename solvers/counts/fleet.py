@@ -97,16 +97,16 @@ def _violations(question: FleetQuestion, answer: Fleet, busy: Mapping[str, Fract
 
 
 def prove(question: FleetQuestion, saved: Result[Fleet, FleetUse], watch: Watch) -> Proved:
-    """Count the tree anew, in whole numbers: with prices of requests, or of slices about the integer model."""
+    """Count the tree anew, in whole numbers: with prices of requests, or about the integer model of slices."""
     proof = saved.proof
     if isinstance(proof, UnverifiedBound):
         return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
     if not isinstance(proof, Integers):
         return Proved((), ("proof: bounds on fleets are proved by a tree",))
-    by = BY_PRICES if question.file.slices is None else BY_TREE
+    by = BY_TREE if question.file.slices is not None and proof.by == BY_TREE else BY_PRICES
     watch(Progress("the tree", None))
     try:
-        units = _units_of(question, proof)
+        units = _units_of(question, proof, by)
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
     shown, said = inf if units is None else question.cost(units), inf if saved.bound is None else saved.bound
@@ -115,12 +115,12 @@ def prove(question: FleetQuestion, saved: Result[Fleet, FleetUse], watch: Watch)
     return Proved((done,), () if said <= shown else (fault,), by=by)
 
 
-def _units_of(question: FleetQuestion, proof: Integers) -> int | None:
+def _units_of(question: FleetQuestion, proof: Integers, by: str) -> int | None:
     """The bound that a proof shows, in units of cost; None where it shows that no fleet serves all."""
     if len(proof.steps) > MOST_STEPS or proof.scale.bit_length() > LARGEST_SCALE:
         raise ValueError("the tree is larger than the limit of `check`")
     tree = unpacked(proof.scale, proof.steps)
-    if question.file.slices is None:
+    if by == BY_PRICES:
         return bound_of_fleets(scaled(question), tree)
     return bound_of_tree(integer_form(slice_model(question, inner=False).model), tree)
 

@@ -7,21 +7,24 @@ from math import ceil, inf, isinf
 from time import monotonic
 
 from crossopt.formulation.certificate import Leaf, packed
-from crossopt.formulation.fleet import prices_of, scaled, slice_model, worth_of
+from crossopt.formulation.fleet import SliceModel, prices_of, scaled, slice_model, worth_of
+from crossopt.formulation.model import violations
 from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.errors import RefusedError
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
-from crossopt.solvers.backends.answer import Event
+from crossopt.solvers.backends.answer import Answer, Event
 from crossopt.solvers.backends.wall import LateError, SolverProcess, version
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.counts.fleet import BY_PRICES, BY_TREE, Fleet, judge
 from crossopt.solvers.counts.fleet_tree import Searched, Shares, search, spared
-from crossopt.solvers.proofs import Integers, UnverifiedBound
+from crossopt.solvers.proofs import Integers
 
 Found = SearchOutcome[Fleet]
 _PATIENCE = 600.0
 """Seconds of a search where nobody gives a limit."""
+_SEARCHING = 0.95
+"""Part of a limit in which the tree grows."""
 _FEW = 4
 """Classes that a reason names."""
 
@@ -46,9 +49,9 @@ def tree(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
         watch(Progress("tree", question.cost(value), least, answer=lambda: fleet_of(question, counts, shares)))
 
     name = f"highs {version('highspy')}"
-    process, deadline = SolverProcess("highs", name), began + (_PATIENCE if isinf(limits.seconds) else limits.seconds)
-    try:
-        found: Searched = process.ask(search, form, limits.gap, deadline, until=deadline, hear=hear)
+    process, seconds = SolverProcess("highs", name), _PATIENCE if isinf(limits.seconds) else limits.seconds
+    try:  # the tree comes back a little after the search has ended
+        found: Searched = process.ask(search, form, limits.gap, began + seconds * _SEARCHING, until=began + seconds, hear=hear)
     except LateError:
         return SearchOutcome(None, engine="tree", stopped="time limit")
     finally:
@@ -98,44 +101,58 @@ def _clash(question: FleetQuestion, leaf: Leaf) -> str:
 
 
 def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
-    """HiGHS on slices and devices, and a tree of our own that proves the bound."""
-    if question.file.slices is None:
+    """HiGHS on slices and devices; the bound is that of any split where it meets the value, else that of a tree about the model."""
+    parts = question.file.slices
+    if parts is None:
         raise RefusedError("classes may be split in any way, which no whole slices do (take the engine tree, or state slices)")
     if not limits.seconds:
         return SearchOutcome(None, engine="slices", stopped="time limit")
-    deadline = monotonic() + (_PATIENCE if isinf(limits.seconds) else limits.seconds)
-    inner, outer = slice_model(question, inner=True), slice_model(question, inner=False)
+    seconds = _PATIENCE if isinf(limits.seconds) else limits.seconds
+    deadline, any_split = monotonic() + seconds * _SEARCHING, replace(question, file=replace(question.file, slices=None))
+    loose = tree(any_split, replace(limits, seconds=seconds * _LOOSE), unwatched)
+    if loose.bound == inf:
+        return replace(loose, engine="slices")
+    inner = slice_model(question, inner=True)
+    solved = _solved_slices(question, inner, replace(limits, seconds=(deadline - monotonic()) * _SOLVING), watch)
+    goal = None if solved.value is None else solved.value - spared(limits.gap, solved.value)
+    bound, proof = loose.bound, loose.proof
+    if goal is None or bound is None or bound < question.cost(goal):
+        proved = trace(slice_model(question, inner=False).model, goal, max(deadline - monotonic(), 1.0))
+        if proved.bound is None or bound is None or question.cost(proved.bound) > bound:
+            bound = inf if proved.bound is None else question.cost(proved.bound)
+            proof = Integers(BY_TREE, proved.certificate.scale, packed(proved.certificate))
+    if bound == inf:
+        reason = f"slices: other splits serve all requests, {parts} equal parts of each class do not"
+        return SearchOutcome(None, inf, proof, "slices", reasons=(reason,), solver=solved.solver)
+    ended = "complete" if goal is not None and bound >= question.cost(goal) else _ENDINGS.get(solved.stopped, "time limit")
+    if solved.values is None or solved.value is None:
+        return SearchOutcome(None, engine="slices", stopped=ended, solver=solved.solver)
+    counts = [solved.values[variable] for variable in inner.devices]
+    shares = {key: Fraction(solved.values[one], parts) for key, one in inner.slices.items() if solved.values[one]}
+    bound, baselines = min(bound, question.cost(solved.value)), baselines_of(question)
+    return SearchOutcome(fleet_of(question, counts, shares), bound, proof, "slices", ended, baselines=baselines, solver=solved.solver)
+
+
+_LOOSE, _SOLVING = 0.25, 0.6
+"""Parts of a limit for the bound of any split, and of what is left for HiGHS."""
+_ENDINGS = {"interrupted": "interrupted", "complete": "complete"}
+
+
+def _solved_slices(question: FleetQuestion, inner: SliceModel, limits: Limits, watch: Watch) -> Answer:
+    """What HiGHS finds, from the cheapest kind for each whole class on."""
+    chosen = [_ranked(question, place)[0] for place in range(len(question.classes))]
+    start = _whole_classes(question, chosen)
+    known = {variable: start.devices.get(kind, 0) for variable, kind in zip(inner.devices, question.kinds, strict=True)}
+    known |= {variable: int(chosen[place] == kind) * variable.high for (place, kind), variable in inner.slices.items()}
+    keeps = not violations(inner.model, known)
 
     def see(event: Event) -> bool:
         value, bound = (None if units is None else question.cost(units) for units in (event.value, event.bound))
         watch(Progress("integer program", value, bound))
         return False
 
-    spend = Spend((deadline - monotonic()) / 2.0, limits.gap, limits.workers, limits.seed, watch=see)
-    solved = backend("highs")(inner.model, spend)
-    goal = None if solved.value is None else solved.value - spared(limits.gap, solved.value)
-    proved = trace(outer.model, goal, max(deadline - monotonic(), 1.0))
-    proof = Integers(BY_TREE, proved.certificate.scale, packed(proved.certificate))
-    if proved.bound is None:
-        reasons = _reasons_of_slices(question, limits, watch)
-        return SearchOutcome(None, inf, proof, "slices", reasons=reasons, solver=solved.solver)
-    if solved.values is None or solved.value is None:
-        stopped = "interrupted" if solved.stopped == "interrupted" else "time limit"
-        unknown = SearchOutcome[Fleet](None, engine="slices", stopped=stopped, solver=solved.solver)
-        return unknown if solved.status != "INFEASIBLE" else replace(unknown, bound=inf, proof=UnverifiedBound("highs"), stopped="complete")
-    counts = [solved.values[variable] for variable in inner.devices]
-    shares = {key: Fraction(solved.values[one], question.file.slices) for key, one in inner.slices.items() if solved.values[one]}
-    bound = question.cost(min(proved.bound, solved.value))
-    ended = "complete" if proved.bound >= (goal or 0) or solved.stopped not in {"interrupted", "time limit"} else solved.stopped
-    baselines = baselines_of(question)
-    return SearchOutcome(fleet_of(question, counts, shares), bound, proof, "slices", ended, baselines=baselines, solver=solved.solver)
-
-
-def _reasons_of_slices(question: FleetQuestion, limits: Limits, watch: Watch) -> tuple[str, ...]:
-    """What clashes with any split, or that only other splits would do."""
-    any_split = replace(question, file=replace(question.file, slices=None))
-    found = tree(any_split, limits, watch)
-    return found.reasons or (f"slices: other splits serve all requests, {question.file.slices} equal parts of each class do not",)
+    spend = Spend(limits.seconds, limits.gap, limits.workers, limits.seed, hint=known if keeps else None, watch=see)
+    return backend("highs")(inner.model, spend)
 
 
 # Rules to compare with.
@@ -152,22 +169,21 @@ def cheapest_of(question: FleetQuestion) -> Fleet | None:
     """Requests on the kind that serves them cheapest, then on the next where it has no devices left; None where requests are left."""
     room = [None if limit is None else Fraction(limit) for limit in question.limits]
     left, busy, shares = [Fraction(1)] * len(question.classes), [Fraction(0)] * len(question.kinds), dict[tuple[int, int], Fraction]()
-    pairs = [(place, kind) for place, rates in enumerate(question.rates) for kind, rate in enumerate(rates) if rate]
-    for place, kind in sorted(pairs, key=lambda pair: _cost(question, *pair) / _cost(question, pair[0], _cheapest_kind(question, pair[0]))):
-        each, free = question.loads[place] / question.rates[place][kind], room[kind]
-        share = left[place] if free is None else min(left[place], (free - busy[kind]) / each)
-        if share:
-            shares[place, kind], left[place], busy[kind] = share, left[place] - share, busy[kind] + share * each
+    ranks = [_ranked(question, place) for place in range(len(question.classes))]
+    for turn in range(len(question.kinds)):  # every class has its cheapest kind before one has its second
+        for place, kind in ((place, kinds[turn]) for place, kinds in enumerate(ranks) if turn < len(kinds) and left[place]):
+            each, free = question.loads[place] / question.rates[place][kind], room[kind]
+            share = left[place] if free is None else min(left[place], (free - busy[kind]) / each)
+            if share:
+                shares[place, kind], left[place], busy[kind] = share, left[place] - share, busy[kind] + share * each
     return None if any(left) else fleet_of(question, [ceil(one) for one in busy], shares)
 
 
-def _cheapest_kind(question: FleetQuestion, place: int) -> int:
-    return min((kind for kind, rate in enumerate(question.rates[place]) if rate), key=lambda kind: _cost(question, place, kind))
-
-
-def _cost(question: FleetQuestion, place: int, kind: int) -> Fraction:
-    """Of the requests of a class on one kind."""
-    return question.prices[kind] / question.rates[place][kind]
+def _ranked(question: FleetQuestion, place: int) -> list[int]:
+    """Kinds that serve a class, the cheapest for a request first."""
+    rates = question.rates[place]
+    costs = {kind: question.prices[kind] / rate for kind, rate in enumerate(rates) if rate}
+    return sorted(costs, key=lambda kind: costs[kind])
 
 
 def _whole_classes(question: FleetQuestion, chosen: Sequence[int]) -> Fleet:
@@ -180,22 +196,19 @@ def _whole_classes(question: FleetQuestion, chosen: Sequence[int]) -> Fleet:
 
 def baselines_of(question: FleetQuestion) -> tuple[Baseline[Fleet], ...]:
     """The best single kind, the kinds that serve requests cheapest, and the cheapest kind with devices of its own for each class."""
-    classes = range(len(question.classes))
-    alone = [_whole_classes(question, [kind] * len(classes)) for kind in range(len(question.kinds)) if _serves_all(question, kind)]
-    found = list[Baseline[Fleet]]()
-    judged = [(bool(verdict.violations), verdict.value, one) for one in alone for verdict in [judge(question, one)]]
-    if judged:
-        _, _, best = min(judged, key=lambda entry: entry[:2])
-        found.append(Baseline(f"{next(iter(best.devices))} alone", None, best))
+    classes, found = range(len(question.classes)), list[Baseline[Fleet]]()
+    alone = list[tuple[bool, int, int]]()
+    for kind in (kind for kind in range(len(question.kinds)) if all(rates[kind] for rates in question.rates)):
+        need = ceil(sum(question.loads[place] / question.rates[place][kind] for place in classes))
+        limit = question.limits[kind]
+        alone.append((limit is not None and need > limit, need * question.prices[kind], kind))
+    if alone:
+        kind = min(alone)[2]
+        found.append(Baseline(f"{question.kinds[kind]} alone", None, _whole_classes(question, [kind] * len(classes))))
     answer = cheapest_of(question)
     found += [Baseline("cheapest kinds first", None, answer)] if answer is not None else []
-    chosen = [_cheapest_kind(question, place) for place in classes]
-    counts = [0] * len(question.kinds)
+    chosen, counts = [_ranked(question, place)[0] for place in classes], [0] * len(question.kinds)
     for place, kind in enumerate(chosen):
         counts[kind] += ceil(question.loads[place] / question.rates[place][kind])
     apart = fleet_of(question, counts, {(place, kind): Fraction(1) for place, kind in enumerate(chosen)})
     return (*found, Baseline("devices of its own for each class", None, apart))
-
-
-def _serves_all(question: FleetQuestion, kind: int) -> bool:
-    return all(rates[kind] for rates in question.rates)

@@ -110,8 +110,6 @@ def search(line: Line, form: Scaled, gap: float, deadline: float) -> Searched:
         if root.bound is not None:
             _dive(walk, root)
         while walk.heap and walk.heap[0][0] < walk.goal:
-            if line.stopping:
-                raise TimeoutError
             _cut(walk, -heappop(walk.heap)[1])
     except TimeoutError:
         stopped = "time limit"
@@ -124,6 +122,8 @@ def search(line: Line, form: Scaled, gap: float, deadline: float) -> Searched:
 
 def _looked(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around: _Box | None) -> _Box:
     """A box with the best prices that are known of it; fleets are offered on the way."""
+    if walk.line.stopping:
+        raise TimeoutError
     solved = walk.linear.solved(lows, highs, walk.deadline)
     for prices in _emptying(walk, solved):
         if shortfall(walk.form, highs, prices) > 0:
