@@ -417,7 +417,8 @@ _ENGINE_HELP = (
     "hardware-only; megatron is an alias of expert, deepflow of gradient; "
     "of graphs: auto, portfolio, stages, latency; of stages and chains: auto, "
     "cuts; of bandwidths: auto, equal; of collectives: auto, search, themis, natural; of changes of traces: auto, enumerate, "
-    "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of strategies: see there"
+    "greedy; of benchmarks: auto, exhaustive, rounding, apportion, largest; of instances: auto, program, bisection, highs, cpsat, "
+    "greedy; of fleets: auto, tree, slices, cheapest; of strategies: see there"
 )
 
 
