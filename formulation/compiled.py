@@ -6,6 +6,8 @@ numba is optional: without it the same functions run as Python, with the same re
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
+from crossopt.instances.errors import install_text
+
 try:
     from numba import njit
 except ImportError:  # not installed, or not for the numpy beside it
@@ -14,7 +16,7 @@ except ImportError:  # not installed, or not for the numpy beside it
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 COMPILES: Final = njit is not None
-INSTALL: Final = "pip install 'crossopt[graphs]'"
+INSTALL: Final = install_text("graphs")
 """The command that installs the compiler."""
 
 

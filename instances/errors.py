@@ -1,6 +1,7 @@
 """Exceptions, one class per kind of error; every message is a sentence for the user."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from crossopt.crossflow.records import dataclass
@@ -62,3 +63,9 @@ class InstanceError(Exception):
             lines.append(f"... and {len(self.faults) - LISTED} more")
         count = f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         return "\n".join([*lines, f"{count}, {self.undone}"])
+
+
+def install_text(extra: str) -> str:
+    """The command that installs an extra, of this checkout where it runs from one."""
+    checkout = (Path(__file__).parents[1] / "pyproject.toml").is_file()
+    return f"pip install '{'.' if checkout else 'crossopt'}[{extra}]'"

@@ -15,7 +15,7 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.instances.catalogue.workload import repeated_share
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import RefusedError, install_text
 from crossopt.instances.files.saved import naming, write_whole
 from crossopt.instances.files.units import nearest, rounded_quantity
 from crossopt.instances.kinds import KINDS
@@ -45,7 +45,7 @@ class Plot:
             write_whole(path, self.svg)
             return path
         if find_spec("reportlab") is None:
-            raise RefusedError("a picture as PDF needs reportlab (`pip install 'crossopt[figures]'`), or save it as .svg")
+            raise RefusedError(f"a picture as PDF needs reportlab (`{install_text('figures')}`), or save it as .svg")
         from crossopt.reports.render.pdf import pdf_of  # noqa: PLC0415
 
         data = pdf_of(self.svg)

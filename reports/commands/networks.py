@@ -11,7 +11,7 @@ from typing import Any
 
 from crossopt.crossflow.operator_costs import OPERATORS, kept_tensors
 from crossopt.crossflow.operator_graph import OperatorGraph, shared_weights, values_in, weight_values
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import RefusedError, install_text
 from crossopt.instances.files.careful import opened
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
@@ -124,7 +124,7 @@ def read_network(path: Path, axes: dict[str, int]) -> OperatorGraph:
     if path.suffix.lower() == ".pt2":
         return read_torch(path, axes)
     if find_spec("onnx") is None:
-        raise RefusedError(f"{path}: reading ONNX needs the package onnx (pip install 'crossopt[onnx]')")
+        raise RefusedError(f"{path}: reading ONNX needs the package onnx ({install_text('onnx')})")
     from crossopt.instances.operators.onnx_model import read_onnx  # noqa: PLC0415
 
     return read_onnx(path, axes)

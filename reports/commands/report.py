@@ -10,7 +10,7 @@ from typing import Any
 
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
-from crossopt.instances.errors import Fault, InstanceError, VerificationError
+from crossopt.instances.errors import Fault, InstanceError, VerificationError, install_text
 from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.question import read_again
@@ -77,7 +77,7 @@ def figures(options: Namespace, target: Path) -> None:
     if str(target) == "-":
         usage(f"--as {options.form}: figures go into files of their own (name one, they are called after it)")
     if options.form == "pdf" and find_spec("reportlab") is None:
-        usage("--as pdf: reportlab is not installed (pip install 'crossopt[figures]', or take --as svg)")
+        usage(f"--as pdf: reportlab is not installed ({install_text('figures')}, or take --as svg)")
     found = [figure for result in draw_results(options.files, options.check) for figure in figures_of(result.page)]
     if not found:
         usage(f"--as {options.form}: there is no picture on this page (take --as csv for its figures)")

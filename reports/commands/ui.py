@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 
+from crossopt.instances.errors import install_text
 from crossopt.instances.kinds import is_graph_file, question_path
 from crossopt.reports.commands.console import usage
 
@@ -19,7 +20,7 @@ _DELAY = 0.5
 def ui(options: Namespace) -> int:
     """Serve the page until it is interrupted."""
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        usage(f"ui: the page needs {' and '.join(missing)}, which are not installed (pip install 'crossopt[ui]')")
+        usage(f"ui: the page needs {' and '.join(missing)}, which are not installed ({install_text('ui')})")
     from crossopt.instances.catalogue.registry import shipped  # noqa: PLC0415 - `--help` need not wait for it
     from crossopt.instances.files.document import text_of  # noqa: PLC0415
     from crossopt.reports.ui.app import Access, Served, listening, serve  # noqa: PLC0415

@@ -264,12 +264,12 @@ def which_text(complete: bool) -> str:
     return "the best" if complete else f"the best found in {_SECONDS:.0f} s"
 
 
-def best_soon(instance: Instance) -> tuple[Candidate | None, float | None, bool]:
+def best_soon(instance: Instance, seconds: float = _SECONDS) -> tuple[Candidate | None, float | None, bool]:
     """Its best design with the value, and whether the search was complete."""
     if combinations(instance) <= _FEW:
         outcome = search(instance, unwatched)
         return outcome.best, outcome.value, outcome.stopped == "complete"
-    found = boxes.search(instance, unwatched, Spend(monotonic() + _SECONDS))
+    found = boxes.search(instance, unwatched, Spend(monotonic() + seconds))
     return found.best, found.value, found.stopped == "complete"
 
 

@@ -79,7 +79,7 @@ class ProofBox:
 
     def __str__(self) -> str:
         mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
-        verdict_html = _verdict_rows(self.rows) if self.rows else paragraph(self.text)
+        verdict_html = verdict_rows(self.rows) if self.rows else paragraph(self.text)
         note = f"\n{paragraph(self.note, 'soft')}" if self.note else ""
         verdict = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{verdict_html}{note}</div>'
         kind = "first drawn" if self.drawn else "first"
@@ -341,7 +341,7 @@ def drawn_section(content: Section, ordinal: int = 0) -> str:
     return section(content.title, *bodies)
 
 
-def _verdict_rows(rows: Pairs) -> str:
+def verdict_rows(rows: Pairs) -> str:
     """The rows of the short answer, each named."""
     inside = "".join(f"<div><dt>{text_html(name)}</dt><dd>{text_html(_unbroken(text))}</dd></div>\n" for name, text in rows)
     return f'<dl class="verdict">\n{inside}</dl>'

@@ -117,16 +117,16 @@ const lever = one => {
     ? [make("select", {id, onchange: moved}, ...one.options.map((words, place) => make("option", {value: place, selected: place === one.at}, words)))]
     : [make("input", {id, type: "range", min: 0, max: one.options.length - 1, step: 1, value: one.at, oninput: moved}), shown]));
 };
-const levers = async (mine, result = null) => {
+const levers = async (mine, result = null, go = true) => {
   const found = await ask("/api/levers", given({result}));
   if (mine !== turn) return;
   if (result && found.refused) { say(found.refused); return; }
   for (const name of Object.keys(picks)) delete picks[name];
-  at("unpriced").textContent = found.refused || "Moved as you like; replicas (data) are what the other degrees leave. Every figure is the full model's.";
+  at("unpriced").textContent = found.refused || `${found.begins} Move them as you like; replicas (data) are what the other degrees leave. Every figure is the full model's.`;
   at("levers").replaceChildren(...(found.refused ? [] : found.levers.map(lever)));
   at("price").replaceChildren();
   if (!found.refused) await price();
-  if (result) at("design").scrollIntoView({behavior: "smooth"});
+  if (result && go) at("design").scrollIntoView({behavior: "smooth"});
 };
 
 // --- a search, as it goes on ---
@@ -204,7 +204,10 @@ const watch = job => new Promise(done => {
       words = found.result ? `${found.result.verdict} after ${found.seconds.toFixed(1)} s` : found.said || `ended with code ${found.code}`;
       draw();
     }
-    if (found.result) { put(found.result); if (about.what === "solve") show([found.result.number]); }
+    if (found.result) {
+      put(found.result);
+      if (about.what === "solve") { show([found.result.number]); if (question.kind === "codesign" && question.sound) levers(turn, found.result.number, false); }
+    }
     done(found);
   });
 });

@@ -6,6 +6,7 @@ The page holds the text. Every request brings it along, so that a reload loses n
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -28,8 +29,8 @@ from crossopt.instances.kinds import KINDS, kind_in
 from crossopt.instances.question import read_given
 from crossopt.reports.facts.chip import choice_name, design_text
 from crossopt.reports.facts.question import text_of_question
-from crossopt.reports.render.html import drawn_section, paragraph, tiles
-from crossopt.reports.sheets.amounts import time_of
+from crossopt.reports.render.html import drawn_section, paragraph, tiles, verdict_rows
+from crossopt.reports.sheets.amounts import days_of, time_of
 from crossopt.reports.sheets.codesign.caveats import Context
 from crossopt.reports.sheets.codesign.design import estimates, fullness, limit_of, rates, time_section
 from crossopt.reports.sheets.sheet import Limits, Section
@@ -44,8 +45,8 @@ _PLAIN: Final = re.compile(r"(?!(?:null|Null|NULL)$)(?!-*(?: |$))[\w.+-]([\w.+/^
 """Texts that YAML reads as they are, also inside brackets."""
 _WIDE: Final = 110
 """Longest line on which a whole value is written."""
-_FIRST_DESIGN: Final = 3.0
-"""Time limit in seconds of the rule that finds the initial design."""
+_FIRST_DESIGN: Final = 1.5
+"""Time limit in seconds of the search for the initial design."""
 
 
 @dataclass
@@ -216,13 +217,13 @@ def _lever(name: str, label: str, values: Sequence[Any], shown: Sequence[str]) -
 
 
 def levers_json(found: Opened, design: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The levers and their positions in the design, by default that of a rule, or else their first options."""
+    """The levers and their positions in the design, by default the best one that is found soon, or else their first options."""
     if not isinstance(found.question, Instance):
         return {"levers": [], "refused": _NO_LEVERS}
-    values = _first_design(found.question) if design is None else design
+    values, begins = _first_design(found.question) if design is None else (design, "the answer")
     at = {lever.name: _option(lever, values[lever.name]) for lever in found.levers if lever.name in values}
     rows = [{"name": lever.name, "label": lever.label, "options": lever.options, "at": at.get(lever.name, 0)} for lever in found.levers]
-    return {"levers": rows}
+    return {"levers": rows, "begins": f"The sliders begin at {begins}." if values else "The sliders begin at the first options."}
 
 
 _NO_LEVERS: Final = "Single designs are priced for joint designs of one workload on one number of devices."
@@ -233,12 +234,18 @@ def _option(lever: Lever, value: object) -> int:
     return lever.values.index(value) if value in lever.values else len(lever.values) - 1
 
 
-def _first_design(question: Instance) -> dict[str, Any]:
-    """The choices of a rule; empty if it finds no design."""
-    from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415 - only pages with levers need rules
+def _first_design(question: Instance) -> tuple[dict[str, Any], str]:
+    """The choices of the best design that is found soon, or of a rule, and what it is; empty if there is no design."""
+    from crossopt.reports.facts.repriced import best_soon  # noqa: PLC0415 - only pages with levers need searches
+    from crossopt.solvers.codesign.baselines.recipes import simplest_design  # noqa: PLC0415
 
-    chosen = simplest_design(question, monotonic() + _FIRST_DESIGN)
-    return {} if chosen is None else {**hardware_choice(question, chosen.point), **asdict(chosen.plan)}
+    chosen, begins = None, f"the best design found in {_FIRST_DESIGN:g} s"
+    with suppress(RefusedError):
+        chosen, _, complete = best_soon(question, _FIRST_DESIGN)
+        begins = "the best design" if complete else begins
+    if chosen is None:
+        chosen, begins = simplest_design(question, monotonic() + _FIRST_DESIGN), "a usual design"
+    return ({}, "") if chosen is None else ({**hardware_choice(question, chosen.point), **asdict(chosen.plan)}, begins)
 
 
 def price(found: Opened, picks: Mapping[str, int]) -> tuple[Instance, Single]:
@@ -268,12 +275,16 @@ def price_json(found: Opened, picks: Mapping[str, int]) -> dict[str, Any]:
     except (ModelError, RefusedError) as error:
         return {"refused": str(error)}
     evaluation, context = single.evaluation, Context(instance, single.design, single.evaluation)
-    figures = [("step time", time_of(evaluation.step_time)), *rates(evaluation, instance, single.design.plan)]
-    figures = [*dict(figures).items(), *(pair for pair in estimates(context) if pair[0] != "likely step time")]
+    figures = dict([("step time", time_of(evaluation.step_time)), *rates(evaluation, instance, single.design.plan)])
+    if (goal := instance.goal) is not None:
+        money = goal.money(evaluation.step_time)
+        figures |= {"run": days_of(goal.seconds(evaluation.step_time)), **({} if money is None else {"cost": f"{money:,.0f} USD"})}
+    sentences = tuple(pair for pair in estimates(context) if pair[0] != "likely step time")
     html = "\n".join(
         [
             paragraph(design_text(single.design), "answer"),
-            tiles(figures),
+            tiles(list(figures.items())),
+            verdict_rows(sentences) if sentences else "",
             paragraph(fullness(evaluation)),
             drawn_section(time_section(evaluation), 0),
             drawn_section(Section("Limits", (Limits(tuple(map(limit_of, evaluation.limits))),)), 1),

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Final
 
-from crossopt.instances.errors import FailedError, RefusedError
+from crossopt.instances.errors import FailedError, RefusedError, install_text
 from crossopt.solvers.sweeps.leases import BEAT, beat, release
 from crossopt.solvers.sweeps.listed import code_digest
 from crossopt.solvers.sweeps.store import FAILED, RESULTS, STUDY, Failure, failure_of, forget_failure, keep, keep_failure, kept_at
@@ -79,7 +79,7 @@ def _client(address: str, workers: int) -> Iterator[tuple[Any, int, Any]]:
         import dask  # noqa: PLC0415 - few have it, and nobody else waits for it
         import distributed  # noqa: PLC0415
     except ImportError as error:
-        raise RefusedError("--dask: this needs Dask (`pip install 'crossopt[dask]'`, or leave it out)") from error
+        raise RefusedError(f"--dask: this needs Dask (`{install_text('dask')}`, or leave it out)") from error
     cluster_of: Any = distributed  # which states some of its types
     with dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}):
         cluster = None

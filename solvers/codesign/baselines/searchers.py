@@ -17,7 +17,7 @@ from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners, full_box, grid, option_indices, point_number, tightened
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, hardware_points
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import RefusedError, install_text
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Start, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, candidate_in
 from crossopt.solvers.codesign.baselines.megatron import expert_point, on_chip
@@ -588,7 +588,7 @@ def _unit(vectors: Array) -> Array:
 SAMPLERS: Final = ("nsga-ii", "tpe", "cma-es")
 BLACK_BOXES: Final = (*SAMPLERS, "bayesian")
 """All engines that need optuna."""
-INSTALLED_BY: Final = "pip install 'crossopt[baselines]'"
+INSTALLED_BY: Final = install_text("baselines")
 _BATCH: Final = 8
 """Designs that are asked for together."""
 _WAY: Final = 32

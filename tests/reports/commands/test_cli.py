@@ -269,7 +269,7 @@ def test_compare_says_which_baselines_it_leaves_out_without_optuna(monkeypatch: 
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["compare", TINY, "--time-limit", "100ms"]) == 0
     out, err = capsys.readouterr()
-    assert "left out: nsga-ii, tpe, cma-es, bayesian (optuna is not installed: pip install 'crossopt[baselines]')" in err
+    assert "left out: nsga-ii, tpe, cma-es, bayesian (optuna is not installed: pip install '.[baselines]')" in err
     assert not {"nsga-ii", "tpe", "cma-es", "bayesian"} & {line.split()[0] for line in out.splitlines() if line.split()}
     assert {"random", "descent", "genetic", "gradient", "alternating"} <= {line.split()[0] for line in out.splitlines() if line.split()}
     assert main(["compare", TINY, "--engines", "auto,tpe"]) == 2, "one that is named is refused in its row"

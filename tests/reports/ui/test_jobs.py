@@ -199,7 +199,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch: pytest
         main(["ui", "tiny"])
     assert left.value.code == 2
     assert capsys.readouterr().err == (
-        "crossopt: ui: the page needs starlette and uvicorn, which are not installed (pip install 'crossopt[ui]')\n"
+        "crossopt: ui: the page needs starlette and uvicorn, which are not installed (pip install '.[ui]')\n"
     )
 
 

@@ -1,6 +1,7 @@
 """The server of `crossopt ui`: who may ask, what it answers about a question, and that a request never reads what it should not."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ pytest.importorskip("httpx2", reason="the client of starlette's tests is not ins
 
 from starlette.testclient import TestClient
 
+import crossopt
 from crossopt.instances.catalogue.registry import shipped
 from crossopt.instances.question import read_given
 from crossopt.reports.commands.report import page_of
@@ -298,6 +300,24 @@ def test_levers_begin_at_a_design_that_has_a_price(name: str, page: TestClient) 
     priced = post(page, "/api/price", text=text, origin=name, picks={lever["name"]: lever["at"] for lever in told["levers"]})
     assert priced.get("refused") is None
     assert priced["step_time"] > 0.0
+
+
+def test_levers_begin_at_the_best_design_where_it_is_found_soon(page: TestClient) -> None:
+    told = post(page, "/api/levers", text=TINY)
+    assert told["begins"] == "The sliders begin at the best design."
+    priced = post(page, "/api/price", text=TINY, picks={lever["name"]: lever["at"] for lever in told["levers"]})
+    assert priced["step_time"] == crossopt.solve("tiny").value
+
+
+def test_sentences_on_a_run_stand_below_its_tiles(page: TestClient) -> None:
+    """Tiles hold single figures: days, money; whether the deadline is met and what rents for what are rows."""
+    text = f"{TINY}\ngoal: {{tokens: 3e11, target: 1 d, rent: 2 USD}}\n"
+    levers = post(page, "/api/levers", text=text)["levers"]
+    drawn = post(page, "/api/price", text=text, picks={lever["name"]: lever["at"] for lever in levers})["drawn"]
+    tiles = re.findall(r'<div class="tile"><b[^>]*>([^<]*)</b><span>([^<]*)</span>', drawn)
+    assert {"run", "cost", "step time"} <= {label for _, label in tiles}
+    assert all(len(value) < 25 for value, _ in tiles)
+    assert "<dt>deadline</dt><dd>1 day: MISSED" in drawn
 
 
 def test_chips_are_priced_at_their_options_to_the_last_bit(page: TestClient) -> None:

@@ -56,7 +56,7 @@ def test_without_dask_it_is_told_what_to_install(tmp_path: Path, monkeypatch: py
     study = tmp_path / "study.yaml"
     study.write_text(STUDY_OF_TWO, encoding="utf-8")
     assert main(["sweep", str(study), "--store", str(tmp_path / "runs"), "--dask", "local"]) == 2
-    assert "--dask: this needs Dask (`pip install 'crossopt[dask]'`" in capsys.readouterr().err
+    assert "--dask: this needs Dask (`pip install '.[dask]'`" in capsys.readouterr().err
 
 
 @pytest.mark.slow
