@@ -23,7 +23,7 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 #
 #     time per output token = (1 - min(f, 1)) D + min(f, 1) M + max(f - 1, 0) A
 #     time to first token   = first P + wait (b - 1) P + D / 2
-#     rate                  = b / (P + (S_out - 1) time per output token)
+#     rate                  = b / (P + (S_out - 1) time per output token)            and 1 / P' where S_out is 1
 #
 # On p stages decode runs as p groups of b / p sequences, and a step takes p stages of one group; a piece is beside one group of p, which
 # makes f so much smaller. Apart, prefill workers give 1 / P' and decode workers b / ((S_out - 1) D), where P' is the slowest stage. All are
@@ -149,7 +149,7 @@ def worker_times(
     group, middle = worker.batch / stages, requests.input + requests.output / 2.0
     alone, mixed = 0.0 * worker.batch, 0.0 * worker.batch
     sends, count = 0.0 * worker.batch, 0
-    for tokens, share in _pieces(requests.input, worker.chunk):
+    for tokens, share in pieces_of(requests.input, worker.chunk):
         piece = Step(0.0 * worker.batch, 1.0, worker.prompts * tokens, share, float(requests.input), worker.prompts)
         alone = alone + step_time(model, kernels, engine, split, piece, hardware)
         mixed = mixed + step_time(model, kernels, engine, split, replace(piece, sequences=group, keys=middle), hardware)
@@ -169,7 +169,7 @@ def contexts(requests: Requests) -> Iterator[float]:
         yield requests.input + 1.0 + (requests.output - 1.0) * ((part + 0.5) / CONTEXTS)
 
 
-def _pieces(tokens: int, chunk: float) -> Iterator[tuple[float, float]]:
+def pieces_of(tokens: int, chunk: float) -> Iterator[tuple[float, float]]:
     """Tokens of each piece of a prompt, and its share of the attention: pairs of tokens up to its end less those before."""
     start = 0.0
     while start < tokens:
@@ -198,7 +198,9 @@ def first_token_time(times: WorkerTimes, batch: Real, engine: Engine) -> Real:
 
 
 def together_rate(times: WorkerTimes, batch: Real, requests: Requests) -> Real:
-    """Requests a second of a copy that prefills and decodes."""
+    """Requests a second of a copy that prefills and decodes; answers of one token are prefills, one after the other."""
+    if requests.output == 1:
+        return prefill_rate(times, 1.0)
     return batch / (times.prefill + (requests.output - 1.0) * output_time(times, requests))
 
 

@@ -6,10 +6,11 @@ from crossopt.crossflow.serving.workers import WorkerMemory
 from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import Offer, broken, floors, priced
+from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, shape_text
+from crossopt.solvers.serving.replay import replay
 
 _ASKS = {"throughput": "time between requests", "devices": "devices", "cost": "cost of a million output tokens"}
 _SENTENCES = {
@@ -39,7 +40,9 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         sections=(*sections, baselines_in("plan", result, result.baselines)),
         notes=(*result.notes, *notes_of(question, result)),
         judged="times, memory and rate of every worker",
-        next_step=f"`crossopt export RESULT --as {question.file.engine}` prints its command lines" if question.model is not None else "",
+        next_step=f"`crossopt export RESULT --as {question.file.engine}` prints its command lines"
+        if question.model is not None and plan
+        else "",
     )
 
 
@@ -73,13 +76,26 @@ def _beside(seconds: float, limit: float) -> str:
 
 def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     """What the rates mean, what fills the memory, and what keeps the next larger batch out."""
-    rows = [("tokens", f"{said.tokens_per_device:,.4g} output tokens/s a device, {said.tokens_per_user:,.4g} a user")]
+    user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
+    rows = [("tokens", f"{said.tokens_per_device:,.4g} output tokens/s a device{user}")]
     if said.cost is not None:
         rows.append(("cost", f"{said.cost:,.4g} USD for a million output tokens, at {question.rent:g} USD for a device and hour"))
     if question.model is not None:
         rows += [("memory", _memory_text(question, offer)) for offer in said.offers[-1:]]
+        rows.append(("replay", _replay_text(question, plan, said)))
         rows.append(("binds", "; ".join(dict.fromkeys(binding(question, offer) for offer in said.offers))))
     return tuple(rows)
+
+
+def _replay_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+    """Percentiles of requests that arrive at random."""
+    found = replay(question, plan, said)
+    if found is None:
+        return ""
+    first = " / ".join(rounded_quantity(seconds, "time", 3) for seconds in found.first)
+    token = " / ".join(rounded_quantity(seconds, "time", 3) for seconds in found.token)
+    at = f"{found.requests:,} random arrivals at {found.rate:.4g}/s"
+    return f"{at}: TTFT p50/p95/p99 {first}{f'; TPOT {token}' if token else ''}"
 
 
 def _memory_text(question: ServingQuestion, offer: Offer) -> str:
@@ -97,21 +113,40 @@ def binding(question: ServingQuestion, offer: Offer) -> str:
     after = priced(question, [replace(offer.shape, batch=larger)])[0]
     if faults := broken(question, after):
         return f"{part}batch {larger} breaks {' and '.join(faults)}"
-    return f"{part}batch {larger} gives {'no more' if after.rate <= offer.rate else 'more than is of use'}"
+    return f"{part}batch {larger} {'serves no more' if after.rate <= offer.rate else 'is possible, and not needed'}"
 
 
 def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
     """What a reader has to know before trusting the figures."""
     if question.model is None or result.answer is None:
         return ()
-    return (*_of_accuracy(question), *_of_shapes(question, result.answer))
+    return (*_of_lengths(question), *_of_accuracy(question), *_of_queues(result), *_of_shapes(question, result.answer))
+
+
+def _of_lengths(question: ServingQuestion) -> tuple[str, ...]:
+    model, whole = question.model, question.file.requests.input + question.file.requests.output
+    if model is None or question.file.context is not None or question.file.config is not None or whole <= model.sequence:
+        return ()
+    return (f"{whole:,} tokens exceed the {model.sequence:,} of its training: state the model's context to be sure",)
 
 
 def _of_accuracy(question: ServingQuestion) -> tuple[str, ...]:
     entry, engine = ENGINES[question.file.engine], question.file.engine
     fitted = f"fitted to {entry.fitted}" if entry.fitted else "those of vLLM"
     accuracy = f"constants of {engine} are {fitted}; TPOT is off by {entry.errors}, TTFT by more"
-    return (accuracy, "latencies are means with all slots in use: requests that come in bursts wait longer")
+    return (accuracy,)
+
+
+def _of_queues(result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
+    """What queues do to latencies."""
+    plan, said = result.answer, result.details
+    if plan is None or said is None:
+        return ()
+    rate = sum(copies.count * offer.rate for copies, offer in zip(plan.workers, said.offers, strict=True) if copies.shape.role == "prefill")
+    if not rate:
+        return ("latencies are means with all slots in use: requests that come in bursts wait longer",)
+    busy = f"prefill workers are busy {said.rate * UNITS / rate:.0%} of the time at this rate"
+    return (f"{busy}: the queue in front of them is not in TTFT (matching.ttft is a factor for it)",)
 
 
 def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
@@ -128,9 +163,6 @@ def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
             found.append(f"kernels of {question.hardware.name} are taken over: {', '.join(lent)}")
         if shape.expert > 1:
             found.append("experts are taken at random: a router that prefers some makes their ranks slower")
-    whole = question.file.requests.input + question.file.requests.output
-    if question.file.context is None and question.file.config is None and whole > model.sequence:
-        found.append(f"{whole:,} tokens exceed the {model.sequence:,} of its training: state the model's context to be sure")
     return tuple(dict.fromkeys(found))
 
 
@@ -158,7 +190,7 @@ def _workers(plan: ServingPlan, said: ServingFigures) -> Section:
             names("worker", (shape_text(copies.shape) for copies, _ in rows)),
             _counts("workers", [copies.count for copies, _ in rows]),
             _counts("devices each", [offer.devices for _, offer in rows]),
-            Column("requests/s each", tuple(f"{o.rate / 1e9:.4g}" for _, o in rows), tuple(o.rate / 1e9 for _, o in rows)),
+            Column("requests/s each", tuple(f"{o.rate / UNITS:.4g}" for _, o in rows), tuple(o.rate / UNITS for _, o in rows)),
             Column("TTFT", tuple(_time(o.ttft) for _, o in rows), tuple(o.ttft for _, o in rows), "TTFT in s"),
             Column("TPOT", tuple(_time(o.tpot) for _, o in rows), tuple(o.tpot for _, o in rows), "TPOT in s"),
         )

@@ -266,7 +266,7 @@ def reasons_of(question: ServingQuestion, table: Table) -> tuple[str, ...]:
     devices = len(table.best["both"]) - 1
     if not (top := best_on(table, devices)).rate:
         fewest = min(offer.devices for offers in table.offers.values() for offer in offers)
-        return (f"devices: a worker needs {fewest:,}, there are {question.devices:,}",)
+        return (f"devices: a worker needs {fewest:,}, more than the {question.devices:,} of the question",)
     return (f"rate: {question.file.requests.rate:g} a second are asked, {devices:,} devices serve {top.rate / UNITS:.6g} at most",)
 
 

@@ -161,7 +161,7 @@ def test_others_bring_their_prompts() -> None:
 def test_requests_of_one_token_are_all_prefill() -> None:
     times, asked = priced(4, 8), Requests(1024, 1)
     assert output_time(times, asked) == 0.0
-    assert together_rate(times, np.float64(8), asked) == 8 / times.prefill
+    assert together_rate(times, np.float64(8), asked) == 1.0 / times.slowest_stage
 
 
 def test_contexts_are_within_a_request() -> None:

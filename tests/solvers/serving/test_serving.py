@@ -216,7 +216,7 @@ def test_other_reasons_are_named() -> None:
         return reasons_of(question, table_of(question))[0]
 
     assert reason(LLAMA.replace("tensor: [4, 8]", "tensor: 1")).startswith("memory: no worker fits into 74.7")
-    assert reason(LLAMA.replace("devices: 16", "devices: 3")) == "devices: a worker needs 4, there are 3"
+    assert reason(LLAMA.replace("devices: 16", "devices: 3")) == "devices: a worker needs 4, more than the 3 of the question"
     assert reason(LLAMA.replace("output: 200", "output: 200, rate: 1000")).startswith("rate: 1000 a second are asked, 16 devices serve ")
     one, other = "{role: both, devices: 1, rate: 1, ttft: 9 ms, tpot: 90 ms}", "{role: both, devices: 1, rate: 1, ttft: 900 ms, tpot: 9 ms}"
     clash = f"kind: serving\nrequests: {{input: 9, output: 9}}\ndevices: 2\nworkers: {{one: {one}, other: {other}}}\n"

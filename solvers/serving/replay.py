@@ -1,0 +1,250 @@
+"""Replay of a serving plan, request by request: random arrivals, continuous batching, and percentiles of latencies.
+
+Requests arrive at random (Poisson, by a seed) and go to the worker with the fewest requests. A worker that does both runs steps: every
+sequence in its slots gets a token, and the next piece of the first waiting prompt runs beside them where a slot is free. Apart, prefill
+workers take waiting prompts together, the cache passes to the decode worker with the fewest sequences, and waits there for a slot. Steps
+are priced as in `crossflow.serving`, for each number of sequences, at the mean context; lengths are those of the question.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import ceil, inf
+from random import Random
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.serving.steps import Split, Step, step_time
+from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
+from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
+from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.workers import Shape, network_of
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan
+
+LOAD: Final = 0.9
+"""Share of the plan's rate at which requests arrive, where the question states no rate."""
+_MOST_WORKERS, _FEWEST, _MOST, _WARM = 8, 200, 3_000, 0.25
+"""Workers that are replayed, requests, and the share of them that fills the slots before latencies count."""
+_PERCENTS: Final = (50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Latencies of a replay, in seconds."""
+
+    requests: int
+    rate: float
+    """Arrivals a second, of all workers of the plan."""
+    share: float
+    """Of the workers that were replayed."""
+    first: tuple[float, ...]
+    """Times to first token at 50, 95 and 99 percent."""
+    token: tuple[float, ...]
+    """Times per output token at the same; empty where nothing is decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prices:
+    """Seconds of the steps of one shape by the number of sequences, without and with each piece of a prompt."""
+
+    decode: Sequence[float]
+    pieces: Sequence[Sequence[float]]
+
+
+@dataclass(slots=True)
+class _Request:
+    """One request on its way."""
+
+    arrived: float
+    first: float = inf
+    done: float = inf
+
+
+@dataclass(slots=True)
+class _Slots:
+    """A worker with its running sequences, as the step count at which each ends, and those that wait."""
+
+    prices: _Prices
+    slots: int
+    now: float = 0.0
+    steps: int = 0
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    waiting: deque[tuple[float, int]] = field(default_factory=deque)
+    piece: int = 0
+
+    @property
+    def load(self) -> int:
+        return len(self.ends) + len(self.waiting)
+
+
+def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int = 0) -> Replayed | None:
+    """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers."""
+    if question.model is None:
+        return None
+    workers, share = _few(plan)
+    rate = question.file.requests.rate or LOAD * said.rate
+    slots = sum(copies.count * copies.shape.batch for copies in workers)
+    count = min(max(_FEWEST, 3 * slots), _MOST)
+    random, at, requests = Random(seed), 0.0, list[_Request]()
+    for _ in range(count):
+        at += random.expovariate(rate * share)
+        requests.append(_Request(at))
+    if workers[0].shape.role == "both":
+        _together(question, workers, requests)
+    else:
+        _apart(question, workers, requests)
+    later = requests[int(_WARM * count) :]
+    steps = question.file.requests.output - 1
+    return Replayed(
+        count,
+        rate,
+        share,
+        _percentiles([one.first - one.arrived for one in later]),
+        _percentiles([(one.done - one.first) / steps for one in later]) if steps else (),
+    )
+
+
+def _few(plan: ServingPlan) -> tuple[list[Copies], float]:
+    """The workers of a plan, or few of them in the same proportion, and their share of the plan."""
+    total = sum(copies.count for copies in plan.workers)
+    if total <= _MOST_WORKERS:
+        return list(plan.workers), 1.0
+    factor = total / _MOST_WORKERS
+    few = [Copies(max(1, round(copies.count / factor)), copies.shape) for copies in plan.workers]
+    return few, min(part.count / copies.count for part, copies in zip(few, plan.workers, strict=True))
+
+
+def _percentiles(values: list[float]) -> tuple[float, ...]:
+    ordered = sorted(values)
+    return tuple(ordered[ceil(percent / 100 * len(ordered)) - 1] for percent in _PERCENTS)
+
+
+def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
+    """Steps of 0 to `most` sequences; of prefill workers pieces are those of 1 to `batch` prompts at once."""
+    (model, hardware), file = network_of(question), question.file
+    kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
+    split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert)))
+    numbers, stages = np.arange(most + 1, dtype=np.float64), float(shape.pipeline)
+    engine, middle = constants_of_engine(file.engine), file.requests.input + file.requests.output / 2.0
+
+    def seconds(step: Step) -> Array:
+        return np.broadcast_to(np.asarray(step_time(model, kernels, engine, split, step, hardware)), numbers.shape)
+
+    alone = seconds(Step(numbers / stages, middle))
+    whole, found = float(file.requests.input), []
+    for tokens, share in pieces_of(file.requests.input, float(shape.chunk)):
+        mixed = seconds(Step(numbers / stages, middle, tokens, share, whole))
+        found.append((alone + (mixed - alone) / stages).tolist())
+    return _Prices(alone.tolist(), found)
+
+
+def _prefills(question: ServingQuestion, shape: Shape) -> list[tuple[float, float]]:
+    """Seconds in which a prefill worker computes 1, 2, ... prompts at once, and after which it takes the next ones."""
+    (model, hardware), file = network_of(question), question.file
+    kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
+    prompts = np.arange(1, shape.batch + 1, dtype=np.float64)
+    split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert)))
+    worker = Worker(split, np.ones(len(prompts)), float(shape.chunk), prompts)
+    asked = Requests(file.requests.input, file.requests.output)
+    times = worker_times(model, kernels, constants_of_engine(file.engine), worker, asked, hardware)
+    return list(zip(np.asarray(times.prefill).tolist(), np.asarray(times.slowest_stage).tolist(), strict=True))
+
+
+def _together(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
+    """Fill in first and last tokens of all requests on workers that do both."""
+    own = [
+        _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in workers for _ in range(copies.count)
+    ]
+    steps = question.file.requests.output - 1
+    for number, request in enumerate(requests):
+        for worker in own:
+            _run(worker, request.arrived, requests, steps)
+        min(own, key=lambda worker: worker.load).waiting.append((request.arrived, number))
+    for worker in own:
+        _run(worker, inf, requests, steps)
+
+
+def _run(worker: _Slots, until: float, requests: list[_Request], steps: int) -> None:
+    """Run the steps that begin before a time."""
+    while worker.now < until and (worker.ends or worker.waiting):
+        running = len(worker.ends)
+        if worker.waiting and running < worker.slots:
+            worker.now = max(worker.now, worker.waiting[0][0])
+            if worker.now >= until:
+                return
+            worker.now += worker.prices.pieces[worker.piece][running]
+            worker.steps += 1
+            worker.piece += 1
+            if worker.piece == len(worker.prices.pieces):
+                worker.piece = 0
+                _, number = worker.waiting.popleft()
+                requests[number].first = worker.now
+                if steps:
+                    heappush(worker.ends, (worker.steps + steps, number))
+                else:
+                    requests[number].done = worker.now
+        else:
+            each = worker.prices.decode[running]
+            many = worker.ends[0][0] - worker.steps
+            if until < inf:
+                many = min(many, max(ceil((until - worker.now) / each), 1))
+            worker.now += many * each
+            worker.steps += many
+        while worker.ends and worker.ends[0][0] <= worker.steps:
+            requests[heappop(worker.ends)[1]].done = worker.now
+
+
+def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
+    """Fill in first and last tokens of all requests on prefill and decode workers."""
+    (model, hardware), asked = network_of(question), question.file.requests
+    first = [copies for copies in workers if copies.shape.role == "prefill"]
+    link = question.file.matching.link or float(hardware.links[-1].bandwidth)
+    free = [(0.0, place) for place, copies in enumerate(first) for _ in range(copies.count)]
+    times = [_prefills(question, copies.shape) for copies in first]
+    lengths = Requests(asked.input, asked.output)
+    sent = [transfer_time(model, lengths, Bytes(0.0, CACHE_BYTES[copies.shape.cache]), link) for copies in first]
+    ready, place = list[tuple[float, int]](), 0
+    while place < len(requests):
+        at, kind = heappop(free)
+        start = max(at, requests[place].arrived)
+        latest = min(place + len(times[kind]), len(requests))
+        group = [number for number in range(place, latest) if requests[number].arrived <= start]
+        latency, busy = times[kind][len(group) - 1]
+        for number in group:
+            requests[number].first = start + latency + sent[kind]
+            ready.append((requests[number].first, number))
+        heappush(free, (start + busy, kind))
+        place += len(group)
+    second = [copies for copies in workers if copies.shape.role == "decode"]
+    own = [
+        _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in second for _ in range(copies.count)
+    ]
+    for at, number in sorted(ready):
+        for worker in own:
+            _decode(worker, at, requests, asked.output - 1)
+        min(own, key=lambda worker: worker.load).waiting.append((at, number))
+    for worker in own:
+        _decode(worker, inf, requests, asked.output - 1)
+
+
+def _decode(worker: _Slots, until: float, requests: list[_Request], steps: int) -> None:
+    """Run decode steps that begin before a time; sequences enter between two steps where a slot is free."""
+    while worker.now < until and (worker.ends or worker.waiting):
+        if not worker.ends:
+            worker.now = max(worker.now, worker.waiting[0][0])
+        while worker.waiting and len(worker.ends) < worker.slots and worker.waiting[0][0] <= worker.now:
+            heappush(worker.ends, (worker.steps + steps, worker.waiting.popleft()[1]))
+        if worker.now >= until or not worker.ends:
+            return
+        each = worker.prices.decode[len(worker.ends)]
+        many = worker.ends[0][0] - worker.steps
+        limit = until if not worker.waiting or len(worker.ends) == worker.slots else worker.waiting[0][0]
+        if limit < inf:
+            many = min(many, max(ceil((limit - worker.now) / each), 1))
+        worker.now += many * each
+        worker.steps += many
+        while worker.ends and worker.ends[0][0] <= worker.steps:
+            requests[heappop(worker.ends)[1]].done = worker.now
