@@ -528,8 +528,10 @@ def _pairs(given: Mapping[str, Any] | None) -> list[str]:
 def quantize(
     model: str | Path,
     hardware: str,
-    formats: Sequence[str],
+    formats: Sequence[str] = (),
     *,
+    devices: int | None = None,
+    splits: Sequence[str] = (),
     minimize: str = "time",
     budget: Mapping[str, float | str] | None = None,
     peak: Mapping[str, str] | None = None,
@@ -542,6 +544,7 @@ def quantize(
 ) -> Answer:
     """A number format for each layer of a network, as `crossopt quantize` chooses it: at least time, or another figure, within budgets.
 
+    With `devices`, each layer also takes one of the `splits` over so many devices: batch, features, inputs or space (default: all).
     `losses` is a CSV file with the columns layer, format and quality; `peak` gives speeds that the device's file lacks.
 
     Example:
@@ -553,6 +556,7 @@ def quantize(
     from crossopt.reports.commands.quantize import KIND, USUAL_LIMIT, question_written  # noqa: PLC0415
 
     options = Namespace(model=Path(model), hardware=hardware, formats=",".join(formats), minimize=minimize, base=base, tie=tie)
+    vars(options).update(devices=devices, splits=",".join(splits))
     vars(options).update(budget=_pairs(budget), peak=_pairs(peak), settings=_pairs(axes), training=training, save=None)
     options.losses = None if losses is None else Path(losses)
     with refused_as_error():

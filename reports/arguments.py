@@ -243,7 +243,11 @@ def parser_of_commands() -> argparse.ArgumentParser:
     _add_plan(commands.add_parser("plan", help="find the best plan for a training run from the command line", epilog=_EXIT_CODES))
     _add_place(commands.add_parser("place", help="choose the device of each operator of a network in one line", epilog=_EXIT_CODES))
     _add_quantize(
-        commands.add_parser("quantize", help="choose a number format for each layer of a network from the command line", epilog=_EXIT_CODES)
+        commands.add_parser(
+            "quantize",
+            help="choose a number format, or a split over devices, for each layer of a network from the command line",
+            epilog=_EXIT_CODES,
+        )
     )
     _add_serve(commands.add_parser("serve", help="find the best way to serve a model from the command line", epilog=_EXIT_CODES))
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
@@ -362,7 +366,11 @@ def _add_quantize(parser: argparse.ArgumentParser) -> None:
     """Arguments of `quantize`."""
     parser.add_argument("model", type=Path, metavar="MODEL", help=_NETWORK_HELP)
     parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as h100-sxm")
-    parser.add_argument("--formats", required=True, metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
+    parser.add_argument("--formats", default="", metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
+    devices = "choose for each layer how it is split over this many devices, too (formats may then be left out)"
+    parser.add_argument("--devices", metavar="N", help=devices)
+    splits = "splits offered to each layer (default: batch,features,inputs,space)"
+    parser.add_argument("--splits", metavar="NAMES", help=splits)
     parser.add_argument("--base", metavar="NAME", help="format of everything else, and of activations in memory (default: bf16)")
     peak = "peak of a format that the device's file lacks, such as int4=2PFLOP/s; repeatable"
     parser.add_argument("--peak", action="append", default=[], metavar="FORMAT=SPEED", help=peak)

@@ -1,4 +1,4 @@
-"""The command `quantize`: a number format for each layer of a network in one line; the question that it writes can be kept."""
+"""The command `quantize`: a number format, or a split over devices, for each layer of a network in one line; its question can be kept."""
 
 import json
 import re
@@ -36,10 +36,13 @@ _OPTIONS = {
     "base": "--base",
     "quality_file": "--losses",
     "tie": "--tie",
+    "cluster": "--devices",
+    "splits": "--splits",
     "graph": "MODEL",
 }
 """Options by the keys of the question that they write."""
 _LOSSES = "give quality or quality_file"
+_CLUSTER = "cluster: {devices: 8}"
 _PEAKS = re.compile(r"state one: `peaks: {(\w+): [^`]*`")
 
 
@@ -95,7 +98,11 @@ def _option(path: str) -> str:
 
 def _as_option_fault(message: str) -> str:
     """A fault with its remedy as an option."""
-    return _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int4=2PFLOP/s", message).replace(_LOSSES, "add --losses FILE.csv")
+    return (
+        _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int4=2PFLOP/s", message)
+        .replace(_LOSSES, "add --losses FILE.csv")
+        .replace(_CLUSTER, "--devices")
+    )
 
 
 def _losses_text(path: Path) -> str:
@@ -116,7 +123,15 @@ def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
     yield f"objective: {json.dumps(options.minimize)}"
     yield f"graph: {json.dumps(graph_file)}"
     yield f"hardware: {json.dumps(options.hardware)}"
-    yield f"formats: {json.dumps([name.strip() for name in options.formats.split(',')])}"
+    if options.formats:
+        yield f"formats: {json.dumps(_names(options.formats))}"
+    elif options.devices is None:
+        usage("--formats: name those to choose among, such as fp8, or give --devices")
+    if options.devices is not None:
+        count = str(options.devices)
+        yield f"cluster: {{devices: {count if count.isdecimal() else json.dumps(count)}}}"
+    if options.splits:
+        yield f"splits: {json.dumps(_names(options.splits))}"
     if options.base:
         yield f"base: {json.dumps(options.base)}"
     if budgets := _budgets(options.budget):
@@ -129,6 +144,10 @@ def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
         yield f"tie: {json.dumps(options.tie)}"
     if options.training:
         yield "training: true"
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",")]
 
 
 def _peaks(given: list[str]) -> dict[str, str]:

@@ -36,6 +36,17 @@ def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: P
     assert one["value"] == one["bound"]
 
 
+def test_layers_are_split_over_devices_in_one_line(network: str, tmp_path: Path) -> None:
+    saved, out, again = tmp_path / "asked.yaml", tmp_path / "result.json", tmp_path / "again.json"
+    line = [network, *ASKED[:2], "--devices", "8", "--splits", "batch, features", "--training", "--save", str(saved), "--out", str(out)]
+    assert main(["quantize", *line]) == 0
+    assert main(["check", str(out)]) == 0
+    assert main(["solve", str(saved), "--out", str(again)]) == 0
+    one, other = (json.loads(path.read_text(encoding="utf-8")) for path in (out, again))
+    assert (one["value"], one["answer"]) == (other["value"], other["answer"])
+    assert "batch" in one["answer"]["strategies"]
+
+
 def test_a_wrong_row_of_losses_is_refused_with_its_file_and_line(
     network: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +80,11 @@ def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network
         ((*ASKED, "--losses", "nowhere.csv"), "--losses nowhere.csv: no such file or directory"),
         ((*ASKED, "--minimize", "speed"), "--minimize: 'speed' is unknown"),
         ((*ASKED, "--tie", "all"), "--tie: 'all' is unknown"),
+        (ASKED[:2], "--formats: name those to choose among, such as fp8, or give --devices"),
+        ((*ASKED[:2], "--devices", "3"), "--devices: a batch of 64 has no equal parts for 3 devices"),
+        ((*ASKED[:2], "--devices", "many"), "--devices: 'many'"),
+        ((*ASKED[:2], "--devices", "8", "--splits", "tensor"), "--splits: 'tensor' is unknown"),
+        ((*ASKED, "--splits", "batch"), "--splits: operators are split over devices where --devices is given"),
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(
