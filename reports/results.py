@@ -415,7 +415,7 @@ class Answer:
             raise RefusedError(f"this answer has no training plan: {what} (`answer` and `details` are what it has)")
         question = self.question
         if isinstance(question, MultiScaleQuestion):
-            question = question.parts[question.places.index(answer.place)]
+            question = question.parts[question.scales.index(answer.scale)]
         parts = question.parts if isinstance(question, Portfolio) else (question,)
         several = zip(parts, answer.designs, details.shares, strict=True)
         return tuple(Evaluation(part, design, share.evaluation, float(share.value)) for part, design, share in several)

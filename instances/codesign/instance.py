@@ -433,7 +433,7 @@ class MultiScaleQuestion:
     name: str
     objective: str
     """Objective of every part; or `devices`, for the fewest, where the parts minimise step time."""
-    places: tuple[Scale, ...]
+    scales: tuple[Scale, ...]
     """Identification of each part, devices ascending."""
     parts: tuple[Instance, ...]
     """One question per number of devices, batch and network."""
@@ -458,17 +458,17 @@ class MultiScaleQuestion:
     @property
     def counts(self) -> tuple[int, ...]:
         """Number of devices of each part."""
-        return tuple(scale.devices for scale in self.places)
+        return tuple(scale.devices for scale in self.scales)
 
     @property
     def batches(self) -> tuple[int, ...]:
         """Samples per step of each part; empty if there is one batch."""
-        return tuple(scale.batch for scale in self.places if scale.batch)
+        return tuple(scale.batch for scale in self.scales if scale.batch)
 
     @property
     def networks(self) -> tuple[str, ...]:
         """The networks, devices and precisions, impossible ones included, each once; empty if there is one."""
-        every = (*self.places, *(scale for scale, _ in self.impossible))
+        every = (*self.scales, *(scale for scale, _ in self.impossible))
         return tuple(dict.fromkeys(scale.network for scale in every if scale.network))
 
     @property
@@ -493,6 +493,6 @@ class MultiScaleQuestion:
 
     def part_name(self, index: int) -> str:
         """Label that distinguishes a part from the others."""
-        devices, batch, network = self.places[index]
+        devices, batch, network = self.scales[index]
         labels = [f"{devices:,} device{'s' * (devices != 1)}"] if self.by_devices else []
         return ", ".join([*labels, *([f"batch {batch:,}"] if batch else []), *([network] if network else [])])

@@ -237,7 +237,7 @@ class PartFaults:
     """Faults of several questions, each reported once if common to all."""
 
     questions: int
-    heard: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    reported: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def reporter(self, number: int, question: Question) -> Report:
         """A report function for one of the questions, whose parts have other paths in the file."""
@@ -248,12 +248,12 @@ class PartFaults:
                 path = f"workloads[{number}].{rest}".rstrip(".")
             elif head == "choices" and rest in question.own:
                 path = f"workloads[{number}].{path}"
-            self.heard.setdefault((path, message), []).append(question.name)
+            self.reported.setdefault((path, message), []).append(question.name)
 
         return report
 
-    def tell(self, report: Report) -> None:
+    def report_to(self, report: Report) -> None:
         """Report all faults; with the workload's name if only some of them have the fault."""
-        for (path, message), names in self.heard.items():
+        for (path, message), names in self.reported.items():
             some = len(names) < self.questions and not path.startswith("workloads[")
             report(path, f"{message} [for {', '.join(names)}]" if some else message)

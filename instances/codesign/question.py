@@ -141,7 +141,7 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         if isinstance(question, Portfolio):
             raise written.refused([written.fault(next(iter(listed)), "they are compared for one workload (give one `workload`)")])
         objective = question.objective
-        alone = (Scale(question.cluster.devices),) if isinstance(question, Instance) else question.places
+        alone = (Scale(question.cluster.devices),) if isinstance(question, Instance) else question.scales
         found += zip(_labelled(label, alone), (question,) if isinstance(question, Instance) else question.parts, strict=True)
         if isinstance(question, MultiScaleQuestion):
             compared += ["network"] if question.networks and "network" not in compared else []
@@ -342,12 +342,12 @@ def _of_workloads(file: CodesignFile, written: Written, document: dict[str, Any]
 def _portfolio(file: CodesignFile, written: Written, document: dict[str, Any], report: Report) -> Portfolio | None:
     """Several workloads: each is the question that remains without the others."""
     questions = questions_of(file, written.root, report)
-    hearing = PartFaults(len(questions))
+    part_faults = PartFaults(len(questions))
     parts = [
-        resolve(part.file, written, {**document, "workload": part.name}, hearing.reporter(index, part))
+        resolve(part.file, written, {**document, "workload": part.name}, part_faults.reporter(index, part))
         for index, part in enumerate(questions)
     ]
-    hearing.tell(report)
+    part_faults.report_to(report)
     found = tuple(part for part in parts if part is not None)
     if not found or len(found) < len(parts):
         return None

@@ -111,7 +111,7 @@ def _of_several(result: DesignResult) -> str:
     question = read_again(result.question, result.kind)
     if not isinstance(question, MultiScaleQuestion):
         return "here are answers about several questions, and one is needed (solve one of them on its own)"
-    best = None if result.answer is None else question.places.index(result.answer.place)
+    best = None if result.answer is None else question.scales.index(result.answer.scale)
     alone = f"{'the best' if result.answer else 'one'} of them on its own: crossopt solve QUESTION {narrowing(question, best)} --out FILE"
     return f"here are answers about {several_text(question)}, and one is needed (solve {alone})"
 

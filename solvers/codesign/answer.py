@@ -67,11 +67,11 @@ class Designs:
         return self.designs[0]
 
     @property
-    def place(self) -> Scale:
+    def scale(self) -> Scale:
         """Which of several questions it answers."""
         return Scale(self.devices, self.batch, self.network)
 
-    def placed_at(self, scale: Scale) -> "Designs":
+    def at_scale(self, scale: Scale) -> "Designs":
         """These designs as the answer to one of several questions, with its batch and network."""
         return replace(self, batch=scale.batch, network=scale.network)
 

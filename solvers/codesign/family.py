@@ -72,9 +72,9 @@ def _quick(question: Question, deadline: float) -> Designs | None:
 
     if isinstance(question, MultiScaleQuestion):
         found = (
-            (quick_answer(FAMILY, part, deadline - monotonic()), scale) for part, scale in zip(question.parts, question.places, strict=True)
+            (quick_answer(FAMILY, part, deadline - monotonic()), scale) for part, scale in zip(question.parts, question.scales, strict=True)
         )
-        return next((answer.placed_at(scale) for answer, scale in found if answer is not None), None)
+        return next((answer.at_scale(scale) for answer, scale in found if answer is not None), None)
     if isinstance(question, Instance):
         return answer_of(question, simplest_design(question, deadline))
     if question.combine == "worst_regret":  # regret needs the optima of each workload alone

@@ -42,12 +42,12 @@ from crossopt.solvers.codesign.objective import NO_FINITE_VALUE, ceilings, combi
 def judge(question: Instance | Portfolio | MultiScaleQuestion, answer: Designs) -> Verdict[EvaluatedDesigns]:
     """Every plan priced anew on the chip, and what the values make together; a ValueError where this is no answer to the question."""
     if isinstance(question, MultiScaleQuestion):
-        if answer.place not in question.places:
+        if answer.scale not in question.scales:
             beside = [f"a batch of {answer.batch}"] if answer.batch else []
             beside += [f"the network {answer.network}"] if answer.network else []
             what = " with ".join([f"{answer.devices} devices", *beside])
             raise ValueError(f"{what} are not among the numbers in the question")
-        verdict = judge(question.parts[question.places.index(answer.place)], answer.alone_there())
+        verdict = judge(question.parts[question.scales.index(answer.scale)], answer.alone_there())
         return replace(verdict, value=float(answer.devices)) if question.objective == FEWEST else verdict
     parts, weights = (question.parts, question.weights) if isinstance(question, Portfolio) else ((question,), (1.0,))
     _refuse_wrong_parts(question, parts, answer)

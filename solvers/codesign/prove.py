@@ -172,7 +172,7 @@ def _of_several(portfolio: Portfolio, result: DesignResult, proof: Proof | None,
         read = together.reread(
             problem, proof.tree.cuts, float("inf") if result.bound is None else result.bound, _progress_with_claim(watch, result)
         )
-        counts = (read.looked.plans, read.looked.groups, read.looked.promising)
+        counts = (read.counts.plans, read.counts.groups, read.counts.promising)
         return _tree_again(proof.tree, counts, read.faults)
     if isinstance(proof, EnumeratedTogether | UnverifiedBound) and (unrepeated := _enumeration_report(result, portfolio.parts)):
         return unrepeated

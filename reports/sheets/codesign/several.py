@@ -306,7 +306,7 @@ def _without_rows(question: MultiScaleQuestion, result: DesignResult) -> Pairs:
 
 def best_part(question: MultiScaleQuestion, result: DesignResult) -> int:
     """Which part the answer is of; -1 where there is none."""
-    return -1 if result.answer is None else question.places.index(result.answer.place)
+    return -1 if result.answer is None else question.scales.index(result.answer.scale)
 
 
 def _evaluated_text(question: MultiScaleQuestion, result: DesignResult, name: str) -> str:
@@ -420,7 +420,7 @@ def _column(head: str, cells: list[tuple[str, Cell]], unit: str) -> Column:
 
 def _row(question: MultiScaleQuestion, index: int, answer: DesignResult | None, result: DesignResult) -> tuple[tuple[str, Cell], ...]:
     """The cells of a row, in words and as figures."""
-    own = _cells(question, question.places[index])
+    own = _cells(question, question.scales[index])
     if answer is None:
         return (*own, ("-", None), ("-", None), ("-", None), (why_not_evaluated(question, result), ""))
     context, unit = context_of(question.parts[index], answer), str(answer.question["unit"])
@@ -495,7 +495,7 @@ def _verdict(question: MultiScaleQuestion, result: DesignResult) -> str:
 def _why_not_fewer(question: MultiScaleQuestion, result: DesignResult) -> str:
     by_number = not (question.batches or question.networks)
     places = range(len(question.parts))
-    labels = [f"{question.places[index].devices:,}" if by_number else question.part_name(index) for index in places]
+    labels = [f"{question.scales[index].devices:,}" if by_number else question.part_name(index) for index in places]
     triples = zip(labels, result.parts, question.parts, strict=False)
     without = [(name, _known(answer, part)) for name, answer, part in triples if answer.value is None]
     refuted, planless, unknown = (

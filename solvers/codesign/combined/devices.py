@@ -51,8 +51,8 @@ def _of_part(question: MultiScaleQuestion, index: int, watch: Watch) -> Watch:
 def alone(question: MultiScaleQuestion, found: SearchOutcome[Designs], limits: Limits) -> SearchOutcome[Designs]:
     """What a design with one number of devices says of all numbers, where the others are not known."""
     family, parts = family_of("codesign"), list[DesignResult]()
-    for scale, part in zip(question.places, question.parts, strict=True):
-        mine = found.answer is not None and found.answer.place == scale
+    for scale, part in zip(question.scales, question.parts, strict=True):
+        mine = found.answer is not None and found.answer.scale == scale
         outcome = SearchOutcome(found.answer.alone_there() if found.answer and mine else None, engine=found.engine, stopped=found.stopped)
         parts.append(certify(family, part, outcome, limits, 0.0))
         if mine:
@@ -66,7 +66,7 @@ def together(question: MultiScaleQuestion, engine: str, answers: Sequence[Design
     values = [_value(count, answer, fewest) for count, answer in zip(question.counts, answers, strict=False)]
     value = min(values, default=inf)
     best = answers[values.index(value)] if isfinite(value) else None
-    answer = best.answer.placed_at(question.places[values.index(value)]) if best and best.answer else None
+    answer = best.answer.at_scale(question.scales[values.index(value)]) if best and best.answer else None
     bounds = [_bound(count, answers[index] if index < len(answers) else None, fewest) for index, count in enumerate(question.counts)]
     bound = min(bounds) if min(bounds) > -inf else None
     return SearchOutcome(

@@ -44,8 +44,8 @@ def _exhaustive(portfolio: Portfolio, problem: Joint, limits: Limits, watch: Wat
 def _boxes(portfolio: Portfolio, problem: Joint, limits: Limits, watch: Watch) -> SearchOutcome[Designs]:
     """Branch and bound over boxes of hardware points, with one tree of cuts for all workloads."""
     found = by_boxes.search(problem, watch, Spend(monotonic() + limits.seconds, limits.gap))
-    points, looked = hardware_points(problem.parts[0]), found.looked
-    tree = Tree(prod(looked.plans) * points, points, looked.plans, looked.groups, looked.promising, len(found.cuts), found.cuts)
+    points, counts = hardware_points(problem.parts[0]), found.counts
+    tree = Tree(prod(counts.plans) * points, points, counts.plans, counts.groups, counts.promising, len(found.cuts), found.cuts)
     return SearchOutcome(
         answer=_answer(portfolio, problem, found.best),
         bound=found.bound,

@@ -395,7 +395,7 @@ class BoxesOutcome:
     value: float | None
     bound: float | None
     """Lower bound on all designs; infinite if there is none, None if the search ended before it gave one."""
-    looked: SearchCounts
+    counts: SearchCounts
     cuts: Cuts
     trace: Trace
     stopped: str
@@ -405,7 +405,7 @@ class BoxesOutcome:
 class Reread:
     """What a reader of the tree sees."""
 
-    looked: SearchCounts
+    counts: SearchCounts
     cuts: Cuts
     faults: tuple[str, ...]
     """Why the tree does not prove the bound; nothing if it does."""
@@ -499,14 +499,14 @@ def _found(
     trace: Trace,
 ) -> BoxesOutcome:
     promising = (0,) * len(surveys) if bound is None else _promising(joint, every, bound)
-    looked = SearchCounts(tuple(survey.plans for survey in surveys), tuple(len(survey.every()) for survey in surveys), promising)
+    counts = SearchCounts(tuple(survey.plans for survey in surveys), tuple(len(survey.every()) for survey in surveys), promising)
     best = searched.best
     point = point_number(space, best.places) if best.plans else 0
     return BoxesOutcome(
         best=tuple(Candidate(point, plan) for plan in best.plans),
         value=_finite(best.value),
         bound=bound,
-        looked=looked,
+        counts=counts,
         cuts=tuple(cuts_of(searched.root)),
         trace=trace,
         stopped=searched.stopped,

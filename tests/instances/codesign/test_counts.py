@@ -88,7 +88,7 @@ def test_an_impossible_number_is_told_beside_those_that_are_possible() -> None:
 def test_of_two_numbers_the_one_that_is_possible_is_answered() -> None:
     """With several batches as well, each of which is impossible there."""
     asked = counted("cluster.devices=[8, 12]", "workload.global_batch=[64, 128]", "objective=time_per_sample")
-    assert (asked.places, asked.by_devices) == ((Scale(8, 64), Scale(8, 128)), True)
+    assert (asked.scales, asked.by_devices) == ((Scale(8, 64), Scale(8, 128)), True)
     assert [place for place, _ in asked.impossible] == [Scale(12, 64), Scale(12, 128)]
     [fault] = refused_by_reading("cluster.devices=[8, 12]")
     assert fault.startswith("cluster.devices: 2 numbers of devices are given, but one is needed (say --set cluster.devices=8;")
@@ -151,7 +151,7 @@ def test_each_batch_is_the_question_in_which_it_is_written_about_the_time_of_a_s
 
 def test_pairs_of_devices_and_batches_come_in_the_order_of_devices() -> None:
     asked = counted(BATCHES, OPEN, "objective=cost_per_token", "prices={electricity: 0.1 USD/kWh, lifetime: 4 year, device: 9e3 USD}")
-    assert asked.places == tuple(Scale(devices, batch) for devices in (8, 16, 32) for batch in (64, 128))
+    assert asked.scales == tuple(Scale(devices, batch) for devices in (8, 16, 32) for batch in (64, 128))
     assert asked.part_name(1) == "8 devices, batch 128"
 
 

@@ -55,7 +55,7 @@ def test_each_device_is_answered_as_if_it_were_asked_about_alone(engine: str, ob
 def test_devices_and_precisions_are_asked_about_in_pairs_and_batches_beside_them() -> None:
     question = asked(*BOTH, "workload.global_batch=[32, 64]")
     pairs = [(name, form) for name in ("h100-sxm", "b200") for form in ("bf16", "fp8")]
-    assert [place.network for place in question.places] == [f"{name}, {form}" for name, form in pairs for _ in range(2)]
+    assert [place.network for place in question.scales] == [f"{name}, {form}" for name, form in pairs for _ in range(2)]
     assert question.batches == (32, 64) * 4
     result = answered(question)
     single = [
@@ -88,13 +88,13 @@ def test_a_forged_comparison_is_refused() -> None:
     worst = max(result.parts, key=lambda part: part.value or 0.0)
     place = result.parts.index(worst)
     assert worst.answer is not None
-    dearer = worst.answer.placed_at(asked().places[place])
+    dearer = worst.answer.at_scale(asked().scales[place])
     assert checked(replace(result, answer=dearer, value=worst.value, details=worst.details)).refused
 
 
 def test_a_device_that_cannot_be_asked_about_is_told_beside_the_others() -> None:
     question = asked("hardware=[a100-40g, v100-16g]")
-    assert [place.network for place in question.places] == ["a100-40g"]
+    assert [place.network for place in question.scales] == ["a100-40g"]
     assert [(place.network, why) for place, why in question.impossible] == [
         ("v100-16g", "v100-16g does not compute in bf16 (one of fp32, fp16)")
     ]
@@ -146,7 +146,7 @@ def test_the_table_has_the_best_first_with_days_money_and_proof(tmp_path: Path) 
     brief = text_of("codesign", question, result, verbose=False)
     rows = [line.split() for line in brief.partition("Ranking")[2].splitlines() if " ms " in line and "%" in line]
     order = sorted(range(3), key=lambda place: result.parts[place].value or 0.0)
-    assert [row[0] for row in rows] == [question.places[place].network for place in order]
+    assert [row[0] for row in rows] == [question.scales[place].network for place in order]
     for row, place in zip(rows, order, strict=True):
         part = result.parts[place]
         goal = question.parts[place].goal

@@ -409,7 +409,7 @@ def test_the_best_network_is_that_of_the_best_answer_to_each_written_alone() -> 
     assert [part.value for part in result.parts] == values
     assert (result.status, result.value, result.bound) == ("OPTIMAL", least, least)
     assert result.answer is not None
-    assert result.answer.network == counted(NETWORKS_FIXED).places[values.index(least)].network
+    assert result.answer.network == counted(NETWORKS_FIXED).scales[values.index(least)].network
     assert checked(again(result)).refused == ()
 
 
@@ -420,7 +420,7 @@ def _one(size: int, shape: str, speed: int) -> str:
 def test_an_answer_about_another_network_is_refused() -> None:
     result = networks_solved()
     assert result.answer is not None
-    [another, *_] = {place.network for place in counted(NETWORKS_FIXED).places} - {result.answer.network}
+    [another, *_] = {place.network for place in counted(NETWORKS_FIXED).scales} - {result.answer.network}
     for other in ("", another):
         assert checked(replace(result, answer=replace(result.answer, network=other))).refused
     [part, *_] = result.parts
@@ -542,12 +542,12 @@ def test_an_answer_tells_every_network_and_the_best_in_full(tmp_path: Path, caps
     assert main(["solve", str(path), "--verbose", "--out", str(saved)]) == 0
     text = capsys.readouterr().out
     best = (
-        counted(NETWORKS_FIXED).part_name(counted(NETWORKS_FIXED).places.index(networks_solved().answer.place))
+        counted(NETWORKS_FIXED).part_name(counted(NETWORKS_FIXED).scales.index(networks_solved().answer.scale))
         if networks_solved().answer
         else ""
     )
     assert f"question   4 networks, {best} is best, proved in" in text
-    assert all(place.network in text for place in counted(NETWORKS_FIXED).places)
+    assert all(place.network in text for place in counted(NETWORKS_FIXED).scales)
     assert "each network" in str(page_of("codesign", counted(NETWORKS_FIXED), networks_solved(), {}).sections)
     assert main(["export", str(saved), "--as", "torchtitan"]) == 3
     assert "here are answers about 4 networks, and one is needed" in capsys.readouterr().err
