@@ -330,6 +330,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=text)
     parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, for `solve` and all other commands")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--json", action="store_true", help="print all devices that were compared, and the result, as JSON instead of text")
     parser.add_argument("--time-limit", metavar="TIME", help="for each number of devices (default: 60s)")
     parser.set_defaults(command="plan", mode="fastest")
 
@@ -632,6 +633,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--show", metavar="NAME", help="print the file of this name, as a template")
     parser.add_argument("--sheet", metavar="NAME", help="print the data sheet of a device, without constants fitted to runs and kernels")
+    parser.add_argument("--json", action="store_true", help="print names and descriptions as JSON instead of text")
     parser.set_defaults(command="list")
 
 

@@ -355,6 +355,8 @@ def _list(options: argparse.Namespace) -> int:
         shown = sheet_text(options.sheet) if options.sheet is not None else shown
     except UnknownNameError as error:
         usage(f"{'--show' if options.sheet is None else '--sheet'}: {error}")
+    if shown is not None and options.json:
+        usage("--json: this lists names, and a file is printed as it is (leave --show and --sheet out)")
     if shown is not None:
         sys.stdout.write(shown)
         return ANSWERED
@@ -364,6 +366,12 @@ def _list(options: argparse.Namespace) -> int:
         rows = operator_rows()
     else:
         rows = descriptions(options.kind)
+    if options.json:
+        import json  # noqa: PLC0415
+
+        named = [{"name": name, "description": text} for name, text in rows]
+        sys.stdout.write(f"{json.dumps(named, indent=2, ensure_ascii=False)}\n")
+        return ANSWERED
     width = max((len(name) for name, _ in rows), default=0)
     sys.stdout.writelines(f"{name:<{width}}  {text}\n" for name, text in rows)
     return ANSWERED

@@ -1,5 +1,6 @@
 """The command `plan`: a training run in one line, answered in a dozen; the question that it writes can be kept."""
 
+import json
 import sys
 from argparse import Namespace
 from bisect import bisect_left
@@ -36,11 +37,12 @@ from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.amounts import days_of, several, time_of
+from crossopt.reports.sheets.codesign.caveats import caveats_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
 from crossopt.reports.sheets.codesign.design import brief_of
 from crossopt.reports.sheets.codesign.explain import member_text
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
-from crossopt.solvers.answer import Limits, Watch, to_text, unwatched
+from crossopt.solvers.answer import Limits, Watch, plain_result, to_text, unwatched
 from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.explain.conflict import UndecidedError, clash
@@ -120,10 +122,46 @@ def plan(options: Namespace) -> int:
         others = [_compared(trial) for trial in _alternatives(best, tried, options)]
         noted = (*best.result.notes, f"compared by `plan`: {'; '.join(others)}") if others else best.result.notes
         write_whole(options.out, to_text(replace(best.result, notes=noted)))
-    sys.stdout.write(fitted(text))
+    sys.stdout.write(_as_json(best, tried) if options.json else fitted(text))
     if best.result.value is None:
         return INFEASIBLE if best.result.proved else NO_DESIGN
     return ANSWERED if best.in_time else INFEASIBLE
+
+
+def _as_json(best: Tried, tried: Sequence[Tried]) -> str:
+    """All devices that were tried, the best first, with figures as figures, and the result as `--out` writes it."""
+    rows = [_figures_of(trial) for trial in (best, *(trial for trial in tried if trial is not best))]
+    document = {
+        "verdict": _verdict(best),
+        "compared": rows,
+        "caveats": [
+            *_unusual(best),
+            *(note.text for context in [context_in(best.question, best.result)] if context for note in caveats_of(context)),
+        ],
+        "result": plain_result(best.result),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _figures_of(trial: Tried) -> dict[str, object]:
+    """What a number of devices comes to; null where there is no plan, or nothing to compare with."""
+    details = trial.result.details
+    evaluation = None if details is None else details.evaluation
+    plan = None if trial.result.answer is None else trial.result.answer.design.plan_label
+    return {
+        "devices": trial.group.count,
+        "device": trial.group.device,
+        "global_batch": getattr(trial.question.workload, "global_batch", None),
+        "plan": plan,
+        "step_seconds": trial.result.value,
+        "tokens_per_second": None if evaluation is None else evaluation.tokens_per_second,
+        "mfu": None if evaluation is None else evaluation.utilisation,
+        "run_seconds": trial.seconds if trial.goal is not None and isfinite(trial.seconds) else None,
+        "run_usd": trial.money if isfinite(trial.money) else None,
+        "deadline_seconds": trial.goal.wanted if trial.goal is not None and isfinite(trial.goal.wanted) else None,
+        "in_time": trial.in_time,
+        "proved": trial.result.proved,
+    }
 
 
 def _alternatives(best: Tried, tried: Sequence[Tried], options: Namespace) -> list[Tried]:

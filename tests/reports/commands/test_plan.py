@@ -1,5 +1,6 @@
 """The command `plan`: a training run in one line, its verdict, and the question that it keeps."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -96,6 +97,23 @@ def test_a_saved_result_names_what_it_was_compared_with(capsys: Captured, tmp_pa
     assert f"compared by `plan`: 8 a100-80g {days} days, " in page.read_text(encoding="utf-8")
 
 
+def test_programs_get_what_was_compared_as_figures(capsys: Captured, tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    asked = ["plan", "gpt3-125m", "--gpus", "8xa100-80g,8xh100", "--tokens", "10B", "--rent", "2", "--deadline", "1h", "--batch", "3"]
+    assert main([*asked, "--json", "--out", str(out)]) == 20
+    told = json.loads(capsys.readouterr().out)
+    best, other = told["compared"]
+    assert (best["device"], other["device"], best["devices"]) == ("h100-sxm", "a100-80g", 8)
+    assert best["step_seconds"] == told["result"]["value"] < other["step_seconds"]
+    assert best["run_seconds"] == pytest.approx(best["step_seconds"] * -(-10e9 // (3 * 2048)))
+    assert best["run_usd"] == pytest.approx(best["run_seconds"] / 3600.0 * 2.0 * 8)
+    assert (best["deadline_seconds"], best["in_time"], best["proved"]) == (3600.0, False, True)
+    assert told["caveats"][0].startswith("the batch of 3 samples is smaller than the 8 devices")
+    assert told["result"]["answer"] == json.loads(out.read_text(encoding="utf-8"))["answer"]
+    assert main(["list", "workloads", "--json"]) == 0
+    assert {"gpt3-125m", "llama3-8b"} <= {row["name"] for row in json.loads(capsys.readouterr().out)}
+
+
 def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -> None:
     asked = ["plan", "gpt3-125m", "--gpus", "16xa100-80g", "--tokens", "10B"]
     assert main([*asked, "--cheapest", "--rent", "1"]) == 0
@@ -190,7 +208,7 @@ def test_rents_are_said_for_all_devices_or_for_each_kind(capsys: Captured) -> No
     for found, rents in ((same, (2.0, 2.0)), (one, (prices[0], 3.0)), (both, (1.0, 3.0))):
         assert found == pytest.approx([cost * rent / price for cost, rent, price in zip(listed, rents, prices, strict=True)], abs=1.0)
     python = crossopt.plan("gpt3-125m", "8xa100-80g", tokens="10B", rent={"a100-80g": 1.0})
-    assert "1 USD per device and hour, as given" in python.text
+    assert "1 USD per device and hour, as given" in str(python)
 
 
 def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
@@ -261,9 +279,9 @@ def test_what_is_wrong_is_said_with_its_option(arguments: list[str], message: st
 def test_python_gives_the_plan_with_its_verdict() -> None:
     answer = crossopt.plan("gpt3-125m", "8xa100-80g", tokens=10e9, batch=64)
     assert (answer.proved, answer.answer.design.plan.data) == (True, 8)
-    assert answer.text.startswith("gpt3-125m-8xa100-80g   ")
-    assert answer.text.count("\n") < 26
-    with pytest.raises(ValueError, match=r"^--tokens: 'some' is no count"):
+    assert str(answer).startswith("gpt3-125m-8xa100-80g   ")
+    assert str(answer).count("\n") < 26
+    with pytest.raises(ValueError, match=r"^tokens: 'some' is no count"):
         crossopt.plan("gpt3-125m", "8xa100-80g", tokens="some")
 
 
