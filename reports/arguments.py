@@ -406,7 +406,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, metavar="N", help="requests a second that are served at least")
     parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")
     parser.add_argument("--tpot", metavar="TIME", help="limit of the time per output token, such as 10ms")
-    parser.add_argument("--engine", default="vllm", metavar="NAME", help="serving engine: vllm (default), sglang or trtllm")
+    parser.add_argument(
+        "--engine", default="vllm", metavar="NAME", help="serving engine: vllm (default), sglang, trtllm, or eager without graphs"
+    )
     parser.add_argument("--weights", metavar="NAMES", help="formats of weights offered: bf16, fp8, fp8-block, fp4, int8, int4")
     parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8")
     parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")

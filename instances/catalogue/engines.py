@@ -18,7 +18,7 @@ from crossopt.crossflow.serving.steps import Engine, Kernels
 from crossopt.instances.catalogue.entries import KernelConstants, kernel_constants
 from crossopt.instances.catalogue.registry import device, names
 
-EngineName = Literal["vllm", "sglang", "trtllm"]
+EngineName = Literal["vllm", "sglang", "trtllm", "eager"]
 WeightFormat = Literal["bf16", "fp8", "fp8-block", "fp4", "int8", "int4"]
 CacheFormat = Literal["bf16", "fp8"]
 WEIGHT_BYTES: Final[Mapping[WeightFormat, float]] = {
@@ -103,10 +103,21 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         errors="7 % there, 10 to 30 % on models with experts, 39 % on four runs of Qwen3 32B on H100",
         versions={"1.0": Engine(gap=2.23e-06, host=0.00125, request=5.12e-05, first=3.73, wait=0.0667)},
     ),
+    "eager": EngineEntry(
+        constants=Engine(gap=7.7e-6, host=0.0, request=0.0, first=1.0, wait=0.0538),
+        all_reduce="all_reduce NCCL",
+        memory=0.9,
+        reserve=1.7e9,
+        chunk=8192,
+        cache="bf16",
+        fitted="4 latencies of Llama 2 7B on A100 in 16 bits, 2023",
+        errors="2 % there, 3 % on 11 latencies of 13B and 70B and of 7B on H100",
+    ),
 }
 """Constants fitted to runs with all slots in use of ai-dynamo/aiconfigurator 095f58a (silicon_sample.csv, Apache-2.0) by
 `python -m tests.benchmarks.serving`; SGLang's are vLLM's. Those of TensorRT-LLM 1.0 are of 176 runs of Qwen3 32B on H100: its sampler took
-48 us for each sequence, and its first tokens 3.8 prefills."""
+51 us for each sequence, and its first tokens 3.7 prefills. `eager` launches kernel after kernel, and exchanges by NCCL: its gap is of
+latencies that NVIDIA published of Llama 2 with one request and 200 tokens out (Kundu et al., arXiv:2407.14645)."""
 
 
 def constants_of_engine(engine: EngineName, version: str = "") -> Engine:

@@ -154,7 +154,7 @@ def _served(cells: Cells) -> Served:
     tensor = counts["tp"] or 1
     if shape.heads % tensor or tensor > device(gpu).devices_per_node:
         raise _RejectedError(f"{tensor} tensor ranks do not share {shape.heads} heads inside a node")
-    engine = _engine(given.get("engine", ""))
+    engine = _one_of(given.get("engine", "") or ("vllm" if times["latency_s"] is None else "eager"), ENGINES, "engine")
     weights = _format(given.get("precision", ""), gpu)
     return Served(
         line=cells.line,
@@ -191,10 +191,6 @@ def _shape(name: str) -> Transformer:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold().rpartition("/")[2])
-
-
-def _engine(word: str) -> EngineName:
-    return _one_of(word or "vllm", ENGINES, "engine")
 
 
 def _one_of(word: str, known: Collection[EngineName], what: str) -> EngineName:

@@ -117,7 +117,7 @@ def export_flags(path: Path, engine: str) -> str:
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     lines = [f"# {result.question['name']}: {result.details.rate:.4g} requests/s on {result.details.devices} devices"]
-    if engine != question.file.engine:
+    if engine != question.file.engine and (engine, question.file.engine) != ("vllm", "eager"):
         lines.append(f"# priced for {question.file.engine}: other engines differ (solve with engine: {engine})")
     for copies in result.answer.workers:
         lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape)]
@@ -161,6 +161,8 @@ def _vllm(question: ServingQuestion, shape: Shape) -> Flags:
     if shape.weights in ("fp8", "fp8-block"):
         yield "--quantization", "fp8"
     yield "--kv-cache-dtype", "fp8" if shape.cache == "fp8" else "auto"
+    if question.file.engine == "eager":
+        yield "--enforce-eager", ""
     if shape.role != "both":
         yield "--kv-transfer-config", json.dumps({"kv_connector": "NixlConnector", "kv_role": "kv_both"})
 

@@ -40,10 +40,13 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         sections=(*sections, baselines_in("plan", result, result.baselines)),
         notes=(*result.notes, *notes_of(question, result)),
         judged="times, memory and rate of every worker",
-        next_step=f"`crossopt export RESULT --as {question.file.engine}` prints its command lines"
-        if question.model is not None and plan
-        else "",
+        next_step=f"`crossopt export RESULT --as {_launched(question)}` prints its command lines" if question.model and plan else "",
     )
+
+
+def _launched(question: ServingQuestion) -> str:
+    """The engine whose command lines launch a plan."""
+    return "vllm" if question.file.engine == "eager" else question.file.engine
 
 
 def copies_text(copies: Copies) -> str:

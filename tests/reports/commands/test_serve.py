@@ -106,6 +106,16 @@ def test_engines_are_launched_by_their_options(
     assert [flag for flag in flags if flag not in text] == []
 
 
+def test_an_engine_without_graphs_is_launched_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "r.json")
+    assert main([*LINE, "--engine", "eager", "--out", out]) == 0
+    assert "--as vllm" in said(capsys)
+    assert main(["export", out, "--as", "vllm"]) == 0
+    text = capsys.readouterr().out
+    assert "--enforce-eager" in text
+    assert "other engines differ" not in text
+
+
 def test_what_cannot_be_launched_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "q.yaml", str(tmp_path / "r.json")
     path.write_text(

@@ -138,6 +138,7 @@ def test_whole_requests_are_priced(tmp_path: Path) -> None:
     path = tmp_path / "latency.csv"
     path.write_text("model,gpu,tp,isl,osl,batch,latency_s\nLlama-2-7B,A100,1,200,200,1,2.19\n", encoding="utf-8")
     [row] = price_served(read_served(path).measured)
+    assert (row.run.engine, row.run.cache, row.run.weights) == ("eager", "bf16", "bf16")
     assert row.whole == row.first_token + 199 * row.output_time
     assert row.errors[2] == row.whole / 2.19 - 1.0
 
@@ -155,6 +156,14 @@ def test_public_runs_that_no_constant_was_fitted_to() -> None:
     assert [name for name, most in held_back.items() if (lines[name].output_time or 1.0) > most] == []
     assert (lines["all"].tau or 0.0) > 0.8
     assert (lines["all"].regret or 1.0) < 0.03
+
+
+@pytest.mark.data
+def test_whole_requests_that_no_constant_was_fitted_to() -> None:
+    rows = price_served(read_served(reference("serving/imec.csv")).measured)
+    held_back = [row for row in rows if (row.run.model, row.run.gpu) != ("Llama-2-7B", "a100-80g")]
+    assert len(held_back) == 11
+    assert sum(abs(row.errors[2] or 0.0) for row in held_back) / 11 < 0.06
 
 
 def test_versions_are_told_by_their_first_figures() -> None:
