@@ -21,7 +21,7 @@ from crossopt.instances.files.written import Written
 from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem, operand_formats, sharing_operators
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
-from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, divisors, faults_of, split_problem
+from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, faults_of, split_problem, usual_groups
 from crossopt.instances.operators.graph_file import graph_in
 
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
@@ -163,7 +163,7 @@ def read(written: Written) -> LayersQuestion:
 def _parallel(file: LayersFile, section: DevicesSection) -> Parallel:
     """The devices and splits; groups may be all divisors."""
     per_node = section.devices_per_node or device(file.hardware or "").devices_per_node
-    groups = tuple(dict.fromkeys(file.groups)) or divisors(section.devices)
+    groups = tuple(dict.fromkeys(file.groups)) or usual_groups(section.devices, per_node)
     return Parallel(section.devices, per_node, file.splits, groups)
 
 
@@ -282,7 +282,7 @@ def _split_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     if per_node and devices > per_node and devices % per_node:
         remedy = f"take a multiple of {per_node}, or give devices_per_node"
         yield "cluster.devices", f"{devices:,} devices are no whole number of nodes of {per_node} ({remedy})"
-    count = len(file.groups or divisors(devices))
+    count = len(file.groups or usual_groups(devices, per_node or devices))
     if count > MOST_GROUPS:
         yield "groups", f"{count} sizes of groups are too many to choose among (name up to {MOST_GROUPS} under groups)"
     for place, group in enumerate(file.groups):

@@ -59,8 +59,10 @@ class SplitProblem:
     """Of each layer the type of operator that rules with one strategy for each type tie; empty for those without weights."""
 
 
-def divisors(number: int) -> tuple[int, ...]:
-    return tuple(one for one in range(2, number + 1) if number % one == 0)
+def usual_groups(devices: int, per_node: int) -> tuple[int, ...]:
+    """All divisors of the devices; of many, those that divide a node or are whole nodes."""
+    found = tuple(one for one in range(2, devices + 1) if devices % one == 0)
+    return found if len(found) <= MOST_GROUPS else tuple(one for one in found if per_node % one == 0 or one % per_node == 0)
 
 
 def label(number_format: str, split: Split, several: bool) -> str:

@@ -12,7 +12,7 @@ from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weight
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.layers.question import LayersQuestion
-from crossopt.instances.layers.splits import BUCKET, best_group, parts_of
+from crossopt.instances.layers.splits import BUCKET, best_group, parts_of, usual_groups
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read
 from tests.instances.layers.image_networks import alexnet, resnet50, vgg16
@@ -195,6 +195,11 @@ def test_weights_that_products_share_are_stored_and_summed_once(tmp_path: Path) 
     assert more == pytest.approx(number(bucket) * size / BUCKET, rel=1e-9)
 
 
+def test_of_many_divisors_groups_are_parts_of_nodes_or_whole_nodes() -> None:
+    assert usual_groups(64, 8) == (2, 4, 8, 16, 32, 64)
+    assert usual_groups(960, 8) == (2, 4, 8, 16, 24, 32, 40, 48, 64, 80, 96, 120, 160, 192, 240, 320, 480, 960)
+
+
 def test_the_closed_form_of_node_groups() -> None:
     """a / g + b g is least at sqrt(a / b), and the number of groups is sqrt(N minibatch / output features) (Das et al. 2016)."""
     inputs, outputs, batch, devices = 4096, 4096, 256, 64
@@ -227,7 +232,7 @@ def test_image_networks_are_the_published_ones(network: Any, parameters: int, ma
             "cluster: {devices: 14, devices_per_node: 14}\ngroups: [7]\n",
             "no operator has features or inputs or space in 7 equal parts",
         ),
-        (5040, 5040, "", "59 sizes of groups are too many to choose among (name up to 20 under groups)"),
+        (55440, 55440, "", "50 sizes of groups are too many to choose among (name up to 20 under groups)"),
         (1, 8, "", "operators are split over 2 to 65,536 devices, not 1"),
         (8, 8, "splits: [pipeline]\n", "pipeline"),
     ],
