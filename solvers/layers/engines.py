@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from math import exp, inf
+from math import exp, inf, log10
 from random import Random
 from time import monotonic
 
@@ -38,6 +38,8 @@ from crossopt.solvers.proofs import Priced, RecomputableBound
 
 _BEAMS = (64, 1_024, 8_192)
 """States of a front in passes that look for good choices."""
+_SPELLED = 10**15
+"""Numbers below are printed with all digits; Python prints none of thousands of digits."""
 _PROPOSALS, _TEMPERATURE = 20_000, 1e-3
 """Of the Markov chain; the temperature is a share of the cost at its start."""
 
@@ -199,7 +201,8 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
     del limits, watch
     count = every_choice(question.problem)
     if count > MOST_CHOICES:
-        raise RefusedError(f"{count:,} choices are too many to look at each (take the engine frontier)")
+        number = f"{count:,}" if count < _SPELLED else f"more than 10^{int((count.bit_length() - 1) * log10(2.0))}"
+        raise RefusedError(f"{number} choices are too many to look at each (take the engine frontier)")
     value, answer = best_of_all(question)
     reasons = () if answer else ("no choice is within all budgets",)
     return SearchOutcome(answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, baselines=baselines(question))

@@ -36,10 +36,12 @@ def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: P
     assert one["value"] == one["bound"]
 
 
-def test_layers_are_split_over_devices_in_one_line(network: str, tmp_path: Path) -> None:
+def test_layers_are_split_over_devices_in_one_line(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved, out, again = tmp_path / "asked.yaml", tmp_path / "result.json", tmp_path / "again.json"
     line = [network, *ASKED[:2], "--devices", "8", "--splits", "batch, features", "--training", "--save", str(saved), "--out", str(out)]
-    assert main(["quantize", *line]) == 0
+    assert main(["quantize", *line, "--verbose"]) == 0
+    printed = capsys.readouterr().out
+    assert all(text in printed for text in ("relayouts", "devices", "MLSL's closed form", "relayouts between layers come on top"))
     assert main(["check", str(out)]) == 0
     assert main(["solve", str(saved), "--out", str(again)]) == 0
     one, other = (json.loads(path.read_text(encoding="utf-8")) for path in (out, again))

@@ -12,6 +12,8 @@ import pytest
 from crossopt.crossflow.operator_graph import Group, Node, OperatorGraph, Shape, Sides, Weights
 from crossopt.crossflow.relayouts import Network
 from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.layers.problem import Written, problem_of
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read
@@ -247,3 +249,11 @@ def test_a_common_copy_is_in_the_format_that_its_operators_take(tmp_path: Path) 
     assert "fp8 gathered 2" in question.problem.strategies[place]
     found = solved(question)
     assert found.proved and not prove(question, found, unwatched).refused
+
+
+def test_choices_without_number_are_refused_by_their_order(tmp_path: Path) -> None:
+    """A number of 5,000 digits is not printed."""
+    layers = {f"layer {number}": {f"s{one}": {"time": 1.0} for one in range(10)} for number in range(5_000)}
+    problem = problem_of(Written(layers, [], "time", {}))
+    with pytest.raises(RefusedError, match=r"more than 10\^4999 choices|more than 10\^5000 choices"):
+        solve(FAMILY, LayersQuestion("many", problem, {}, {}), "exhaustive", Limits(), unwatched)
