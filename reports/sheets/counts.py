@@ -8,7 +8,20 @@ from crossopt.instances.counts.fleet import FleetQuestion
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.reports.sheets.amounts import several
-from crossopt.reports.sheets.sheet import Column, Limit, Limits, Section, Sheet, Table, amounts, answer_sheet, baselines_in, counts, names
+from crossopt.reports.sheets.sheet import (
+    Breakdown,
+    Column,
+    Limit,
+    Limits,
+    Section,
+    Sheet,
+    Table,
+    amounts,
+    answer_sheet,
+    baselines_in,
+    counts,
+    names,
+)
 from crossopt.solvers.answer import Result
 from crossopt.solvers.counts.fleet import Fleet, FleetUse
 from crossopt.solvers.counts.instances import InstanceGroup, InstanceGroups, ServerUse
@@ -201,14 +214,15 @@ def _kinds(question: FleetQuestion, answer: Fleet, use: FleetUse) -> Section:
             Column("requests a second", tuple(f"{rate:.5g}" for rate in rates), tuple(rates)),
         )
     )
-    return Section("Devices", (table,))
+    cost = Breakdown("device", tuple(zip(kinds, costs, strict=True)), "money", "Cost of an hour by kind of device.")
+    return Section("Devices", (table, cost) if len(kinds) > 1 else (table,))
 
 
 def _classes(question: FleetQuestion, answer: Fleet) -> Section:
     """Where the requests of each class go."""
     rates = tuple(float(load) for load in question.loads)
     where = [
-        ", ".join(f"{kind} {float(Fraction(share)):.4%}".replace(".0000%", "%") for kind, share in answer.shares[name].items())
+        ", ".join(f"{kind} {float(Fraction(share)):.2%}".replace(".00%", "%") for kind, share in answer.shares[name].items())
         for name in question.classes
     ]
     table = Table(
