@@ -26,15 +26,17 @@ from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written
 
 MOST_KINDS, MOST_CLASSES, MOST_SLICES, MOST_AVAILABLE = 200, 400, 10_000, 1_000_000
+_SMALLEST, _LARGEST = 1e-6, 1e9
+"""Of prices and rates above 0."""
 _COLUMNS = ("device", "class", "rate")
-Rate = Annotated[float, Bounds(0.0), In("requests/s")]
+Rate = Annotated[float, Bounds(0.0, _LARGEST), In("requests/s")]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSection:
     """A kind of device, or a replica of several, that serves requests on its own."""
 
-    price: Annotated[float, Bounds(0.0), NonZero(), In("USD/h"), Doc("of one device")]
+    price: Annotated[float, Bounds(_SMALLEST, _LARGEST), In("USD/h"), Doc("of one device")]
     rates: Annotated[dict[str, Rate] | None, Doc("requests a second of one device at the service level, by class; default: none")] = None
     available: Annotated[int | None, Bounds(0, MOST_AVAILABLE), Unset(), Doc("number of devices that can be had")] = None
 
@@ -107,6 +109,7 @@ def read(written: Written) -> FleetQuestion:
         _add_rates(table, file, file.rates, written)
     classes, kinds = tuple(name for name, rate in file.classes.items() if rate), tuple(file.devices)
     written.refuse(_unserved(file, classes, table))
+    written.refuse(_far_apart(file, classes, table))
     prices = [exact(section.price) for section in file.devices.values()]
     most = max(prices) * MOST_AVAILABLE * len(prices)
     places = places_for(prices, most)
@@ -166,3 +169,15 @@ def _unserved(file: FleetFile, classes: tuple[str, ...], table: Mapping[str, Map
     for name in classes:
         if not any(rates.get(name) for rates in table.values()):
             yield f"classes.{name}", "no device serves this class (give the rate of one that does, or leave the class out)"
+
+
+def _far_apart(file: FleetFile, classes: tuple[str, ...], table: Mapping[str, Mapping[str, Fraction]]) -> Iterator[tuple[str, str]]:
+    """Rates that are nothing, and classes that take more devices of a kind than anyone has."""
+    for name in classes:
+        rates = {kind: row[name] for kind, row in table.items() if row.get(name)}
+        kind = min(rates, key=lambda kind: rates[kind])
+        devices = float(exact(file.classes[name]) / rates[kind])
+        if min(file.classes[name], float(rates[kind])) < _SMALLEST:
+            yield f"classes.{name}", f"rates above 0 are from {_SMALLEST:g} requests/s on (leave out what is less, or change the unit)"
+        elif devices > MOST_AVAILABLE:
+            yield f"classes.{name}", f"{devices:.3g} devices of kind {kind} would serve it (leave that rate out, or change the unit)"

@@ -112,8 +112,11 @@ def slices(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
     loose = tree(any_split, replace(limits, seconds=seconds * _LOOSE), unwatched)
     if loose.bound == inf:
         return replace(loose, engine="slices")
-    inner = slice_model(question, inner=True)
-    solved = _solved_slices(question, inner, replace(limits, seconds=(deadline - monotonic()) * _SOLVING), watch)
+    try:
+        inner = slice_model(question, inner=True)
+        solved = _solved_slices(question, inner, replace(limits, seconds=(deadline - monotonic()) * _SOLVING), watch)
+    except ValueError as error:
+        raise RefusedError(f"{error} (ask for any split, without slices)") from error
     goal = None if solved.value is None else solved.value - spared(limits.gap, solved.value)
     bound, proof = loose.bound, loose.proof
     if goal is None or bound is None or bound < question.cost(goal):

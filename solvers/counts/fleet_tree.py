@@ -129,13 +129,13 @@ def _looked(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around
         if shortfall(walk.form, highs, prices) > 0:
             return _Box(lows, highs, leaf_of(prices, empty=True), None, None)
     classes = len(walk.form.loads)
-    duals = np.zeros(classes) if solved.duals is None else np.nan_to_num(solved.duals[:classes])
+    duals = np.zeros(classes) if solved.duals is None or not len(solved.duals) else np.nan_to_num(solved.duals[:classes])
     leaf = leaf_of([max(round(dual * walk.scale), 0) for dual in duals.tolist()])
     bound = fleet_bound(walk.form, lows, highs, walk.scale, prices_of(walk.form, leaf))
     if around is not None and around.bound is not None and bound < around.bound:
         other = fleet_bound(walk.form, lows, highs, walk.scale, prices_of(walk.form, around.leaf))
         leaf, bound = (around.leaf, other) if other > bound else (leaf, bound)
-    figures = None if solved.figures is None else solved.figures[: len(lows)]
+    figures = None if solved.figures is None or not len(solved.figures) else solved.figures[: len(lows)]
     if figures is not None:
         _offer(walk, tuple(min(ceil(figure - _NEAR), high) for figure, high in zip(figures.tolist(), highs, strict=True)))
     return _Box(lows, highs, leaf, bound, figures)
@@ -267,7 +267,7 @@ def _split(walk: _Search, counts: tuple[int, ...]) -> Shares | None:
 def _served(walk: _Search, counts: Sequence[float]) -> dict[tuple[int, int], float]:
     """Shares by class and kind as HiGHS proposes them; none where it finds that the fleet is too small."""
     solved = walk.linear.solved(counts, counts, walk.deadline)
-    if solved.figures is None:
+    if solved.figures is None or not len(solved.figures):
         return {}
     rates, found, totals = walk.form.rates, dict[tuple[int, int], float](), [0.0] * len(walk.form.loads)
     for (place, kind), devices in zip(walk.columns, solved.figures[len(counts) :].tolist(), strict=True):

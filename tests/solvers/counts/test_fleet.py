@@ -203,6 +203,9 @@ OTHER = {"y": {"price": 1, "rates": {"a": 4}, "available": 1}}
         (("devices.small.rates=null",), "devices.small: its rates are needed"),
         (("devices.small.available=-1",), "devices.small.available: "),
         (("utilization=0",), "utilization: "),
+        (("devices.small.rates.short=1e-300",), "classes.short: rates above 0 are from 1e-06 requests/s on"),
+        (("devices.small.rates.short=1e-5", "classes.short=30"), "classes.short: 3e+06 devices of kind small would serve it"),
+        (("devices.small.price=1e300",), "devices.small.price: "),
     ],
 )
 def test_a_faulty_question_is_refused_in_one_sentence(settings: tuple[str, ...], sentence: str) -> None:
