@@ -454,6 +454,11 @@ def test_the_spread_multiplies_to_the_group_and_never_understates_the_outer_leve
             assert beyond == len(found[0])
 
 
+@pytest.mark.parametrize(("size", "stride", "levels", "members"), [(3, 1, (4, 8), (1, 3)), (2, 4, (4, 6), (1, 2)), (6, 1, (4, 8), (2, 3))])
+def test_the_outermost_level_takes_what_no_level_holds_evenly(size: int, stride: int, levels: tuple[int, ...], members: object) -> None:
+    assert spread(size, stride, levels) == members
+
+
 @examples(200)
 @given(groups())
 def test_ranks_stay_on_the_part_of_a_level_that_they_are_said_to_reach_over(group: tuple[int, int, tuple[int, ...]]) -> None:

@@ -169,6 +169,12 @@ def test_ids_that_no_node_has_are_left_out_and_told(tmp_path: Path) -> None:
     assert found.remarks[0] == "1 edge names an id that no node has: left out"
 
 
+@pytest.mark.parametrize(("version", "remarked"), [("", True), ("0.0.4", False)])
+def test_a_file_without_a_version_of_its_schema_has_a_remark(tmp_path: Path, version: str, remarked: bool) -> None:
+    remarks = read_any(put(tmp_path, A, B, version=version)).remarks
+    assert any("no version of its schema" in remark for remark in remarks) is remarked
+
+
 @pytest.mark.parametrize(
     ("data", "told"),
     [

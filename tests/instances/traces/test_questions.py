@@ -106,6 +106,14 @@ def test_a_trace_that_is_none_is_told(graph: object, told: str, tmp_path: Path) 
     assert told in refused(tmp_path, {}, graph)
 
 
+@pytest.mark.parametrize("text", ["[]", "3", '{"nodes": {}, "span": -1}'])
+def test_json_of_something_else_has_that_one_fault(text: str) -> None:
+    """Whatever it holds is not judged as if it were a trace."""
+    with pytest.raises(InstanceError, match="this is no graph of a trace") as raised:
+        trace_in(text, "x.json")
+    assert len(raised.value.faults) == 1
+
+
 # Questions about benchmarks: kernels are operations that are alike, and every mistake is told in one sentence with its place.
 
 

@@ -338,6 +338,14 @@ def test_a_model_without_a_solution_has_no_bound() -> None:
     assert [node.status for node in found.nodes] == ["branched", "no solution", "no solution"]
 
 
+def test_progress_is_reported_after_every_branching() -> None:
+    model = next(model for model in (drawn(Random(seed)) for seed in range(50)) if len(explored(model).nodes) > 6)
+    seen = list[Progress]()
+    found = explore(model, relaxation(model), rest_of(model), seen.append, inf, 10_000)
+    assert [(progress.best, progress.bound) for progress in seen] == [(value, bound) for _, bound, value in found.steps]
+    assert [int(progress.label.partition(" ")[0]) for progress in seen] == [nodes for nodes, _, _ in found.steps]
+
+
 def test_what_stops_it_leaves_a_bound_below_the_optimum() -> None:
     model = next(model for model in (drawn(Random(seed)) for seed in range(50)) if len(explored(model).nodes) > 6)
     optimum = least(model)

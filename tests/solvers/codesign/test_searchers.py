@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.plan import Plans
+from crossopt.crossflow.plan import Plan, Plans, table
 from crossopt.instances.codesign.boxes import full_box, point_number
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_instance
@@ -106,6 +106,15 @@ def test_with_patience_the_optimum_of_a_small_question_is_found(name: str, monke
     monkeypatch.setattr(searchers, "_ROUNDS", 8)
     instance = ask(TINY_FREE)
     assert found(name, instance).value == search(instance, silent).value
+
+
+def test_a_setting_that_one_plan_alone_has_otherwise_tells_plans_apart() -> None:
+    """A searcher that left the column out would take three plans for one."""
+    plans = table([Plan(data=8), Plan(data=8), Plan(data=8, recompute="full")])
+    layouts, settings = searchers._columns(plans)
+    assert len(set(layouts.tolist())) == 1
+    assert settings.shape[1] == 1
+    assert len(set(settings[:, 0].tolist())) == 2
 
 
 @pytest.mark.usefixtures("impatient")

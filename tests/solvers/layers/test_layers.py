@@ -18,7 +18,7 @@ from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers.family import FAMILY
 from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, judge, prove
-from crossopt.solvers.proofs import Priced
+from crossopt.solvers.proofs import Priced, RecomputableBound
 from tests.extent import FULL
 from tests.samples import SAMPLES
 from tests.solvers.layers.drawn import drawn
@@ -159,6 +159,16 @@ def test_claims_that_are_no_proof_are_refused() -> None:
     for prices in ((-1.0,) * len(found.proof.prices), (float("nan"),) * len(found.proof.prices), (*found.proof.prices, 1.0)):
         assert prove(asked, replace(found, proof=Priced(found.proof.by, prices)), unwatched).refused
     assert len(found.proof.prices) > 0
+
+
+def test_an_enumeration_is_carried_out_anew_and_refused_where_it_claims_too_much() -> None:
+    asked = drawn(12)
+    found = solved(asked, "exhaustive")
+    assert found.value is not None and isinstance(found.proof, RecomputableBound)
+    kept = prove(asked, found, unwatched)
+    assert (kept.refused, kept.unverified) == ((), False)
+    assert prove(asked, replace(found, bound=found.value * 1.01), unwatched).refused
+    assert prove(asked, replace(found, value=None, bound=None, answer=None, details=None), unwatched).refused
 
 
 def test_a_long_chain_with_conversions_is_proved() -> None:

@@ -40,7 +40,7 @@ from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PART
 from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
 from crossopt.solvers.placement.certificates import branched, integer_proof, recomputed_bound, tree_within
 from crossopt.solvers.placement.engines import least_stage
-from crossopt.solvers.placement.family import FAMILY, Answer
+from crossopt.solvers.placement.family import FAMILY, Answer, _better_stages
 from crossopt.solvers.placement.heuristics import annealed, staged_start
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.run import Run
@@ -273,6 +273,21 @@ def test_a_saved_proof_is_carried_out_anew_and_one_that_claims_too_much_is_refus
     assert checked(worse).accepted
     lie = certify(FAMILY, asked, SearchOutcome(alone, worse.value, UnverifiedBound("a lie"), "stages"), Limits(), 0.0)
     assert any("a placement takes" in reason for reason in checked(lie).refused)
+    best = best_by_ideals(asked)
+    assert best is not None
+    exact = replace(found, proof=UnverifiedBound("CP-SAT"))
+    assert exact.bound is not None
+    assert _better_stages(asked, exact, best) == ()
+    above = replace(exact, bound=float(np.nextafter(value_of_best(asked), np.inf)))
+    assert len(_better_stages(asked, above, best)) == 1
+    assert _better_stages(asked, replace(exact, bound=value_of_best(asked)), best) == ()
+
+
+def value_of_best(asked: PlacementQuestion) -> float:
+    best = best_by_ideals(asked)
+    assert best is not None
+    assert best.device_of is not None
+    return judge(asked, best.device_of).value
 
 
 def best_proof(asked: PlacementQuestion) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.question import read
+from crossopt.instances.sharding.network import Network
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.cli import main
 from crossopt.reports.commands import sharding
@@ -37,8 +38,10 @@ from crossopt.solvers.sharding.judge import (
     IN_FLOATS,
     UNKEPT,
     Answer,
+    Chosen,
     Meaning,
     Strategies,
+    chosen_of,
     lowered,
     weigh,
 )
@@ -86,6 +89,15 @@ def test_rules_offer_what_the_judge_accepts(tmp_path: Path, engine: str) -> None
         assert not result.proved or result.value == best
         found += result.value is not None
     assert found > 15
+
+
+def test_the_meaning_of_a_choice_counts_operators_by_name_and_way() -> None:
+    """The layers of a name together; the feature of a weight is what its operator needs, so that it is only called split."""
+    options = ((("batch", "whole"), ("feature", "whole")),) * 3
+    names = ("layer 1: mlp", "layer 2: mlp", "layer 1: mlp, weights")
+    network = Network(None, names, options, {})  # type: ignore[arg-type]
+    assert chosen_of(network, (0, 0, 1)) == (Chosen("mlp", "batch · whole", 2), Chosen("mlp, weights", "split · whole", 1))
+    assert chosen_of(None, (0, 0, 1)) == ()
 
 
 def test_an_answer_is_printed_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

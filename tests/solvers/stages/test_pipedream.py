@@ -295,6 +295,7 @@ def test_what_the_public_optimizer_would_not_see_is_refused() -> None:
         (("devices=0",), "devices: '0' is too small (at least 1)"),
         (("devices=[64, 64]",), "64x64 devices are more than 1,024"),
         (("devices=[2, 2, 2, 2]",), "4 levels of devices are given"),
+        (("devices=[]",), "0 levels of devices are given, 1 to 3 are needed"),
         (("devices=4", "bandwidth=[1e9 B/s, 1e9 B/s]"), "2 bandwidths are given for 1 levels"),
         (("bandwidth=0 B/s",), "a bandwidth must be above zero"),
         (("compression=0.0",), "a compression of '0.0' is none"),

@@ -278,6 +278,12 @@ def test_a_bound_that_takes_too_long_to_prove_is_told(tmp_path: Path, monkeypatc
     assert "a bound without a repeatable proof must not be called proved" in checked(forged).refused[0]
 
 
+def test_the_bound_of_all_work_claims_nothing_of_a_layer_that_no_device_takes(tmp_path: Path) -> None:
+    question = random_question(tmp_path, 1, 4, 2)
+    assert family.load_bound(question) > 0.0
+    assert family.load_bound(replace(question, graph=replace(question.graph, offers=({}, *question.graph.offers[1:])))) == 0.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_some_of_many_cuts_give_stages_and_an_honest_bound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
