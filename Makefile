@@ -70,7 +70,7 @@ studies: $(INSTALLED) # some minutes: the studies that come along, with their ru
 
 $(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PIP) --no-compile --editable .
 	touch $@
 
 $(INSTALLED): $(BASE)
