@@ -17,6 +17,7 @@ from crossopt.instances.catalogue.uncertain import PRICES, multiplied
 from crossopt.instances.codesign.section import ClusterSection, CodesignFile, PricesSection
 from crossopt.instances.codesign.stacks.table import Machine, Stack
 from crossopt.instances.files.units import nearest
+from crossopt.instances.files.written import short_repr
 
 if TYPE_CHECKING:
     from crossopt.crossflow.generator import Edges
@@ -382,6 +383,8 @@ class Instance:
     unnamed: tuple[str, ...] = field(default=(), compare=False)
     """Description of a transformer's plan settings that the question does not mention; not part of the question."""
 
+    __repr__ = short_repr
+
     @property
     def measures_time(self) -> bool:
         """Whether the objective is in proportion to the step time, so that errors of one are errors of the other."""
@@ -411,6 +414,8 @@ class Portfolio:
     """`weighted_sum`, or `worst_regret`: the greatest v_k / v_k* - 1, where v_k* is the optimum of workload k alone."""
     document: dict[str, Any]
     """The question as written."""
+
+    __repr__ = short_repr
 
     @property
     def objective(self) -> str:
@@ -443,6 +448,8 @@ class MultiScaleQuestion:
     """Combinations without a valid question, and why."""
     compared: tuple[str, ...] = ("network",)
     """What `Place.network` names: any of device, precision and network."""
+
+    __repr__ = short_repr
 
     @property
     def compared_name(self) -> str:

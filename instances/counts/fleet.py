@@ -23,7 +23,7 @@ from crossopt.instances.counts.shapes import cell_number, exact, places_for
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.tables import table_in, text_of
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 MOST_KINDS, MOST_CLASSES, MOST_SLICES, MOST_AVAILABLE = 200, 400, 10_000, 1_000_000
 _SMALLEST, _LARGEST = 1e-6, 1e9
@@ -73,6 +73,8 @@ class FleetQuestion:
     limits: tuple[int | None, ...]
     """Devices that can be had of each kind."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     def cost(self, units: int) -> float:
         """A cost in USD/h, correctly rounded."""

@@ -23,7 +23,7 @@ from crossopt.crossflow.fields import Bounds, Bytes, Doc, Duration, NonZero, Not
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.tables import Cells, table_in, text_of
 from crossopt.instances.files.units import parse_number, quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 MOST_THREADS, MOST_BATCH, MOST_SHAPES = 1_024, 1 << 20, 20_000
 GREATEST = 1 << 52
@@ -89,6 +89,8 @@ class InstancesQuestion:
     """Latencies are in units of 10^-places s."""
     rate_places: int
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def per_socket(self) -> int:

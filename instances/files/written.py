@@ -123,6 +123,11 @@ def _refusal(setting: str, message: str) -> InstanceError:
     return InstanceError(f"--set {setting}", [Fault(1, 1, "", message)])
 
 
+def short_repr(question: Any) -> str:  # noqa: ANN401 - a question of any kind
+    """A question by its type and its name, as its fields would fill pages."""
+    return f"<{type(question).__name__} {question.name}>"
+
+
 # A question as it was written: its text, the tree of it with settings laid over, and the files that it names.
 
 

@@ -17,7 +17,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem, operand_formats, sharing_operators
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
@@ -110,6 +110,8 @@ class LayersQuestion:
     shared: tuple[tuple[int, ...], ...] = ()
     """Ties of operators that share weights, which no question leaves out."""
     devices: int = 1
+
+    __repr__ = short_repr
 
     @property
     def unit(self) -> str:

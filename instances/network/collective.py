@@ -13,7 +13,7 @@ from crossopt.instances.files.document import Node, fault_at, read_text
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 MOST_CHUNKS = 256
 
@@ -185,6 +185,8 @@ class CollectiveQuestion:
     deadline: int | None
     """ns."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def collective(self) -> Collective:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from crossopt.crossflow.astra.collective import Collective, Shape, fluid_loads, share_of_chunk
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Money, Prose, Unit
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 Tier = Literal["chiplet", "package", "node", "pod"]
 Objective = Literal["time", "time_cost"]
@@ -149,6 +149,8 @@ class NetworkQuestion:
     descending: tuple[tuple[int, int], ...]
     """Places of dimensions, the first of which has no less than the second."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def compute(self) -> float:

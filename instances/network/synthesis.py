@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 MOST_NPUS, MOST_CHUNKS, MOST_STEPS = 9, 8, 8
 Spread = Literal["all_gather", "reduce_scatter", "broadcast"]
@@ -77,6 +77,8 @@ class SynthesisQuestion:
     distances: tuple[tuple[int, ...], ...]
     """Least steps from each NPU to each other."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def turned(self) -> bool:

@@ -21,7 +21,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.careful import why_unreadable
 from crossopt.instances.files.graphs import GREATEST, FaultList, cycle_of, figure, read_json, rows_of, text_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Files, Written
+from crossopt.instances.files.written import Files, Written, short_repr
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 
 # A network as a graph of operators, and the question on which device each of them runs.
@@ -75,6 +75,8 @@ class PlacementQuestion:
     notes: tuple[str, ...]
     """What a reader of the file should know, such as units that cannot be right."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from crossopt.instances.catalogue.huggingface import config_in, text_of, transfo
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 Objective = Literal["throughput", "devices", "cost"]
 Mode = Literal["together", "apart"]
@@ -132,6 +132,8 @@ class ServingQuestion:
     rent: float
     """Of a device and hour; nan if unknown."""
     document: dict[str, Any] = field(repr=False)
+
+    __repr__ = short_repr
 
     @property
     def ttft(self) -> float:

@@ -19,7 +19,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, fault_at_key
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.files.written import Files, Written
+from crossopt.instances.files.written import Files, Written, short_repr
 from crossopt.instances.sharding.network import Network, network_problem
 from crossopt.instances.sharding.problem import GREATEST_SUM, Problem
 from crossopt.instances.sharding.reading import problem_in, read_problem
@@ -147,6 +147,8 @@ class ShardingQuestion:
     """Laid over the file."""
     network: Network | None = None
     """What the numbers mean, where the cost model made them."""
+
+    __repr__ = short_repr
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Positive, Prose
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.stages.pipedream import Profile, profile_of
 
 Schedule = Literal["flush", "two-versions"]
@@ -96,6 +96,8 @@ class ChainQuestion:
     widths: tuple[Width, ...]
     file: ChainFile
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
 
 def read(written: Written) -> ChainQuestion:

@@ -23,7 +23,7 @@ from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar
 from crossopt.instances.files.graphs import cycle_of, text_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 _MOST_NODES = 100_000
 _LONGEST = 1e15
@@ -233,6 +233,8 @@ class PipelineQuestion:
     memory: float
     compatible: bool
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def devices(self) -> int:

@@ -20,7 +20,7 @@ from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import FaultList, cycle_of, figure, read_json, rows_of, text_of
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 
 Part = Literal["data", "tensor", "recompute"]
 PARTS: tuple[Part, ...] = ("data", "tensor", "recompute")
@@ -85,6 +85,8 @@ class PiperQuestion:
     """Kinds of parallelism, or recomputation, that are not used."""
     notes: tuple[str, ...]
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def degrees(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from crossopt.crossflow.fields import Bounds, Choice, Doc, Prose, Unit
 from crossopt.crossflow.traces import KINDS, Graph, of_kinds
 from crossopt.instances.files.units import quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.traces.graph_file import Trace, trace_of
 
 DeviceKind = Literal["kernel", "copy", "collective"]
@@ -85,6 +85,8 @@ class BenchmarkQuestion:
     time: int
     """ns of all operations that count."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
 
 def mix_of(question: BenchmarkQuestion, runs: Sequence[int]) -> Fraction:

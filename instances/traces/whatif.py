@@ -12,7 +12,7 @@ from crossopt.crossflow.fields import Bounds, Doc, Duration, Prose, Unit
 from crossopt.crossflow.traces import KINDS, PRODUCTS, SPAN_ENDS, Effect, Graph, Transform
 from crossopt.instances.files.graphs import cycle_of
 from crossopt.instances.files.units import nearest, quoted
-from crossopt.instances.files.written import Written
+from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.traces.graph_file import Trace, meant, trace_of
 
 OperationKind = Literal["host", "gap", "kernel", "copy", "collective", "wait"]
@@ -173,6 +173,8 @@ class WhatIfQuestion:
     target: int | None
     """ns."""
     document: dict[str, Any]
+
+    __repr__ = short_repr
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -119,6 +119,12 @@ def test_what_is_printed_fits_on_a_screen_and_what_is_shown_in_lists_on_a_line(r
     assert len(run.text) > len(str(run))
 
 
+@pytest.mark.parametrize("name", ["tiny", "two-models-one-chip", "gpt3-13b-on-8", "gpt2-two-versions", "three-models-4096"])
+def test_a_question_is_shown_by_its_type_and_name(name: str) -> None:
+    question = crossopt.read(name)
+    assert repr(question) == f"<{type(question).__name__} {name}>"
+
+
 def test_sweeps_and_explanations_are_drawn(explained: crossopt.Explanation) -> None:
     swept = crossopt.sweep("tiny", {"cluster.devices": [4, 8, 7], "tensor": [1, 2]})
     picture = swept.plot()
