@@ -108,15 +108,18 @@ def _name(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-") or "training"
 
 
-def _time_limit(seconds: float | None) -> str:
-    """The time that is asked of Slurm, in whole hours, of the predicted one where there is one."""
+def _time_limit(seconds: float | None, resumes: bool) -> str:
+    """The time limit of the job, in whole hours above the predicted time where there is one."""
     if seconds is None or seconds == inf:
         return "## #SBATCH --time=...   as long as your run takes"
     hours = ceil(seconds * _USUAL_SLACK / 3600.0)
-    predicted = f"{days_of(seconds)} are predicted, and a quarter is added for checkpoints, evaluation and the model's error;"
+    again = (
+        "a job that is submitted again goes on from its last checkpoint" if resumes else "your script then has to go on from a checkpoint"
+    )
     return (
-        f"#SBATCH --time={hours // 24}-{hours % 24:02d}:00:00\n## {predicted}\n"
-        "## shorten it to the limit of your partition: a job that is submitted again goes on from its last checkpoint"
+        f"#SBATCH --time={hours // 24}-{hours % 24:02d}:00:00\n"
+        f"## {days_of(seconds)} are predicted, and a quarter is added for checkpoints, evaluation and the model's error;\n"
+        f"## shorten it to the limit of your partition: {again}"
     )
 
 
@@ -128,11 +131,11 @@ def _slurm(name: str, head: str, script: _Script, seconds: float | None) -> str:
 #SBATCH --gpus-per-node={script.per_node}
 #SBATCH --exclusive
 #SBATCH --output=%x-%j.log
-{_time_limit(seconds)}
+{_time_limit(seconds, _CHECKPOINTS in script.needs)}
 ## #SBATCH --partition=... --account=...   as your cluster wants them
 {head}set -euo pipefail
 
-# yours: fill in here after each `:?`, look at each default, or `sbatch --export=ALL,NAME=VALUE,...`
+# yours: fill in here after each `:?`{", look at each default" if script.program.usual else ""}, or `sbatch --export=ALL,NAME=VALUE,...`
 {script.defaults()}{script.variables()}
 
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")

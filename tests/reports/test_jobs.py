@@ -222,6 +222,12 @@ def test_a_job_says_its_time_its_deadline_and_what_is_unset(tmp_path: Path) -> N
         assert f"#SBATCH --time={hours // 24}-{hours % 24:02d}:00:00\n" in script
 
 
+@pytest.mark.parametrize("stack", STACKS)
+def test_only_stacks_that_save_checkpoints_are_said_to_go_on(stack: str, results: dict[tuple[str, bool], Path]) -> None:
+    script = job(results[stack, True], stack, "slurm")
+    assert ("goes on from its last checkpoint" in script) == (stack in ("megatron", "torchtitan")) == ("look at each default" in script)
+
+
 def test_pods_ask_for_the_accelerator_of_the_question_and_one_node_for_no_network(tmp_path: Path) -> None:
     text = QUESTION.replace("stack: STACK\n", "").replace("h100-sxm", "mi300x").replace("devices: 16", "devices: 8")
     (tmp_path / "run.yaml").write_text(text, encoding="utf-8")
