@@ -540,6 +540,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     of = "of --relaxation and --constants: also"
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"{of} write it as JSON to this file; - is standard output")
     parser.add_argument("--svg", type=Path, metavar="FILE", help=f"{of} draw it into this file; - is standard output")
+    parser.add_argument("--json", action="store_true", help="print what is explained as JSON instead of text, in SI units")
     parser.set_defaults(command="explain")
 
 

@@ -6,8 +6,9 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import isfinite
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from crossopt.instances.codesign.instance import Instance, Portfolio
 from crossopt.instances.codesign.plan_groups import why_no_chip
@@ -55,6 +56,8 @@ class Explained:
 
 def explain(options: Namespace) -> Status:
     """Explain a question, and print."""
+    if options.json and (options.relaxation or options.constants):
+        usage("--json: --relaxation and --constants are printed as JSON with --out - (leave --json out)")
     if options.relaxation:
         return _explain_relaxation(options)
     if options.constants:
@@ -66,23 +69,57 @@ def explain(options: Namespace) -> Status:
     limits, settings, forced = Limits(seconds_of(options.time_limit)), tuple(options.settings), tuple(options.force)
     parts = parts_of(read_single_scale(question_path(options.file), settings, options.workload))
     others = _forced_parts(options, settings, forced)
-    text, ended = alone_text(parts), list[Status]()
+    text, ended, records = alone_text(parts), list[Status](), list[dict[str, object]]()
     for instance, other in zip(parts, others, strict=True):
         with progress_on(sys.stderr, UNITS[instance.objective]) as watch:
             part = explained(instance, options.near, limits, watch, _told_to(text), text)
-            result, own = part.result, part.text
+            result, own, best = part.result, part.text, None
             if forced and not own.endswith(ENDED):
                 try:
-                    own += explain_with(other, forced, result, limits, watch)
+                    more, best = explain_with(other, forced, result, limits, watch)
+                    own += more
                 except KeyboardInterrupt:
                     own += ENDED
         text += own + ("\n" if instance is not parts[-1] else "")
+        records.append(_record(instance, part, forced, best))
         ended.append(result.status)
         if own.endswith(ENDED):
             break
     status = next((status_name for status_name in _WORST if status_name in ended), ended[0])
-    hand_over(fitted(text), code_of(status, unproved=False))
+    as_json = f"{json.dumps(_finite(records), indent=2, ensure_ascii=False, allow_nan=False)}\n"
+    hand_over(as_json if options.json else fitted(text), code_of(status, unproved=False))
     return status
+
+
+def _finite(data: Any) -> Any:  # noqa: ANN401 - plain data
+    """The same without infinite figures, which JSON has no word for."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not isfinite(data) else data
+
+
+def _record(instance: Instance, part: Explained, forced: tuple[str, ...], best: DesignResult | None) -> dict[str, object]:
+    """What is explained of a workload, with figures as figures in SI units."""
+    result, why = part.result, part.why
+    evaluation = None if result.details is None else result.details.evaluation
+    figures = {name: getattr(result, name) for name in ("status", "value", "bound", "proved")}
+    return {
+        "name": instance.name,
+        "objective": instance.objective,
+        "unit": UNITS[instance.objective],
+        **figures,
+        "binding": [] if evaluation is None else list(evaluation.binding),
+        "reliefs": to_plain(why.reliefs),
+        "ends": to_plain(why.ends),
+        "unopened": to_plain(why.unopened),
+        "building": [{"sentence": limit.sentence, "full": limit.full, "eased_value": worth} for limit, worth in why.building],
+        "conflict": None if part.clash is None else to_plain(part.clash),
+        "near": None if part.near is None else to_plain(part.near),
+        "forced": {"settings": list(forced), "value": best.value, "proved": best.proved} if best is not None else None,
+        "interrupted": part.text.endswith(ENDED),
+    }
 
 
 def parts_of(question: Instance | Portfolio) -> tuple[Instance, ...]:
@@ -197,15 +234,15 @@ def _forced_parts(options: Namespace, settings: tuple[str, ...], forced: tuple[s
         raise InstanceError(renamed(error.source), faults, error.undone) from error
 
 
-def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> str:
+def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> tuple[str, DesignResult]:
     """What the best design of the question with forced choices costs beside the answer."""
     best = solve(FAMILY, other, "boxes", limits, watch)
     if best.value is not None:
-        return forced_text(forced, result, best, None)
+        return forced_text(forced, result, best, None), best
     try:
-        return forced_text(forced, result, best, clash(other, watch, monotonic() + limits.seconds))
+        return forced_text(forced, result, best, clash(other, watch, monotonic() + limits.seconds)), best
     except UndecidedError:
-        return f"\n  with {', '.join(forced)} there is no design; {_UNDECIDED}\n"
+        return f"\n  with {', '.join(forced)} there is no design; {_UNDECIDED}\n", best
 
 
 def _explain_relaxation(options: Namespace) -> Status:

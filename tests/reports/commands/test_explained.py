@@ -1,5 +1,6 @@
 """What is explained before Ctrl-C is told, with the words that there is more."""
 
+import json
 import os
 import signal
 import subprocess
@@ -78,3 +79,18 @@ def test_what_is_explained_is_told_where_the_rest_hears_no_signal(phase: str, nu
         out, _ = process.communicate(timeout=GUARD)
     assert (process.returncode, "is the optimum" in out.splitlines()[0]) == (0, True)
     assert out.endswith("  interrupted before all of this was explained\n")
+
+
+def test_programs_get_what_is_explained_as_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "tiny", "--json", "--force", "tensor=4", "--near", "1%"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    best, forced = crossopt.solve("tiny"), crossopt.solve("tiny", settings={"tensor": 4})
+    assert (told["value"], told["proved"], told["unit"], told["interrupted"]) == (best.value, True, "s", False)
+    assert told["forced"] == {"settings": ["tensor=4"], "value": forced.value, "proved": True}
+    assert {part["name"] for part in told["near"]["choices"]} >= {"tensor", "microbatch"}
+    assert main(["explain", "tiny", "--json", "--set", "budget.step_time=1 ms"]) == 20
+    (told,) = json.loads(capsys.readouterr().out)
+    assert [(member["name"], member["allowed"]) for member in told["conflict"]] == [("step_time", [0.001])]
+    with pytest.raises(SystemExit):
+        main(["explain", "tiny", "--json", "--relaxation"])
+    assert "--json: --relaxation and --constants are printed as JSON with --out -" in capsys.readouterr().err
