@@ -10,9 +10,10 @@ Costs and uses are exact integers. Only the comparison with the aim is in floati
 rounding errors of MOST_STEPS additions of numbers that are not negative.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import floor, inf, isfinite
+from itertools import islice
+from math import floor, inf
 
 import numpy as np
 
@@ -27,6 +28,10 @@ MOST_STATES = 400_000
 _APART = 1 << 62
 _MANY = 512
 """States that are compared with all others at once."""
+_CLOSE = 2e-9
+"""The share of the bound that prices may leave, above what SAFE lowers bounds by."""
+_DEAR, _TINY, _PIVOTS = 1e4, 1e-12, 1_000
+"""Of the simplex: the cost of what is within all budgets, in those of the cheapest choice; differences that are none; pivots at most."""
 
 
 class ManyStatesError(ValueError):
@@ -283,93 +288,66 @@ def _traced(core: Core, steps: Sequence[Step], trail: Sequence[_States]) -> tupl
 
 
 def best_prices(
-    core: Core, steps: Sequence[Step], tick: Tick, rounds: int = 60, objective: bool = True
+    core: Core, steps: Sequence[Step], tick: Tick, rounds: int = 200, objective: bool = True
 ) -> tuple[list[float], Dual, list[Dual]]:
-    """Prices of a high bound, the bound, and all choices that were met on the way.
+    """Prices of the highest bound, the bound, and all choices that were met on the way.
 
-    One price after the other is moved to where two of its choices cross: the one within its budget and the one beyond it. That is exact
-    for one budget. Of several, rounds go on while they gain, and subgradient steps help where single prices are stuck.
+    Column generation (Dantzig and Wolfe 1960): mixtures of the choices met, within the budgets on average, cost no less than the best
+    bound. The prices of the cheapest mixture give a bound and a further choice, until both meet.
     """
-    prices = [0.0] * len(core.limits)
+    limits = np.array(core.limits, np.float64)
+    scale, prices = np.maximum(limits, 1.0), [0.0] * len(limits)
     best = dual_of(core, steps, prices, objective)
-    met = [best]
-    for _ in range(3):
-        before = best.bound
-        for place in range(len(prices)):
-            found = _cross(core, steps, prices, place, tick, objective, met)
-            if found is not None and found[1].bound > best.bound:
-                prices, best = list(found[0]), found[1]
-        if len(prices) < 2 or best.bound <= before + 1e-12 * abs(before):
+    met, unit = [best], max(float(best.totals[0]), 1.0) if objective else 1.0
+    mixture, greatest = _Mixture(len(limits)), greatest_cost(core)
+    for _ in range(rounds if len(limits) else 0):
+        tick()
+        last = met[-1]
+        mixture.add((np.array(last.totals[1:]) - limits) / scale, last.totals[0] / unit if objective else 0.0)
+        values, upper = mixture.prices()
+        now = (values * unit / scale).tolist()
+        met.append(dual_of(core, steps, now, objective))
+        if met[-1].bound > best.bound:
+            prices, best = now, met[-1]
+        if best.bound > greatest or upper * unit - best.bound <= _CLOSE * max(abs(best.bound), unit):
             break
-    if len(prices) > 1:
-        prices, best = _ascended(core, steps, prices, best, tick, objective, met, rounds)
     return prices, best, met
 
 
-def _cross(
-    core: Core, steps: Sequence[Step], prices: Sequence[float], place: int, tick: Tick, objective: bool, met: list[Dual]
-) -> tuple[list[float], Dual] | None:
-    """The best value of one price, the others as they are; None where its budget does not bind or nothing is within it."""
-
-    def at(price: float) -> tuple[list[float], Dual]:
-        tick()
-        changed = [price if number == place else one for number, one in enumerate(prices)]
-        met.append(dual_of(core, steps, changed, objective))
-        return changed, met[-1]
-
-    def rest(one: Dual) -> float:
-        weights = _weights([0.0 if number == place else price for number, price in enumerate(prices)], objective)
-        return float(np.dot(one.totals, weights))
-
-    limit = core.limits[place]
-    low = at(0.0)
-    if low[1].totals[1 + place] <= limit:
-        return low
-    price = max(rest(low[1]), 1.0) / max(low[1].totals[1 + place] - limit, 1) * 1e3 + 1.0
-    high = at(price)
-    while high[1].totals[1 + place] > limit:
-        price *= 1e3
-        if price > 1e30 or not isfinite(price):
-            return None
-        high = at(price)
-    best = max(low, high, key=lambda one: one[1].bound)
-    for _ in range(60):
-        beyond, within = low[1], high[1]
-        middle = at((rest(within) - rest(beyond)) / (beyond.totals[1 + place] - within.totals[1 + place]))
-        best = max(best, middle, key=lambda one: one[1].bound)
-        if middle[1].totals in {beyond.totals, within.totals}:
-            break
-        if middle[1].totals[1 + place] > limit:
-            low = middle
-        else:
-            high = middle
-    return best
+def greatest_cost(core: Core) -> int:
+    """No choice costs more; a bound above it proves that none is within the budgets."""
+    return sum(int(table[..., 0].max()) for table in (*core.uses, *core.pairs.values()))
 
 
-def _ascended(
-    core: Core, steps: Sequence[Step], prices: list[float], best: Dual, tick: Tick, objective: bool, met: list[Dual], rounds: int
-) -> tuple[list[float], Dual]:
-    """Prices after steps along the uses beyond the budgets, each as long as a share of what the bound may still gain."""
-    limits = np.array(core.limits, np.float64)
-    scale = np.maximum(limits, 1.0)
-    now, dual, share = np.array(prices), best, 1.0
-    for _ in range(rounds):
-        tick()
-        beyond = (np.array(dual.totals[1:]) - limits) / scale
-        within = [one.totals[0] if objective else 0 for one in met if is_within(core, one.totals)]
-        gain = max(min(within, default=2.0 * max(abs(best.bound), 1.0)) - dual.bound, 1e-6 * max(abs(best.bound), 1.0))
-        size = float(beyond @ beyond)
-        if not size:
-            break
-        now = np.maximum(now + share * gain / size * beyond / scale, 0.0)
-        dual = dual_of(core, steps, now.tolist(), objective)
-        met.append(dual)
-        if dual.bound > best.bound:
-            prices, best = now.tolist(), dual
-        else:
-            share *= 0.9
-            now = 0.5 * now + 0.5 * np.array(prices)
-    return prices, best
+class _Mixture:
+    """Shares of choices, one in all, so that uses beyond the budgets are at most 0 on average and costs least: a simplex with one row for
+    each budget. Slack of a budget is a column, and so is something dear that is within all of them."""
+
+    def __init__(self, budgets: int) -> None:
+        self.columns = np.hstack([np.eye(budgets + 1, budgets), np.append(-np.ones(budgets), 1.0)[:, None]])
+        self.costs = np.append(np.zeros(budgets), _DEAR)
+        self.basis = list(range(budgets + 1))
+
+    def add(self, beyond: Array, cost: float) -> None:
+        self.columns = np.hstack([self.columns, np.append(beyond, 1.0)[:, None]])
+        self.costs = np.append(self.costs, cost)
+
+    def prices(self) -> tuple[Array, float]:
+        """Prices of the budgets, and the cost of the cheapest mixture."""
+        right = np.append(np.zeros(len(self.basis) - 1), 1.0)
+        for _ in range(_PIVOTS):
+            square = self.columns[:, self.basis]
+            dual = np.linalg.solve(square.T, self.costs[self.basis])
+            gains = self.costs - dual @ self.columns
+            enters = int(gains.argmin())
+            if gains[enters] >= -_TINY:
+                break
+            way, shares = np.linalg.solve(square, self.columns[:, [enters]])[:, 0], np.linalg.solve(square, right)
+            falls = way > _TINY
+            if not falls.any():
+                break
+            self.basis[int(np.where(falls, np.maximum(shares, 0.0) / np.where(falls, way, 1.0), inf).argmin())] = enters
+        return np.maximum(-dual[:-1], 0.0), float(dual[-1])
 
 
 def proved_units(dual: Dual, core: Core, prices: Sequence[float]) -> int:
@@ -384,3 +362,107 @@ def without_objective(core: Core) -> Core:
     for table in (*uses, *pairs):
         table[..., 0] = 0
     return replace(core, uses=tuple(uses), pairs=dict(zip(core.pairs, pairs, strict=True)))
+
+
+# Pairs of changes. A choice of the best prices is nearly within the budgets, or nearly uses them up. Changes are single strategies,
+# strategies with what their neighbours then prefer at the prices, and connected parts in which another choice differs. Figures of two
+# changes that are no neighbours add up, so that all pairs are compared at once.
+
+_CHANGES = 1_000
+"""Changes of the least cost at the prices, whose pairs are compared."""
+_RESPONSES = 20_000
+"""Single strategies that are looked at."""
+_PAIRS = 2_000
+"""Pairs that are looked at more closely, the cheapest first."""
+_ROUNDS = 50
+
+Change = tuple[tuple[int, int], ...]
+"""Variables and their new strategies."""
+Neighbours = list[dict[int, Whole]]
+"""Of each variable by neighbour: figures of pairs, the own strategy first."""
+
+
+def neighbours_of(core: Core) -> Neighbours:
+    """Tables of pairs from both sides."""
+    found: Neighbours = [{} for _ in range(len(core))]
+    for (one, other), table in core.pairs.items():
+        found[one][other], found[other][one] = table, table.transpose(1, 0, 2)
+    return found
+
+
+def exchanged(core: Core, choice: Sequence[int], others: Sequence[Sequence[int]], prices: Sequence[float], tick: Tick) -> tuple[int, ...]:
+    """A choice within the budgets that no pair of changes makes cheaper; the first one again where no pair leads into the budgets."""
+    near, now, weights = neighbours_of(core), list(choice), np.array([1.0, *prices])
+    for _ in range(_ROUNDS):
+        tick()
+        found = set(_parts(now, others, near)) | set(islice(_responses(core, near, now, weights), _RESPONSES))
+        changes = sorted(found)
+        figures = np.array([_figures(core, near, now, change) for change in changes], np.int64).reshape(len(changes), len(weights))
+        order = np.argsort(figures @ weights, kind="stable")[:_CHANGES]
+        pair = _best_pair(core, near, now, [changes[row] for row in order], figures[order])
+        if not pair:
+            break
+        for variable, strategy in pair:
+            now[variable] = strategy
+    return tuple(now)
+
+
+def _best_pair(core: Core, near: Neighbours, now: Sequence[int], changes: list[Change], figures: Whole) -> Change:
+    """One change or two without common neighbours that lead to the least cost within the budgets; nothing where none lowers it."""
+    totals, limits = np.array(totals_of(core, now)), np.array(core.limits)
+    changes, figures = [*changes, ()], np.vstack([figures, np.zeros((1, figures.shape[1]), np.int64)])
+    sums = figures[:, None, :] + figures[None, :, :] + totals
+    inside = (sums[:, :, 1:] <= limits).all(axis=2) & np.triu(np.ones((len(changes), len(changes)), bool), 1)
+    if (totals[1:] <= limits).all():
+        inside &= sums[:, :, 0] < totals[0]
+    rows = np.flatnonzero(inside)
+    costs = sums[:, :, 0].reshape(-1)[rows]
+    for row in map(int, rows[np.argsort(costs, kind="stable")[:_PAIRS]]):
+        one, other = changes[row // len(changes)], changes[row % len(changes)]
+        reached = {variable for variable, _ in other}
+        if not any(variable in reached or not reached.isdisjoint(near[variable]) for variable, _ in one):
+            return one + other
+    return ()
+
+
+def _responses(core: Core, near: Neighbours, now: Sequence[int], weights: Array) -> Iterator[Change]:
+    """Each strategy that is not chosen, alone and with what its neighbours then prefer."""
+    for variable, strategies in enumerate(core.strategies):
+        for strategy in range(len(strategies)):
+            if strategy == now[variable]:
+                continue
+            change = {variable: strategy}
+            yield ((variable, strategy),)
+            for other in near[variable]:
+                figures = core.uses[other] + sum(table[:, change.get(third, now[third])] for third, table in near[other].items())
+                best = int((figures @ weights).argmin())
+                if best != now[other]:
+                    change[other] = best
+            yield tuple(sorted(change.items()))
+
+
+def _parts(now: Sequence[int], others: Sequence[Sequence[int]], near: Neighbours) -> Iterator[Change]:
+    """Connected parts in which other choices differ."""
+    for other in others:
+        left = {variable for variable, strategy in enumerate(now) if other[variable] != strategy}
+        while left:
+            part = [left.pop()]
+            for variable in part:  # grows as it goes
+                new = left.intersection(near[variable])
+                left -= new
+                part += sorted(new)
+            yield tuple(sorted((variable, other[variable]) for variable in part))
+
+
+def _figures(core: Core, near: Neighbours, now: Sequence[int], change: Change) -> Whole:
+    """What a change adds to all figures."""
+    new, found = dict(change), np.zeros(1 + len(core.limits), np.int64)
+    for variable, strategy in change:
+        old = now[variable]
+        found = found + core.uses[variable][strategy] - core.uses[variable][old]
+        for other, table in near[variable].items():
+            if other not in new:
+                found = found + table[strategy, now[other]] - table[old, now[other]]
+            elif other > variable:
+                found = found + table[strategy, new[other]] - table[old, now[other]]
+    return found

@@ -1,6 +1,6 @@
 """Engines for strategies of layers: the dynamic program at prices, a look at everything, and rules to compare with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import exp, inf, log10
@@ -9,11 +9,13 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.formulation.layers.core import Core, WideError, core_of, steps_of
+from crossopt.formulation.layers.core import Core, Step, WideError, core_of, steps_of
 from crossopt.formulation.layers.frontier import (
     Dual,
     ManyStatesError,
     best_prices,
+    exchanged,
+    greatest_cost,
     is_within,
     least_totals,
     pareto_pass,
@@ -40,6 +42,8 @@ _BEAMS = (64, 1_024, 8_192)
 """States of a front in passes that look for good choices."""
 _SPELLED = 10**15
 """Numbers below are printed with all digits; Python prints none of thousands of digits."""
+_STARTS = 6
+"""Choices from which exchanges start."""
 _PROPOSALS, _TEMPERATURE = 20_000, 1e-3
 """Of the Markov chain; the temperature is a share of the cost at its start."""
 
@@ -139,20 +143,41 @@ def _searched(run: _Run) -> tuple[str, ...]:
     for one in met:
         run.offer(one.choice)
     run.prove(proved_units(dual, core, prices), tuple(prices))
-    for beam in _BEAMS:
+    if dual.bound <= greatest_cost(core):
+        _look_for_choices(run, steps, prices, met)
+    if run.cost is None and not _any_within(run):
+        return ("the budgets are out of reach together, each of them alone is not",)
+    return _closed(run, prices)
+
+
+def _look_for_choices(run: _Run, steps: Sequence[Step], prices: list[float], met: list[Dual]) -> None:
+    """Pairs of changes that make the choices better that the prices like best, then narrow passes, until what is asked is proved."""
+    core, weights = run.core, np.array(prices)
+    by_price = sorted(met, key=lambda one: one.totals[0] + float(weights @ np.array(one.totals[1:])))
+    choices = list(dict.fromkeys(one.choice for one in by_price))
+    for choice in choices[:_STARTS] if core.limits else ():
+        if not _is_closed(run):
+            run.offer(exchanged(core, choice, choices, prices, run.tick))
+    for beam in () if _is_closed(run) else _BEAMS:
         aim = inf if run.cost is None else float(run.cost)
         found = pareto_pass(core, steps, prices, aim, run.tick, beam)
         run.offer(found.choice)
         if found.dropped == inf:
             break
-    if run.cost is None and not _any_within(run, dual, prices):
-        return ("the budgets are out of reach together, each of them alone is not",)
-    return _closed(run, prices)
 
 
-def _any_within(run: _Run, dual: Dual, prices: list[float]) -> bool:
+def _is_closed(run: _Run) -> bool:
+    """Whether the bound is as near to the incumbent as is asked."""
+    return run.cost is not None and run.bound is not None and run.bound >= _aim(run, run.cost)
+
+
+def _aim(run: _Run, cost: int) -> int:
+    """What a bound must reach: the incumbent, or what the asked gap leaves of it."""
+    return cost if not run.limits.gap else int(cost * (1.0 - run.limits.gap)) + 1
+
+
+def _any_within(run: _Run) -> bool:
     """Whether anything is within all budgets, by a pass without objective; prices are then those of its proof."""
-    del dual, prices
     core = without_objective(run.core)
     steps = steps_of(core)
     own, _, met = best_prices(core, steps, run.tick, objective=False)
@@ -171,8 +196,7 @@ def _closed(run: _Run, prices: list[float]) -> tuple[str, ...]:
     """The pass that leaves nothing out below the incumbent, or below what the asked gap leaves of it."""
     core = run.core
     steps = steps_of(core)
-    cost = run.cost if run.cost is not None else 0
-    aim = cost if not run.limits.gap else int(cost * (1.0 - run.limits.gap)) + 1
+    aim = _aim(run, run.cost if run.cost is not None else 0)
     if run.bound is None or run.bound < aim:
         found = pareto_pass(core, steps, prices, float(aim), run.tick)
         run.offer(found.choice)

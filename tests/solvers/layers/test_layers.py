@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from crossopt.formulation.layers.core import core_of, steps_of
-from crossopt.formulation.layers.frontier import best_prices, dual_of, is_within, pareto_pass, totals_of
+from crossopt.formulation.layers.frontier import best_prices, dual_of, exchanged, is_within, pareto_pass, totals_of
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.layers.problem import Written, problem_of
 from crossopt.instances.layers.question import LayersQuestion
@@ -148,6 +148,79 @@ def test_prices_of_one_budget_are_the_best_there_are() -> None:
         assert best.bound >= grid - 1e-6 * max(abs(grid), 1.0), seed
 
 
+def test_prices_of_two_budgets_are_the_best_there_are() -> None:
+    """No pair of prices on a grid has a higher bound."""
+    seen = 0
+    for seed in range(300):
+        core = core_of(drawn(seed).problem)
+        if len(core.limits) != 2:
+            continue
+        steps = steps_of(core)
+        if not any(is_within(core, totals_of(core, c)) for c in product(*(range(len(names)) for names in core.strategies))):
+            continue
+        _, best, _ = best_prices(core, steps, nothing)
+        grid = max(dual_of(core, steps, [one / 4.0, other / 4.0]).bound for one in range(24) for other in range(24))
+        assert best.bound >= grid - 1e-6 * max(abs(grid), 1.0), seed
+        seen += 1
+    assert seen > 10
+
+
+def test_exchanges_end_within_the_budgets_and_cost_no_more() -> None:
+    random, gained = Random(5), 0
+    for seed in range(80):
+        core = core_of(drawn(seed).problem)
+        every = list(product(*(range(len(names)) for names in core.strategies)))
+        within = [choice for choice in every if is_within(core, totals_of(core, choice))]
+        if not within or not core.limits:
+            continue
+        first, others = random.choice(within), random.sample(every, min(4, len(every)))
+        found = exchanged(core, first, others, [1.0] * len(core.limits), nothing)
+        totals = totals_of(core, found)
+        assert is_within(core, totals), seed
+        assert totals[0] <= totals_of(core, first)[0], seed
+        gained += totals[0] < totals_of(core, first)[0]
+    assert gained > 10
+
+
+def long_chain(budgets: dict[str, float]) -> LayersQuestion:
+    """300 layers of 6 strategies with figures of many digits, whose names differ at a price."""
+    random = Random(7)
+    names = [f"n{number}" for number in range(300)]
+    layers = {
+        name: {
+            f"s{one}": {
+                "time": random.uniform(1, 2) * 0.7**one,
+                "quality": random.random() * 0.3 * one,
+                "size": random.uniform(0.5, 1.5) * 100.0 / (1 + one),
+            }
+            for one in range(6)
+        }
+        for name in names
+    }
+    pairs = {(f"s{one}", f"s{other}"): {"time": 0.05} for one in range(6) for other in range(6) if one != other}
+    links = [(one, other, pairs) for one, other in pairwise(names)]
+    return LayersQuestion("long", problem_of(Written(layers, links, "time", budgets)), budgets, {})
+
+
+@pytest.mark.parametrize(("budgets", "gap"), [({"quality": 60.0}, 1e-4), ({"quality": 60.0, "size": 6_900.0}, 2e-4)])
+def test_a_long_chain_with_conversions_is_proved(budgets: dict[str, float], gap: float) -> None:
+    asked = long_chain(budgets)
+    found = solved(asked, gap=gap)
+    assert found.proved
+    assert found.details is not None and all(share > 0.98 for share in found.details.budget_shares.values())
+    assert not prove(asked, found, unwatched).refused
+
+
+def test_budgets_that_cannot_be_met_together_are_proved_so_by_prices() -> None:
+    """Each of them alone can."""
+    asked = long_chain({"quality": 20.0, "size": 7_000.0})
+    for name in ("quality", "size"):
+        assert solved(long_chain({name: asked.budgets[name]}), gap=0.01).value is not None
+    found = solved(asked)
+    assert found.reasons == ("the budgets are out of reach together, each of them alone is not",)
+    assert not prove(asked, found, unwatched).refused
+
+
 def test_claims_that_are_no_proof_are_refused() -> None:
     asked = drawn(12)
     found = solved(asked)
@@ -169,23 +242,6 @@ def test_an_enumeration_is_carried_out_anew_and_refused_where_it_claims_too_much
     assert (kept.refused, kept.unverified) == ((), False)
     assert prove(asked, replace(found, bound=found.value * 1.01), unwatched).refused
     assert prove(asked, replace(found, value=None, bound=None, answer=None, details=None), unwatched).refused
-
-
-def test_a_long_chain_with_conversions_is_proved() -> None:
-    """300 layers of 6 strategies with figures of many digits, whose names differ at a price."""
-    random = Random(7)
-    names = [f"n{number}" for number in range(300)]
-    layers = {
-        name: {f"s{one}": {"time": random.uniform(1, 2) * 0.7**one, "quality": random.random() * 0.3 * one} for one in range(6)}
-        for name in names
-    }
-    pairs = {(f"s{one}", f"s{other}"): {"time": 0.05} for one in range(6) for other in range(6) if one != other}
-    links = [(one, other, pairs) for one, other in pairwise(names)]
-    budget = {"quality": 60.0}
-    asked = LayersQuestion("long", problem_of(Written(layers, links, "time", budget)), budget, {})
-    found = solved(asked, gap=1e-4)
-    assert found.proved
-    assert not prove(asked, found, unwatched).refused
 
 
 def test_figures_that_are_decimals_are_exact_and_others_have_sixteen_digits() -> None:
