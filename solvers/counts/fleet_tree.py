@@ -105,10 +105,7 @@ def search(line: Line, form: Scaled, gap: float, deadline: float) -> Searched:
     walk = _Search(form, Relaxation(whole), columns, scale, gap, deadline, line)
     stopped: Literal["complete", "time limit"] = "complete"
     try:
-        root = _looked(walk, (0,) * len(form.most), form.most, None)
-        _keep(walk, root)
-        if root.bound is not None:
-            _dive(walk, root)
+        _keep(walk, _looked(walk, (0,) * len(form.most), form.most, None))
         while walk.heap and walk.heap[0][0] < walk.goal:
             _cut(walk, -heappop(walk.heap)[1])
     except TimeoutError:
@@ -166,21 +163,6 @@ def _keep(walk: _Search, box: _Box) -> None:
     walk.boxes.append(box)
     if box.bound is not None:
         heappush(walk.heap, (box.bound, 1 - len(walk.boxes)))  # of equal bounds the latest box first
-
-
-def _dive(walk: _Search, root: _Box) -> None:
-    """Round the count nearest to an integer, one after another, for a first good fleet; nothing of this is kept in the tree."""
-    box = root
-    while box.figures is not None:
-        away = np.abs(box.figures - np.round(box.figures))
-        open_kinds = np.flatnonzero(away > _NEAR)
-        if not len(open_kinds):
-            return
-        kind = int(open_kinds[np.argmin(away[open_kinds] * np.array(walk.form.prices, float)[open_kinds])])
-        down, up = halves(box.lows, box.highs, Branch(kind, floor(float(box.figures[kind]))))
-        first, second = (down, up) if box.figures[kind] % 1.0 < 0.5 else (up, down)
-        found = _looked(walk, *first, None)
-        box = found if found.bound is not None else _looked(walk, *second, None)
 
 
 def _cut(walk: _Search, number: int) -> None:
