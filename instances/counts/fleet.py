@@ -140,7 +140,7 @@ def _faults(file: FleetFile) -> Iterator[tuple[str, str]]:
         if section.rates is None and file.rates is None:
             yield f"devices.{kind}", "its rates are needed (requests a second by class, such as rates: {short: 12})"
         for name in section.rates or {}:
-            if name not in file.classes:
+            if file.classes and name not in file.classes:
                 yield f"devices.{kind}.rates.{name}", f"there is no class {quoted(name)}{_like(name, file.classes)}"
 
 
