@@ -80,7 +80,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        errors="5 % there, 5 to 6 % with one of the two left out, 12 to 39 % on models with experts",
+        errors="5 to 6 % off (dense, not in the fit), 12 to 39 % with experts",
     ),
     "sglang": EngineEntry(
         constants=_VLLM,
@@ -90,7 +90,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="",
-        errors="9 to 28 % on models with experts; no run of a dense model is known",
+        errors="9 to 28 % off with experts; no dense run is known",
     ),
     "trtllm": EngineEntry(
         constants=Engine(gap=2.76e-6, host=1.57e-5, request=1.0e-8, first=1.51, wait=0.0576),
@@ -100,7 +100,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="fp8",
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
-        errors="7 % there, 10 to 30 % on models with experts, 39 % on four runs of Qwen3 32B on H100",
+        errors="7 % off (dense, in the fit; 38 % on 4 others), 10 to 30 % with experts",
         versions={"1.0": Engine(gap=2.23e-06, host=0.00125, request=5.12e-05, first=3.73, wait=0.0667)},
     ),
     "eager": EngineEntry(
@@ -111,7 +111,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="4 latencies of Llama 2 7B on A100 in 16 bits, 2023",
-        errors="2 % there, 3 % on 11 latencies of 13B and 70B and of 7B on H100",
+        errors="3 % off for one request (not in the fit); no batch is known",
     ),
 }
 """Constants fitted to runs with all slots in use of ai-dynamo/aiconfigurator 095f58a (silicon_sample.csv, Apache-2.0) by

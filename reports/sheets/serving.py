@@ -1,6 +1,7 @@
 """The sheet of a serving plan: workers, latencies beside their limits, memory by use, what binds, and what to doubt."""
 
 from dataclasses import replace
+from math import isfinite
 
 from crossopt.crossflow.serving.workers import WorkerMemory
 from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
@@ -40,7 +41,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         sections=(*sections, baselines_in("plan", result, result.baselines)),
         notes=(*result.notes, *notes_of(question, result)),
         judged="times, memory and rate of every worker",
-        next_step=f"`crossopt export RESULT --as {_launched(question)}` prints its command lines" if question.model and plan else "",
+        next_step=f"export --as {_launched(question)}" if question.model and plan else "",
     )
 
 
@@ -55,20 +56,17 @@ def copies_text(copies: Copies) -> str:
 
 
 def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
-    how = "prefill and decode together" if plan.workers[0].shape.role == "both" else "prefill and decode apart"
     rows = [("workers" if place == 0 else "", copies_text(copies)) for place, copies in enumerate(plan.workers)]
-    asked = question.file.requests
-    rate = f"{said.rate:.4g} requests/s of {asked.input:,} tokens in and {asked.output:,} out" + (
-        f" ({asked.rate:g} are asked)" if asked.rate is not None else ""
-    )
-    return (*rows, ("mode", f"{how} on {said.devices:,} device{'s' * (said.devices != 1)}"), ("rate", rate))
+    how = "together" if plan.workers[0].shape.role == "both" else "prefill and decode apart"
+    asked = question.file.requests.rate
+    rate = f"{said.rate:.4g} requests/s{f' of {asked:g}' if asked is not None else ''}"
+    return (*rows, ("rate", f"{rate}, {how}, {said.devices:,} device{'s' * (said.devices != 1)}"))
 
 
 def _figures(question: ServingQuestion, said: ServingFigures) -> tuple[tuple[str, str], ...]:
-    rows = [("TTFT", _beside(said.ttft, question.ttft))]
-    if said.tpot:
-        rows.append(("TPOT", _beside(said.tpot, question.tpot)))
-    return tuple(rows)
+    """Both latencies beside their limits, on one line."""
+    first = f"TTFT {_beside(said.ttft, question.ttft)}"
+    return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}" if said.tpot else first),)
 
 
 def _beside(seconds: float, limit: float) -> str:
@@ -80,11 +78,10 @@ def _beside(seconds: float, limit: float) -> str:
 def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     """What the rates mean, what fills the memory, and what keeps the next larger batch out."""
     user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
-    rows = [("tokens", f"{said.tokens_per_device:,.4g} output tokens/s a device{user}")]
-    if said.cost is not None:
-        rows.append(("cost", f"{said.cost:,.4g} USD for a million output tokens, at {question.rent:g} USD for a device and hour"))
+    cost = f"; {said.cost:,.4g} USD a million" if said.cost is not None else ""
+    rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}{cost}")]
     if question.model is not None:
-        rows += [("memory", _memory_text(question, offer)) for offer in said.offers[-1:]]
+        rows.append(("memory", _memory_text(question, said.offers[-1])))
         rows.append(("replay", _replay_text(question, plan, said)))
         rows.append(("binds", "; ".join(dict.fromkeys(binding(question, offer) for offer in said.offers))))
     return tuple(rows)
@@ -95,15 +92,19 @@ def _replay_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigu
     found = replay(question, plan, said)
     if found is None:
         return ""
-    first = " / ".join(rounded_quantity(seconds, "time", 3) for seconds in found.first)
-    token = " / ".join(rounded_quantity(seconds, "time", 3) for seconds in found.token)
-    at = f"{found.requests:,} random arrivals at {found.rate:.4g}/s"
-    return f"{at}: TTFT p50/p95/p99 {first}{f'; TPOT {token}' if token else ''}"
+    parts = [(name, times) for name, times in (("TTFT", found.first), ("TPOT", found.token)) if times]
+    texts = [f"{name} {'/'.join(_milliseconds(seconds) for seconds in times)}" for name, times in parts]
+    return f"p50/p95/p99 at {found.rate:.4g}/s: {', '.join(texts)} ms"
+
+
+def _milliseconds(seconds: float) -> str:
+    """Three digits."""
+    return f"{seconds * 1e3:.0f}" if seconds >= 0.0995 else f"{seconds * 1e3:.3g}"
 
 
 def _memory_text(question: ServingQuestion, offer: Offer) -> str:
-    parts = " + ".join(f"{name} {getattr(offer, name) / 1e9:,.4g}" for name in _USES)
-    return f"{parts} = {offer.memory / 1e9:,.4g} GB of {question.usable_memory / 1e9:,.4g} GB that the engine may fill"
+    parts = " + ".join(f"{name} {getattr(offer, name) / 1e9:,.3g}" for name in _USES)
+    return f"{parts} = {offer.memory / 1e9:,.3g} GB of {question.usable_memory / 1e9:,.3g}"
 
 
 def binding(question: ServingQuestion, offer: Offer) -> str:
@@ -134,10 +135,7 @@ def _of_lengths(question: ServingQuestion) -> tuple[str, ...]:
 
 
 def _of_accuracy(question: ServingQuestion) -> tuple[str, ...]:
-    entry, engine = ENGINES[question.file.engine], question.file.engine
-    fitted = f"fitted to {entry.fitted}" if entry.fitted else "those of vLLM"
-    accuracy = f"constants of {engine} are {fitted}; TPOT is off by {entry.errors}, TTFT by more"
-    return (accuracy,)
+    return (f"TPOT is {ENGINES[question.file.engine].errors}",)
 
 
 def _of_queues(result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
@@ -147,9 +145,8 @@ def _of_queues(result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
         return ()
     rate = sum(copies.count * offer.rate for copies, offer in zip(plan.workers, said.offers, strict=True) if copies.shape.role == "prefill")
     if not rate:
-        return ("latencies are means with all slots in use: requests that come in bursts wait longer",)
-    busy = f"prefill workers are busy {said.rate * UNITS / rate:.0%} of the time at this rate"
-    return (f"{busy}: the queue in front of them is not in TTFT (matching.ttft is a factor for it)",)
+        return ("latencies are means with all slots in use: bursts wait longer (see replay)",)
+    return (f"TTFT is without the queue of prefill workers, which are busy {said.rate * UNITS / rate:.0%} (see replay)",)
 
 
 def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
@@ -176,6 +173,8 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
         ("device", file.hardware or ""),
         ("devices", f"{file.devices:,}" if file.devices else ""),
         ("engine", file.engine if question.model is not None else ""),
+        ("constants", _fitted(question) if question.model is not None else ""),
+        ("rent", f"{question.rent:g} USD for a device and hour" if isfinite(question.rent) else ""),
         ("requests", f"{file.requests.input:,} tokens in, {file.requests.output:,} out"),
         ("rate", f"{file.requests.rate:g} a second" if file.requests.rate else ""),
         ("TTFT at most", rounded_quantity(question.ttft, "time", 4) if file.limits.ttft else ""),
@@ -184,6 +183,11 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
     if floor := floors(question).get("tpot"):
         rows.append(("weights pass from memory in", rounded_quantity(floor, "time", 4)))
     return tuple(row for row in rows if row[1])
+
+
+def _fitted(question: ServingQuestion) -> str:
+    entry = ENGINES[question.file.engine]
+    return f"fitted to {entry.fitted}" if entry.fitted else "those of vLLM"
 
 
 def _workers(plan: ServingPlan, said: ServingFigures) -> Section:

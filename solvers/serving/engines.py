@@ -61,10 +61,10 @@ def plan_of(table: Table, best: Best) -> ServingPlan:
 
 
 def baselines(question: ServingQuestion, table: Table, best: Best) -> tuple[Baseline[ServingPlan], ...]:
-    """Rules of thumb: whole nodes with the largest batch, and copies that are as small as fit."""
+    """Rules of thumb: the largest and the smallest copies within the limits, with their largest batch."""
     found = list[Baseline[ServingPlan]]()
     offers = table.offers["both"]
-    for name, pick in (("largest copies, largest batch", max), ("smallest copies, largest batch", min)):
+    for name, pick in (("largest copies", max), ("smallest copies", min)):
         if not offers:
             continue
         size = pick(offer.devices for offer in offers)

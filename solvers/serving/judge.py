@@ -11,7 +11,7 @@ from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floo
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
 
-BY_PROGRAM: Final = "a dynamic program over devices, of all workers within the limits"
+BY_PROGRAM: Final = "dynamic programming"
 _HOUR, _MILLION = 3600.0, 1.0e6
 
 
