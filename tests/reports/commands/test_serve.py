@@ -39,7 +39,7 @@ def test_the_question_that_is_kept_has_the_same_answer(tmp_path: Path, capsys: p
         "--engine",
         "trtllm",
     ]
-    assert main([*line, "--save", str(saved), "--out", str(out)]) == 0
+    assert main([*line, "--verbose", "--save", str(saved), "--out", str(out)]) == 0
     assert main(["solve", str(saved), "--out", str(again)]) == 0
     assert main(["check", str(out)]) == main(["check", str(again)]) == 0
     assert main(["report", str(out), "--as", "text", "--out", "-"]) == 0
