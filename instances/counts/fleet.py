@@ -151,8 +151,10 @@ def _like(name: str, known: Mapping[str, object]) -> str:
 
 def _add_rates(table: dict[str, dict[str, Fraction]], file: FleetFile, name: str, written: Written) -> None:
     """Rates of a CSV file, beside those that are there."""
+    with written.reading("rates"):
+        text = written.files.text(name, text_of)
     faults = list[Fault]()
-    for cells in table_in(written.files.text(name, text_of), name, _COLUMNS, _COLUMNS, "rate of a device").lines:
+    for cells in table_in(text, name, _COLUMNS, _COLUMNS, "rate of a device").lines:
         said, kind, of = [*([cells.fault] if cells.fault else [])], cells.given.get("device", ""), cells.given.get("class", "")
         rate = cell_number(cells, "rate", said, zero=True)
         for what, word, known in (("device", kind, file.devices), ("class", of, file.classes)):

@@ -174,7 +174,8 @@ def _rows(profile: Sequence[MeasuredShape]) -> Iterator[tuple[int, int, Fraction
 
 def _rows_of_file(name: str, written: Written) -> list[tuple[int, int, Fraction]]:
     """Rows of a CSV file."""
-    text = written.files.text(name, text_of)
+    with written.reading("profile"):
+        text = written.files.text(name, text_of)
     faults, found, lines = list[Fault](), list[tuple[int, int, Fraction]](), dict[tuple[int, int], int]()
     for cells in table_in(text, name, _COLUMNS, _COLUMNS, "measured shape").lines:
         said = [*([cells.fault] if cells.fault else [])]

@@ -91,7 +91,7 @@ def _multiplied(start: Fraction, end: Fraction, factor: Fraction) -> Iterator[Fr
 WAYS: Final = {"step": _stepped, "count": _evenly_by_count, "factor": _multiplied}
 
 
-# What annotations say of a field: its type, unit and bounds, the keys of a dataclass; read by `schema` and `json_schema`.
+# What annotations say of a field: its type, unit and bounds, the keys of a dataclass; read by `schema` and `schema_export`.
 
 T = TypeVar("T")
 Kind: TypeAlias = Any  # a type as annotations write it

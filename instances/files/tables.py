@@ -58,8 +58,8 @@ def read_table(path: str | Path, required: Sequence[str], known: Collection[str]
 
 
 def text_of(path: Path) -> str:
-    """The text of a CSV file; an InstanceError if it cannot be read."""
-    return _text(path, str(path))
+    """The text of a CSV file that a question names; an InstanceError if it is not text, an OSError if it cannot be read."""
+    return _decoded(path, str(path))
 
 
 def table_in(text: str, source: str, required: Sequence[str], known: Collection[str], noun: str) -> Table:
@@ -113,9 +113,14 @@ def _cells(line: int, header: Sequence[str], cells: Sequence[str]) -> Cells:
 
 def _text(path: Path, source: str) -> str:
     try:
-        text = _bytes(path).decode("utf-8-sig")
+        return _decoded(path, source)
     except OSError as error:
         raise _refused(source, why_unreadable(error)) from error
+
+
+def _decoded(path: Path, source: str) -> str:
+    try:
+        text = _bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise _refused(source, f"byte 0x{error.object[error.start]:02x} is not UTF-8 text (save the file as CSV in UTF-8)", line) from error

@@ -27,7 +27,7 @@ MISTAKEN = [
     ("trace.json", b'{"traceEvents": []}', "this is a trace, not a question (`crossopt import`"),
     ("other.json", b'{"a": 1}', "this JSON is neither a question nor a graph"),
     ("note.txt", b"hello world\n", "this text is neither a question in YAML"),
-    ("serving.yaml", b"kind: serving\n", "kind: 'serving' is unknown (one of codesign,"),
+    ("forecast.yaml", b"kind: forecast\n", "kind: 'forecast' is unknown (one of codesign,"),
     ("close.yaml", b"kind: codesgn\n", "kind: 'codesgn' is unknown (did you mean 'codesign'?"),
 ]
 
