@@ -22,7 +22,7 @@ from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, is_result_file, kind_in, kind_of_file, question_path
 from crossopt.instances.question import read as read_file
 from crossopt.instances.question import read_given
-from crossopt.reports.results import Answer, Evaluation
+from crossopt.reports.results import FOLLOWING, Answer, Evaluation
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import Report
 from crossopt.solvers.codesign.answer import ChosenDesign
@@ -211,7 +211,7 @@ def plan(
     """
     from argparse import Namespace  # noqa: PLC0415
 
-    from crossopt.reports.commands.plan import best_plan  # noqa: PLC0415
+    from crossopt.reports.commands.plan import best_plan, faults_by_option  # noqa: PLC0415
 
     if mode not in ("fastest", "cheapest", "fewest"):
         raise ValueError(f"mode: {mode!r} is unknown (one of fastest, cheapest, fewest)")
@@ -220,7 +220,10 @@ def plan(
     rents = ",".join(f"{name}={money}" for name, money in rent.items()) if isinstance(rent, Mapping) else rent
     given = {**texts, "rent": rents, "precision": precision, "stack": stack, "deadline": deadline, "time_limit": time_limit}
     options = {name: None if value is None else str(value) for name, value in given.items()}
-    best, text, _ = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched)
+    try:
+        best, text, _ = best_plan(Namespace(model=model, gpus=gpus, mode=mode, save=None, **options), unwatched, FOLLOWING)
+    except InstanceError as error:
+        raise ValueError(faults_by_option(error)) from error
     return Answer(best.result, best.question, text)
 
 
@@ -590,7 +593,12 @@ def report(*results: Answer | str | Path, form: str = "html", out: str | Path | 
 
 @for_python()
 def accuracy(file: str | Path, by: str = "source") -> dict[str, Any]:
-    """The model's errors on measured runs in a CSV file, on measured kernels, which are grouped in all ways at once, or on serving."""
+    """The model's errors on measured runs in a CSV file, on measured kernels, which are grouped in all ways at once, or on serving.
+
+    Example:
+        >>> errors = crossopt.accuracy("runs.csv", by="model")  # doctest: +SKIP
+        >>> errors["runs"], errors["totals"]  # doctest: +SKIP
+    """
     from crossopt.instances.measured.kernels import kernels_in  # noqa: PLC0415
     from crossopt.instances.measured.runs import read_measured  # noqa: PLC0415
     from crossopt.instances.measured.serving import is_serving  # noqa: PLC0415

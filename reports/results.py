@@ -302,7 +302,7 @@ _UNITS: Final = {
 """Key figures and their units."""
 
 
-_FOLLOWING: Final = "`text` has all; `table()` and `plot()` the figures; `save` keeps it for `crossopt.check` and `crossopt.report`"
+FOLLOWING: Final = "`text` has all; `table()` and `plot()` the figures; `save` keeps it for `crossopt.check` and `crossopt.report`"
 """Next steps of an answer in Python."""
 
 
@@ -481,7 +481,7 @@ class Answer:
     def __str__(self) -> str:
         from crossopt.reports.shown import text_of  # noqa: PLC0415
 
-        return self.summary or text_of(self.result.kind, self.question, self.result, verbose=False, following=_FOLLOWING)
+        return self.summary or text_of(self.result.kind, self.question, self.result, verbose=False, following=FOLLOWING)
 
     def __repr__(self) -> str:
         value = "no answer" if self.value is None else digits(self.value, self.unit)

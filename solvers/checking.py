@@ -45,6 +45,10 @@ class Report:
     def accepted(self) -> bool:
         return not self.refused
 
+    def __str__(self) -> str:
+        ending = "refused" if self.refused else "accepted, except the bound, which is solver-reported" if self.unverified else "accepted"
+        return "\n".join([*self.checked, *(f"REFUSED: {line}" for line in self.refused), ending])
+
 
 def check(family: ProblemType[Q, A, D], saved: Result[A, D], folder: Path, watch: Watch = unwatched, cross_check: bool = False) -> Report:
     """Check a result against everything that follows from its question."""

@@ -115,7 +115,7 @@ def plan(options: Namespace) -> int:
     except ValueError as error:
         usage(str(error))
     except InstanceError as error:
-        usage("; ".join(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults))
+        usage(faults_by_option(error))
     if options.save is not None:
         write_whole(options.save, question_text(best.run, best.group, options.save.parent))
     if options.out is not None:
@@ -181,7 +181,12 @@ def _compared(trial: Tried) -> str:
     return f"{devices} {took}{money}"
 
 
-def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str, Sequence[Tried]]:
+def faults_by_option(error: InstanceError) -> str:
+    """Faults of the question that the options write, by their options."""
+    return "; ".join(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults)
+
+
+def best_plan(options: Namespace, watch: Watch, following: str = "") -> tuple[Tried, str, Sequence[Tried]]:
     """The best of what is tried, with the verdict, and all of them; a ValueError in a sentence where the options make no sense."""
     run, groups = _run_of(options), groups_in(options.gpus)
     rents = _rents(options, groups)
@@ -197,7 +202,7 @@ def best_plan(options: Namespace, watch: Watch) -> tuple[Tried, str, Sequence[Tr
     best = min(tried, key=lambda trial: _rank(trial, options))
     if best.result.value is None and best.result.proved and options.mode != "fewest":
         tried += _doubled(best, lambda trial: trial.result.value is not None, solved)
-    return best, _verdict_text(best, tried, options), tried
+    return best, _verdict_text(best, tried, options, following), tried
 
 
 def _doubled(first: Tried, enough: Callable[[Tried], bool], solved: Callable[[Group], Tried]) -> list[Tried]:
@@ -338,8 +343,8 @@ def _rank(trial: Tried, options: Namespace) -> tuple[float, ...]:
     return (float(not trial.in_time), first if trial.in_time else trial.seconds, trial.seconds)
 
 
-def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace) -> str:
-    """The verdict, the numbers of devices beside each other where there are several, and what to do next."""
+def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, following: str) -> str:
+    """The verdict, the numbers of devices beside each other where there are several, and what to do next, where it is not given."""
     context = context_in(best.question, best.result)
     rows = brief_of(context)[:-1] if context else (*(("why", reason) for reason in _reasons(best)), *_fitting(best, tried))
     unusual, usual = _unusual(best), [row for row in rows if row[0] == "caveat"]
@@ -347,7 +352,7 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace) -> st
     rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
     sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
-    rows += (("next", _following(best, tried, options, saved)),)
+    rows += (("next", following or _following(best, tried, options, saved)),)
     headline = f"{best.result.question['name']}   {_verdict(best)}"
     return brief(headline, rows, sections)
 

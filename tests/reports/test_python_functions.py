@@ -23,7 +23,7 @@ def test_the_examples_of_the_docstrings_run(tmp_path: Path, monkeypatch: pytest.
     assert found.failed == 0
     functions = [getattr(crossopt, name) for name in crossopt.__all__ if getattr(api, name, None) is getattr(crossopt, name)]
     lacking = {function.__name__ for function in functions if "Example:" not in (function.__doc__ or "")}
-    assert lacking - {"Answer", "Evaluation", "InstanceError"} == {"accuracy"}
+    assert lacking - {"Answer", "Evaluation", "InstanceError"} == set()
 
 
 def test_a_saved_result_is_read_as_what_the_function_returned(tmp_path: Path) -> None:
@@ -40,6 +40,14 @@ def test_a_saved_result_is_read_as_what_the_function_returned(tmp_path: Path) ->
         crossopt.read(tmp_path / "forged.json")
     with pytest.raises(RefusedError, match="leave out settings and workload"):
         crossopt.read(tmp_path / "answer.json", {"tensor": 2})
+
+
+def test_a_check_is_printed_line_by_line() -> None:
+    answer = crossopt.solve("tiny")
+    assert str(crossopt.check(answer)).splitlines()[-1] == "accepted"
+    lines = str(crossopt.check({**answer.data, "value": 1.0})).splitlines()
+    assert lines[-1] == "refused"
+    assert any(line.startswith("REFUSED: ") for line in lines)
 
 
 def test_saved_fronts_and_comparisons_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +110,7 @@ def test_faults_are_returned_by_validate() -> None:
         (lambda: crossopt.evaluate("tiny", {"tensr": 4}), "[from design tensr=4]"),
         (lambda: crossopt.solve("tiny", settings={"tensr": 4}), "[from settings tensr=4]"),
         (lambda: crossopt.plan("llama3-8b", "64xh100", deadline=60), "deadline: 60 has no unit (write 60d for days)"),  # type: ignore[arg-type]
+        (lambda: crossopt.plan("llama3-8b", "64xh100", precision="fp7"), "precision: 'fp7' is unknown (did you mean 'fp8'?)"),
         (lambda: crossopt.plan("llama3-8b", "64xh100", mode="cheapest"), 'mode="cheapest": the length of the run is needed'),
         (lambda: crossopt.plan("llama3-8b", "64xh100", mode="best"), "mode: 'best' is unknown (one of"),  # type: ignore[arg-type]
         (lambda: crossopt.front("tiny", "step_time", "cost"), "did you mean run_cost? there are step_time, "),
@@ -112,6 +121,13 @@ def test_an_error_names_the_argument(call: Callable[[], object], said: str) -> N
         call()
     assert said in str(caught.value)
     assert "--" not in str(caught.value)
+
+
+def test_the_verdict_of_a_plan_says_what_to_do_in_python() -> None:
+    text = str(crossopt.plan("llama3-8b", "8xh100"))
+    assert "next" in text
+    assert "`text`" in text
+    assert "--save" not in text
 
 
 def test_commands_and_flags_of_other_programs_stay_as_they_are() -> None:
