@@ -41,26 +41,28 @@ def tree(question: FleetQuestion, limits: Limits, watch: Watch) -> Found:
     if not limits.seconds:
         return SearchOutcome(None, engine="tree", stopped="time limit")
     form, began, trail = scaled(question), monotonic(), list[tuple[float, float | None, float | None]]()
+    latest = list[Fleet]()
 
     def hear(news: tuple[int, int | None, tuple[int, ...], Shares]) -> None:
         value, bound, counts, shares = news
         least = None if bound is None else question.cost(min(bound, value))
         trail.append((monotonic() - began, question.cost(value), least))
-        watch(Progress("tree", question.cost(value), least, answer=lambda: fleet_of(question, counts, shares)))
+        latest[:] = [fleet_of(question, counts, shares)]
+        watch(Progress("tree", question.cost(value), least, answer=lambda: latest[0]))
 
     name = f"highs {version('highspy')}"
     process, seconds = SolverProcess("highs", name), _PATIENCE if isinf(limits.seconds) else limits.seconds
     try:  # the tree comes back a little after the search has ended
         found: Searched = process.ask(search, form, limits.gap, began + seconds * _SEARCHING, until=began + seconds, hear=hear)
-    except LateError:
-        return SearchOutcome(None, engine="tree", stopped="time limit")
+    except LateError:  # the tree is lost, what was heard on the way is not
+        return SearchOutcome(latest[0] if latest else None, engine="tree", stopped="time limit", solver=name)
     finally:
         process.close()
     proof = Integers(BY_PRICES, found.certificate.scale, packed(found.certificate))
     if found.bound is None:
-        [leaf] = found.certificate.steps
-        reasons = (_clash(question, leaf),) if isinstance(leaf, Leaf) else ()
-        return SearchOutcome(None, inf, proof, "tree", reasons=reasons, solver=name)
+        first = found.certificate.steps[0]
+        why = _clash(question, first) if isinstance(first, Leaf) else "available: all devices together do not serve all classes"
+        return SearchOutcome(None, inf, proof, "tree", reasons=(why,), solver=name)
     answer = None if found.value is None else fleet_of(question, found.counts, found.shares)
     bound = found.bound if found.value is None else min(found.bound, found.value)
     return SearchOutcome(

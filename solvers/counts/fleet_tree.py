@@ -139,8 +139,10 @@ def _looked(walk: _Search, lows: tuple[int, ...], highs: tuple[int, ...], around
 
 
 def _emptying(walk: _Search, solved: Solved) -> Iterator[list[int]]:
-    """Prices at which more may be asked than all devices serve: what HiGHS proposes, either way round."""
+    """Prices at which more may be asked than all devices serve: what HiGHS proposes, either way round, or of one class alone."""
     if solved.ray is None:
+        alone = range(len(walk.form.loads)) if solved.figures is None else ()
+        yield from ([int(place == other) for other in alone] for place in alone)
         return
     ray = np.nan_to_num(solved.ray[: len(walk.form.loads)])
     largest = float(np.abs(ray).max(initial=0.0))
