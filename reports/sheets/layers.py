@@ -1,18 +1,23 @@
 """The sheet of strategies of layers: what is used of each budget, the strategy and figures of every layer, rules beside them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.layers.problem import Problem, chosen
 from crossopt.instances.layers.question import UNITS, LayersQuestion
-from crossopt.reports.sheets.sheet import Column, Section, Sheet, Table, answer_sheet, baselines_in, names
+from crossopt.reports.drawing.plots import points
+from crossopt.reports.sheets.sheet import Bar, Bars, Column, Picture, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.layers.judge import LayerChoices, LayerTotals
 
 _DIMENSIONS = {"s": "time", "J": "energy", "B": "bytes"}
 _NAMED = 6
 """Layers of a strategy that the short answer names."""
+_MOST_OF_FRONTS = 5_000
+"""Layers up to which pages have the picture of the budget: it takes some thirty passes over them."""
+_STEPS = "Totals step by step: layers that leave their first strategy, by strategy, then conversions and relayouts between layers."
+_CORNERS = "Each point is the best choice within its own use: this choice, and corners that prices find. Between them there may be others."
 _ROWS = 40
 """Layers that a terminal shows; spreadsheets have all."""
 
@@ -44,6 +49,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
             *((f"budget of {name}", amount(name, most)) for name, most in question.budgets.items()),
         ),
         sections=(*answered, baselines_in("choice", result, result.baselines)),
+        details=lambda: () if answer is None else tuple(_pictures(question, result, answer.strategies)),
         notes=result.notes,
         judged="on every layer and link",
         next_step="`crossopt export RESULT --as strategies` names the strategy of each layer",
@@ -62,6 +68,59 @@ def _figures(question: LayersQuestion, said: LayerTotals) -> tuple[tuple[str, st
     """Totals beside the objective, with shares of their budgets."""
     rest = [name for name in question.problem.figures[1:] if said.totals[name] or name in question.budgets]
     return tuple((name, _share_text(question, said, name)) for name in rest)
+
+
+def _pictures(question: LayersQuestion, result: Result[LayerChoices, LayerTotals], strategies: Sequence[str]) -> Iterator[Section]:
+    """How the answer comes from one strategy everywhere, and what more or less of the budget would give."""
+    problem = question.problem
+    yield Section("From one strategy to this choice", (_STEPS, _steps(problem, strategies)))
+    budgets = [name for name in problem.figures if name in question.budgets]
+    if len(budgets) != 1 or budgets[0] == problem.figures[0] or len(problem) > _MOST_OF_FRONTS:
+        return
+    from crossopt.solvers.layers.engines import best_by_use  # noqa: PLC0415 - pages alone have it
+
+    units = [_unit(name) for name in (budgets[0], problem.figures[0])]
+    corners = best_by_use(question)
+    if result.proved and result.value is not None and result.details is not None:
+        corners = tuple(sorted({*corners, (result.details.totals[budgets[0]], result.value)}))
+    pairs = [(use / units[0][0], value / units[1][0]) for use, value in corners]
+    axes = tuple(f"{name}{unit and f' in {unit}'}" for name, (_, unit) in zip((budgets[0], problem.figures[0]), units, strict=True))
+    told = "; ".join(
+        f"{number}: {amount(budgets[0], use)}, {amount(problem.figures[0], value)}" for number, (use, value) in enumerate(corners, 1)
+    )
+    picture = Picture(lambda titles: points(titles, pairs, (axes[0], axes[1])), "", _CORNERS, described=f"{told}.", zooms=False)
+    yield Section(f"{problem.figures[0].capitalize()} by the budget of {budgets[0]}", (picture,))
+
+
+def _unit(figure: str) -> tuple[float, str]:
+    """A unit of axes, in SI units, and its name."""
+    return {"s": (1e-3, "ms"), "J": (1.0, "J"), "B": (float(2**20), "MiB"), "": (1.0, "")}[UNITS[figure]]
+
+
+def _steps(problem: Problem, strategies: Sequence[str]) -> Bars:
+    """Totals of the objective from the first strategy of each layer, strategy after strategy, and then with what lies between layers."""
+    figure, rows = problem.figures[0], chosen(problem, strategies)
+    changed = Counter(name for name, row in zip(strategies, rows, strict=True) if row)
+    total = sum(int(table[0, 0]) for table in problem.uses) + sum(int(link.uses[0, 0, 0]) for link in problem.links)
+    first = {own[0] for own in problem.strategies}
+    stages = [(f"all {first.pop()}" if len(first) == 1 else "first strategies", total)]
+    gains = {name: 0 for name, _ in changed.most_common(_NAMED)}
+    for table, name, row in zip(problem.uses, strategies, rows, strict=True):
+        if row:
+            label = name if name in gains else "others"
+            gains[label] = gains.get(label, 0) + int(table[row, 0]) - int(table[0, 0])
+    links = sum(int(link.uses[rows[link.first], rows[link.second], 0]) - int(link.uses[0, 0, 0]) for link in problem.links)
+    parts = [(f"{changed[name]:,} x {name}" if name in changed else name, gain) for name, gain in gains.items()]
+    for label, gain in (*parts, *([("between layers", links)] if links else [])):
+        total += gain
+        stages.append((label, total))
+    bars, before = list[Bar](), None
+    for label, units in stages:
+        value = problem.amount(0, units)
+        step = "" if before is None else f", {'+' if value > before else '-'}{amount(figure, abs(value - before))}"
+        bars.append(Bar(label, value, f"{amount(figure, value)}{step}"))
+        before = value
+    return Bars(tuple(bars), UNITS[figure], None, None)
 
 
 def _between(question: LayersQuestion, strategies: Sequence[str], said: LayerTotals) -> tuple[tuple[str, str], ...]:

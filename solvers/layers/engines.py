@@ -14,6 +14,7 @@ from crossopt.formulation.layers.frontier import (
     Dual,
     ManyStatesError,
     best_prices,
+    dual_of,
     exchanged,
     greatest_cost,
     is_within,
@@ -230,6 +231,22 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
     value, answer = best_of_all(question)
     reasons = () if answer else ("no choice is within all budgets",)
     return SearchOutcome(answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, baselines=baselines(question))
+
+
+def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:
+    """Uses of the only budget and values of choices that are the best within their own use, as a price finds them (Everett 1963)."""
+    core, problem = core_of(question.problem), question.problem
+    steps = steps_of(core)
+    (price,), dual, _ = best_prices(core, steps, lambda: None)
+    price = price or max(dual.totals[0], 1) / max(core.limits[0], 1)
+    found = {dual_of(core, steps, [price * factor]).totals for factor in (0.0, *(2.0 ** (power / 2.0) for power in range(-14, 15)))}
+    place = next(place for place, limit in enumerate(problem.limits) if limit is not None)
+    corners, least = list[tuple[float, float]](), inf
+    for value, use in sorted(found, key=lambda totals: totals[::-1]):
+        if value < least:
+            corners.append((problem.amount(place, use), problem.amount(0, value)))
+            least = value
+    return tuple(corners)
 
 
 # Rules to compare with.

@@ -16,6 +16,7 @@ from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.question import read, read_again
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
+from crossopt.solvers.layers.engines import best_by_use
 from crossopt.solvers.layers.family import FAMILY
 from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, judge, prove
 from crossopt.solvers.proofs import Priced, RecomputableBound
@@ -163,6 +164,25 @@ def test_prices_of_two_budgets_are_the_best_there_are() -> None:
         assert best.bound >= grid - 1e-6 * max(abs(grid), 1.0), seed
         seen += 1
     assert seen > 10
+
+
+def test_choices_by_use_are_the_best_within_their_own_use() -> None:
+    seen = 0
+    for seed in range(120):
+        asked = drawn(seed)
+        core = core_of(asked.problem)
+        if len(core.limits) != 1:
+            continue
+        every = [totals_of(core, choice) for choice in product(*(range(len(names)) for names in core.strategies))]
+        place = next(place for place, limit in enumerate(asked.problem.limits) if limit is not None)
+        known = {(asked.problem.amount(place, use), asked.problem.amount(0, value)) for value, use in every}
+        found = best_by_use(asked)
+        assert found == tuple(sorted(found))
+        for use, value in found:
+            assert (use, value) in known, seed
+            assert value == min(other for limit, other in known if limit <= use), seed
+        seen += len(found)
+    assert seen > 100
 
 
 def test_exchanges_end_within_the_budgets_and_cost_no_more() -> None:
