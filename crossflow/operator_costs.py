@@ -63,6 +63,8 @@ OPERATORS: Final[dict[str, OperatorType]] = {
     "other": OperatorType("stream", "inputs", about="anything unknown, by the bytes that it reads and writes"),
 }
 """Operators by the names that graphs use."""
+_LEAST = 1e-12
+"""Share of different values of an operand, where a tensor is empty."""
 _NARROW = 8
 """Output channels of a group below which a convolution runs on the vector engine."""
 _HEAD_ALIGNMENT = 64.0
@@ -113,9 +115,9 @@ def columns_of(graph: OperatorGraph) -> Columns:
         window=_column([prod(node.window) for node in nodes]),
         product=Product(rows, depth, columns, count),
         distinct=(
-            np.where(implicit, np.minimum(first / (rows * depth * count), 1.0), 1.0),
+            np.where(implicit, np.clip(first / (rows * depth * count), _LEAST, 1.0), 1.0),
             1.0,
-            np.where(implicit, np.minimum(outputs / (rows * columns * count), 1.0), 1.0),
+            np.where(implicit, np.clip(outputs / (rows * columns * count), _LEAST, 1.0), 1.0),
         ),
         has_product=np.array([[node.product is not None] for node in nodes]),
         flows_back=np.array([[not entering.issuperset(node.inputs)] for node in nodes]),

@@ -89,7 +89,7 @@ class SplitGraph:
         """Features of an output: channels, the last axis, heads of attention, or those of the inputs that have some."""
         known = {axes.features for axes in self.carried(node)} - {0}
         if node.operator in ("convolution", "transposed convolution"):
-            return shape[1]
+            return shape[1] if len(shape) > 1 else 0
         if node.operator == "embedding" or self._is_matrix(node):
             return shape[-1] if shape else 0
         if node.operator in ("product", "attention", "softmax"):
@@ -107,6 +107,8 @@ class SplitGraph:
     def splits(self, node: Node, kinds: Sequence[SplitKind], groups: Sequence[int]) -> tuple[Split, ...]:
         """All ways that the operator allows, one on every device first."""
         found = [Split("whole", self.devices)]
+        if not node.outputs:
+            return tuple(found)
         inside = [group for group in groups if group > 1 and self._in_batch(node, self.devices // group)]
         if "batch" in kinds and self._in_batch(node, self.devices):
             found.append(Split("batch", 1))
@@ -141,7 +143,7 @@ class SplitGraph:
     def _depth(self, node: Node) -> int:
         """Input features in equal parts of which the depth of a product is cut."""
         shape, known = self.graph.tensors[node.inputs[0]], self.carried(node)[0].features
-        depth = shape[1] if node.operator != "product" else (node.product or (1, 1))[1]
+        depth = (*shape, 1, 1)[1] if node.operator != "product" else (node.product or (1, 1))[1]
         return int(np.gcd(depth, known)) if known else depth
 
     def _in_features(self, node: Node, group: int) -> bool:
@@ -182,7 +184,7 @@ class SplitGraph:
         heights = {axes.height for axes in every}
         windowed = node.operator == "convolution" or (node.operator == "pooling" and bool(node.window))
         if windowed:
-            return len(node.inputs) == 1 and self.overlap(node) <= every[0].height // group
+            return len(node.inputs) == len(node.outputs) == 1 and self.overlap(node) <= every[0].height // group
         joins = node.operator == "move" and _name(node) in _JOINS
         by_place = _is_by_value(node) or joins or node.operator == "local norm"
         return len(heights) == 1 and (by_place or (node.operator == "norm" and "batch" in node.source.lower()))

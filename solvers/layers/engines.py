@@ -376,6 +376,8 @@ def ratio_greedy(question: LayersQuestion) -> LayerChoices | None:
     """From the cheapest strategy of each layer, the change that saves most of what is beyond the budgets for each unit of the objective,
     until all hold. Conversions are not foreseen, and no layer comes back to a strategy that it left; None where no change is left."""
     core = core_of(question.problem)
+    if not len(core):
+        return None
     choice = [int(uses[:, 0].argmin()) for uses in core.uses]
     counts = [len(uses) for uses in core.uses]
     starts = np.concatenate([[0], np.cumsum(counts)])

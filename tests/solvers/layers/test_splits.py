@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from crossopt.crossflow.operator_costs import OPERATORS
 from crossopt.crossflow.operator_graph import Group, Node, OperatorGraph, Shape, Sides, Weights
 from crossopt.crossflow.relayouts import Network
 from crossopt.instances.catalogue.registry import build_device, device
@@ -257,3 +258,34 @@ def test_choices_without_number_are_refused_by_their_order(tmp_path: Path) -> No
     problem = problem_of(Written(layers, [], "time", {}))
     with pytest.raises(RefusedError, match=r"more than 10\^4999 choices|more than 10\^5000 choices"):
         solve(FAMILY, LayersQuestion("many", problem, {}, {}), "exhaustive", Limits(), unwatched)
+
+
+def written_by_hand(seed: int) -> OperatorGraph:
+    """Operators of any type on tensors of any rank, empty ones among them, as no export writes them."""
+    random = Random(seed)
+
+    def shape() -> Shape:
+        return tuple(random.choice((8, 8, 16, 4, 3, 1, 0)) for _ in range(random.choice((0, 1, 2, 3, 4, 4, 4, 5))))
+
+    tensors: dict[str, Shape] = {"x": (8, *shape())}
+    weights, nodes, made = dict[str, Weights](), list[Node](), ["x"]
+    for number in range(random.randint(1, 5)):
+        name, inputs = f"n{number}", tuple(random.choice(made) for _ in range(random.choice((0, 1, 1, 1, 2))))
+        outputs = tuple(f"{name} {one}" for one in range(random.choice((0, 1, 1, 1, 2))))
+        tensors |= {one: tensors[inputs[0]] if inputs and random.random() < 0.6 else shape() for one in outputs}
+        own = (f"{name}.w",) if random.random() < 0.5 else ()
+        weights |= dict.fromkeys(own, Weights(shape()))
+        sides = (random.choice((8, 64)), random.choice((1, 24)), random.choice((8, 64)), random.choice((1, 8, 16)))
+        source = random.choice(("", "aten.reshape.default", "Concat", "BatchNormalization"))
+        window = tuple(random.choice((1, 3)) for _ in range(random.choice((0, 1, 2))))
+        nodes.append(Node(name, random.choice(list(OPERATORS)), inputs, outputs, own, random.choice((None, sides)), window, source))
+        made += outputs
+    return OperatorGraph("by hand", ("x",), nodes[-1].outputs, tensors, weights, tuple(nodes))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_graphs_of_any_operators_and_shapes_are_answered(tmp_path: Path, seed: int) -> None:
+    question = asked(tmp_path, written_by_hand(seed), 4, f"training: {'true' if seed % 2 else 'false'}\n")
+    found = solved(question)
+    assert found.proved
+    assert not prove(question, found, unwatched).refused
