@@ -148,7 +148,8 @@ class Explanation(_Tabular):
         return ("gains",)
 
     def plot(self, name: str = "gains") -> Plot:
-        """What a little more of each restriction would buy, in percent of the optimum; a RefusedError where nothing was asked."""
+        """What a little more of each limit would buy, in percent of the optimum, and of what else buys something; a RefusedError where
+        nothing was asked."""
         return plot_named({"gains": _drawn_gains(self)}, name)
 
     def __str__(self) -> str:
@@ -191,7 +192,8 @@ def _reads(effect: Effect, amount: float | None) -> object:
 
 def _drawn_gains(explanation: Explanation) -> str:
     """The picture of the gains."""
-    found = [(effect, 100.0 * effect.gain) for effect in explanation.effects if effect.gain is not None]
+    known = [(effect, 100.0 * effect.gain) for effect in explanation.effects if effect.gain is not None]
+    found = [(effect, gain) for effect, gain in known if gain or effect.reason == "limit"] or known
     if not found:
         raise RefusedError("no picture of this explanation: no restriction has a gain (`print` and `table()` have what there is)")
     rows = [plots.Row(effect.name, (plots.Mark(gain, 0.0, gain),), f"{gain:.2f}%") for effect, gain in found]

@@ -134,7 +134,11 @@ def test_sweeps_and_explanations_are_drawn(explained: crossopt.Explanation) -> N
     value = swept[0].answer.value  # type: ignore[union-attr]
     assert described.startswith(f"tensor=1: {value:.6g}")
     assert described.count("none") == 2
-    assert explained.binding[0] in explained.plot().svg
+    drawn = explained.plot().svg
+    assert all(name in drawn for name in explained.binding)
+    idle = [effect.name for effect in explained.effects if effect.reason == "not opened" and not effect.gain]
+    assert idle
+    assert not any(name in drawn for name in idle)
     with pytest.raises(RefusedError, match="no restriction has a gain"):
         crossopt.explain("tiny", {"budget.step_time": "1 ms"}).plot()
     with pytest.raises(RefusedError, match="no values above zero"):
