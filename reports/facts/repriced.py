@@ -236,6 +236,8 @@ _FULL: Final = 0.9
 """Share of memory from which a plan is looked for that takes less."""
 _CLEARLY: Final = 0.8
 """Share of memory that such a plan takes at most."""
+_SOON: Final = 3.0
+"""Seconds for it."""
 
 
 def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
@@ -247,7 +249,7 @@ def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     if not _FULL * memory.available < memory.used <= memory.available:
         return ""
     reserve = 2.0**30 * ceil((float(device.reserved_memory) + (1.0 - _CLEARLY) * memory.available) / 2.0**30)
-    best, value, _ = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)))
+    best, value, complete = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)), _SOON)
     if best is None or value is None or value > evaluation.step_time * (1.0 + error):
         return ""
     priced = evaluate(instance.workload, design_of(instance, best), instance.budget, instance.prices)
@@ -255,7 +257,7 @@ def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     return (
         f"{rounded_quantity(used, 'bytes', 4)} ({used / memory.available:.0%}) at {rounded_quantity(value, 'time', 4)} a step "
         f"({value / evaluation.step_time - 1.0:+.1%}, within the model's error): {best.plan}; "
-        f"`--set cluster.reserved_memory={reserve / 2.0**30:.0f}GiB` asks for it"
+        f"`--set cluster.reserved_memory={reserve / 2.0**30:.0f}GiB` {'asks for it' if complete else 'seeks a faster one'}"
     )
 
 
