@@ -24,10 +24,14 @@ from crossopt.solvers.codesign.explain.near_optimal import Near
 from crossopt.solvers.codesign.objective import UNITS
 from crossopt.solvers.study.records import Study
 
-_MOST_ROWS: Final = 8
+_MOST_ROWS: Final = 6
 """Rows that `print` shows of a table, half of them its first and half its last."""
-_FEW, _NAMED = 3, 24
-"""Questions that are named in a title, and letters of their names in a table."""
+_FEW, _NAMED, _LONGEST = 3, 24, 60
+"""Questions that are named in a title, and letters of their names and of designs in a table."""
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 class _Tabular:
@@ -282,7 +286,7 @@ class Comparison(_Tabular):
 
 def _engine_line(run: EngineRun, several_asked: bool) -> Row:
     """A run as `print` shows it."""
-    asked = {"question": run.question if len(run.question) <= _NAMED else f"{run.question[: _NAMED - 3]}..."} if several_asked else {}
+    asked = {"question": _shortened(run.question, _NAMED)} if several_asked else {}
     proof = run.note or ("proved" if run.proved else "not proved")
     return {
         **asked,
@@ -488,7 +492,7 @@ def _front_line(objectives: tuple[str, str], point: FrontPoint) -> Row:
     return {
         **{name: amount(value, UNITS[name]) for name, value in pairs},
         "proof": "proved" if point.answer.proved else "not proved",
-        "design": "; ".join([*hardware_text(design)[1:], design.plan_label]),
+        "design": _shortened("; ".join([*hardware_text(design)[1:], design.plan_label]), _LONGEST),
     }
 
 

@@ -112,7 +112,7 @@ def test_what_is_printed_fits_on_a_screen_and_what_is_shown_in_lists_on_a_line(r
         assert "\n" not in repr(one)
         assert len(repr(one)) < 250, type(one)
     assert len(many) == 12
-    assert "4 rows more: `to_frame()`" in str(many)
+    assert "6 rows more: `to_frame()`" in str(many)
     assert run.evaluation.design.plan_label in str(run.evaluation)
     assert "`text`" in str(run)
     assert "--verbose" not in str(run)
