@@ -214,7 +214,7 @@ def _attention(columns: Columns, value_bytes: float, hardware: Hardware, backwar
 
 def _streams(columns: Columns, value_bytes: float, hardware: Hardware, backward: bool) -> Cost:
     """By bytes: inputs and outputs forward, gradients and what was kept backward; a lookup reads as much as it writes, and adds its
-    gradients to rows that it reads and writes. Weights of norms are too few to count; what nobody knows reads its weights, too."""
+    gradients to rows that it reads and writes. Weights of norms are too few to count; unknown operators read their weights, too."""
     unknown = np.array([[kind is OPERATORS["other"]] for kind in columns.types])
     moved = columns.inputs + columns.outputs + (columns.kept if backward else 0.0) + np.where(unknown, columns.weights, 0.0)
     moved = np.where(columns.of("lookup"), (3.0 if backward else 2.0) * columns.outputs, moved)

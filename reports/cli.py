@@ -146,7 +146,7 @@ _STARVED = ("cannot allocate memory", "failed to map segment", "unable to alloca
 
 
 def _is_starved(error: BaseException | None) -> bool:
-    """Whether it is for want of memory, as programs and libraries that cannot be loaded say it in their own ways."""
+    """Whether memory ran out, by the messages of Python, solvers and the loader of libraries."""
     while error is not None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True

@@ -21,7 +21,7 @@ from crossopt.instances.placement.question import Graph, PlacementQuestion
 #           cut >= some - all, some >= x[b, i] and all <= x[b, i] for each pin, which says more to a relaxation than pins two by two
 #           order    the m-th largest block is on one of the first m accelerators (or on a CPU): equal devices can be renamed so
 #           convex   (if asked) z[b, i] = 1 where a block of i comes before b, or b is on i: z[b, i] >= x[b, i]; along every arc u -> v
-#                    z[v, i] >= z[u, i], and x[v, i] <= 1 - z[u, i] + x[u, i]: who follows somebody that data of i reached, but is not on i,
+#                    z[v, i] >= z[u, i], and x[v, i] <= 1 - z[u, i] + x[u, i]: a node after one that data of i reached, not itself on i,
 #                    is not on i either
 # Objective least T
 

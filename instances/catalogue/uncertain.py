@@ -81,7 +81,7 @@ class Range:
 def doubted(device: Hardware, ranges: Mapping[str, RangeEntry], levels: Sequence[str | None]) -> Hardware:
     """The device with what sources leave of its L2 and links beside its optimistic and its pessimistic constants: for stacks of which no
     run says how far off all of them are together. `levels` are the sections of its links, innermost first; None of those whose figures
-    somebody else vouches for."""
+    another source vouches for."""
     if not ranges or len(device.variants) != len(_FAST_AND_SLOW):
         return device
 

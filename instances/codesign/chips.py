@@ -81,7 +81,7 @@ def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
 
     The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
     one is chosen for the sake of its edge.
-    Registers and L1 that hold the tiles of each bundle come with the cores. Watts that nobody chose hold nothing back that was chosen
+    Registers and L1 that hold the tiles of each bundle come with the cores. Watts that are not a choice do not limit what was chosen
     (`_watts`).
     """
     areas = _parts(free.areas, free.die_area, chosen, "area")

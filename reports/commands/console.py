@@ -155,7 +155,7 @@ def _as_value(name: str, value: object) -> str:
 
 
 def refuse_overwriting_others(path: Path, named: Path | None) -> None:
-    """Refuse to write over a file that is there already under a name that nobody gave, unless it is an older page of ours; a link that
+    """Refuse to overwrite an existing file under a default name, unless it is an older page of ours; a link that
     leads nowhere yet is one too."""
     if path != named and os.path.lexists(path) and not _is_page(path):
         usage(f"{path}: this is there already (say --out {path} to write over it, or name another file)")

@@ -5,7 +5,7 @@ Rows with large coefficients are scaled, as HiGHS rejects coefficients beyond 1e
 scale, and the bound that they imply is computed exactly (`formulation.certificate`); a node is pruned if that bound suffices, whatever
 HiGHS reports. Other nodes are branched on, the one with the lowest bound first, at the most fractional variable, until no node is below
 the bound to be proved, or until the deadline or the node limit. The tree at that point is the certificate. A crash or a timeout costs only
-the tree; whoever uses a tree verifies it again.
+the tree; every use of a tree verifies it again.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -107,7 +107,7 @@ def _heads(result: DesignResult, why: Why) -> list[str]:
 
 
 def _beside(result: DesignResult, why: Why) -> list[tuple[str, float]]:
-    """What buys more than a little and is no limit of the question: of the technology, ends of ranges, parts that nobody opened; the most
+    """What buys more than a little and is no limit of the question: of the technology, ends of ranges, closed parts; the most
     first."""
     built = ((f"{limit.sentence.partition(':')[0]} of the technology", worth or 0.0) for limit, worth in why.building if limit.full)
     ends = ((_beyond(end), gain(end.value, result.value)) for end in why.ends)

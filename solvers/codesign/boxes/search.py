@@ -1,7 +1,7 @@
 """A look, before anything is proved by boxes, at whether their bounds hold on this very question.
 
 A box is bounded by the best chip that it could hold, which holds because time never rises when a resource grows. Tests hold every
-registered technology to that; nobody tested one of the user's. Points are drawn at random in boxes drawn at random, and priced as their
+registered technology to that; a user's technology is untested. Points are drawn at random in boxes drawn at random, and priced as their
 boxes are bounded, with a few plans, with and without limits. A value below a bound says that the bounds prove nothing here. That none
 is found proves nothing either; but a model that is not monotone in a choice is found by a few points.
 

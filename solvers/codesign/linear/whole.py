@@ -177,7 +177,7 @@ def screened(rest: Rest, screen: Screen) -> Rest:
         at = At(*(_table([rows[plan] for plan in which]) for rows in (screen.prices, screen.shares)))
         bounds[which] = bounds_at(rest.chip, several, rest.needs[which], rest.bound, at).bounds
         open_rows = np.flatnonzero(bounds[which] < rest.bound)
-        if len(open_rows):  # whoever is out asks for no literals
+        if len(open_rows):  # excluded plans need no literals
             several, own = [tangents.rows(open_rows) for tangents in several], At(at.prices[open_rows], at.shares[open_rows])
             found = bounds_at(rest.chip, several, rest.needs[which[open_rows]], rest.bound, own)
             masks = {name: mask | found.literals[name] for name, mask in masks.items()}

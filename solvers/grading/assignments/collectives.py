@@ -2,7 +2,7 @@
 
 Networks of the last function are drawn so that sends are known which end at the bound: what ends there is the best.
 
-Sends of chunks over single links: when all have everything, and before when nobody can have it.
+Sends of chunks over single links: when all have everything, and a lower bound on that step.
 
 far     no chunk comes farther than along the quickest way: the largest of these
 cut     into some NPUs come those chunks that they lack: the first T with  sum of floor(T / w) over the links into them  enough
@@ -49,7 +49,7 @@ def finish(
     ordered: bool = True,
     counts: Callable[[int, int], int] = min,
 ) -> int | None:
-    """The step at which all have everything; None where somebody sends what it has not, or over a link that is busy, or lacks something in
+    """The step at which all have everything; None if an NPU sends a chunk that it lacks, or over a link that is busy, or lacks something in
     the end. The mistakes of not looking whether a chunk has come, whether a link is free, at which step a send sets out, and which of two
     comings is the first one, are settings."""
     there, busy = {(npu, npu): 0 for npu in range(npus)}, dict[int, int]()
