@@ -19,7 +19,7 @@ from crossopt.instances.files.written import Written, short_repr
 Objective = Literal["throughput", "devices", "cost"]
 Mode = Literal["together", "apart"]
 Role = Literal["both", "prefill", "decode"]
-MOST_DEVICES, MOST_SHAPES, MOST_TOKENS = 100_000, 200_000, 1 << 21
+MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES = 100_000, 200_000, 1 << 21, 256
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _POWERS: Final = (1, 2, 4, 8, 16)
 
@@ -154,7 +154,8 @@ class ServingQuestion:
             return inf
         entry = ENGINES[self.file.engine]
         share = entry.memory if self.file.memory is None else self.file.memory
-        return float(self.hardware.dram.capacity) * share - (entry.reserve if self.file.reserve is None else self.file.reserve)
+        left = float(self.hardware.dram.capacity) * share - (entry.reserve if self.file.reserve is None else self.file.reserve)
+        return max(left, 0.0)
 
 
 def size_of(question: ServingQuestion) -> str:
@@ -283,8 +284,11 @@ def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, 
     for pipeline in options.pipeline:
         if pipeline > shape.layers:
             yield "choices.pipeline", f"{pipeline} stages are more than the {shape.layers} layers (take fewer)"
+    yield from _faults_of_chunks(file, options)
     for expert in options.expert:
-        if shape.experts % expert:
+        if expert > 1 and shape.experts == 1:
+            yield "choices.expert", "the model has no experts (leave this out)"
+        elif shape.experts % expert:
             yield "choices.expert", f"{expert} ranks cannot share {shape.experts} experts evenly (take divisors of {shape.experts})"
     if file.choices.expert and not any(tensor % expert == 0 for tensor in options.tensor for expert in options.expert):
         yield "choices.expert", "no degree divides a tensor degree (experts are spread over tensor ranks)"
@@ -294,6 +298,13 @@ def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, 
         shapes *= len(column)
     if shapes > MOST_SHAPES:
         yield "choices", f"{shapes:,} combinations are more than the {MOST_SHAPES:,} that are priced (leave fewer options)"
+
+
+def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str, str]]:
+    for chunk in options.chunk:
+        if (pieces := -(-file.requests.input // chunk)) > MOST_PIECES:
+            least = -(-file.requests.input // MOST_PIECES)
+            yield "choices.chunk", f"{chunk} tokens make {pieces:,} steps of a prompt, {MOST_PIECES} are priced (take {least:,} or more)"
 
 
 def _faults_of_formats(file: ServingFile, gpu: str, peaks: dict[str, float]) -> Iterator[tuple[str, str]]:

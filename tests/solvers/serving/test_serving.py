@@ -216,6 +216,7 @@ def test_other_reasons_are_named() -> None:
         return reasons_of(question, table_of(question))[0]
 
     assert reason(LLAMA.replace("tensor: [4, 8]", "tensor: 1")).startswith("memory: no worker fits into 74.7")
+    assert reason(f"{LLAMA}memory: 0.0001\n").startswith("memory: no worker fits into 0 GB")
     assert reason(LLAMA.replace("devices: 16", "devices: 3")) == "devices: a worker needs 4, more than the 3 of the question"
     assert reason(LLAMA.replace("output: 200", "output: 200, rate: 1000")).startswith("rate: 1000 a second are asked, 16 devices serve ")
     one, other = "{role: both, devices: 1, rate: 1, ttft: 9 ms, tpot: 90 ms}", "{role: both, devices: 1, rate: 1, ttft: 900 ms, tpot: 9 ms}"
@@ -242,6 +243,8 @@ def test_other_reasons_are_named() -> None:
         (("tensor: [4, 8]", "tensor: [3]"), "3 ranks cannot share 64 heads evenly"),
         (("tensor: [4, 8]", "tensor: [16]"), "16 ranks are more than the 8 devices of a node"),
         (("tensor: [4, 8]", "pipeline: [100]"), "100 stages are more than the 80 layers"),
+        (("tensor: [4, 8]", "chunk: [1]"), "1 tokens make 2,000 steps of a prompt, 256 are priced (take 8 or more)"),
+        (("tensor: [4, 8]", "expert: [2]"), "the model has no experts"),
         (("tensor: [4, 8]", "weights: [fp4]"), "h100-sxm has no peak in fp4"),
         (("limits: {ttft: 1 s", "limits: {ttft: 0 s"), "ttft"),
         (("hardware: h100-sxm", "hardware: trainium2\nobjective: cost"), "what does a device cost an hour"),
