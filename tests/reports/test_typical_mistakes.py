@@ -53,7 +53,7 @@ QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a key twice": (f"{TINY}hardware: h100-sxm\n", (":14:1: hardware: the key is given twice, on line 7 and on line 14", "keep one")),
     "a kind mistyped": (tiny("kind: codesign", "kind: codesing"), ("kind: 'codesing' is unknown", "did you mean 'codesign'?")),
-    "a kind that is not there": (tiny("kind: codesign", "kind: serving"), ("kind: 'serving' is unknown", "one of codesign,")),
+    "a kind that is not there": (tiny("kind: codesign", "kind: checkpoints"), ("kind: 'checkpoints' is unknown", "one of codesign,")),
     "an unknown precision": (tiny("bf16", "fp7"), ("workload.precision: 'fp7' is unknown", "did you mean 'fp8'?")),
     "devices that fill no node": (
         tiny("devices: 8,", "devices: 12,"),
