@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from math import inf
+from sys import float_info
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def problem_of(written: Written) -> Problem:
     for number, name in enumerate(figures):
         own, between = [table[..., number] for table in tables], [table[..., number] for table in pair_tables]
         repeated = [(table, counts[kind]) for kind, table in enumerate(between)]
-        place = _places([*((table, 1) for table in own), *repeated], written.budgets.get(name))
+        place = _places(name, [*((table, 1) for table in own), *repeated], written.budgets.get(name))
         rounding = ROUND_CEILING if name in written.budgets and name != written.objective else ROUND_HALF_EVEN
         places.append(place)
         columns.append(([_units(table, place, rounding) for table in own], [_units(table, place, rounding) for table in between]))
@@ -157,11 +158,15 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
 
 
-def _places(tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
-    """Decimal places that all figures need, or as many as leave totals below the greatest; of tables and how often each occurs."""
+def _places(name: str, tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
+    """Decimal places that all figures need, or as many as leave totals below the greatest; of tables and how often each occurs. A
+    ValueError where totals may be greater than any float.
+    """
     entries = {entry for table, _ in tables for entry in table.ravel()}
     needed = max((-int(entry.normalize(_DIGITS).as_tuple().exponent) for entry in entries if entry), default=0)
     most = max(sum((max(table.ravel()) * count for table, count in tables if table.size), Decimal(0)), _decimal(limit or 0.0))
+    if most > Decimal(float_info.max):
+        raise ValueError(f"the greatest figures of {name} add up to {most:.1e}, more than a number can be (take another unit or scale)")
     size = sum(table.size * count for table, count in tables)
     fits = (room for room in range(_FINEST, -_FINEST * 10, -1) if most * Decimal(10) ** room + size < GREATEST_TOTAL)
     return min(max(needed, 0), next(fits))

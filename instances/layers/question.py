@@ -139,11 +139,11 @@ def read(written: Written) -> LayersQuestion:
     budgets = figures_of(file.budgets)
     name = file.name or Path(written.source).stem
     if file.graph is None:
-        return LayersQuestion(name, problem_of(_stated(file, budgets)), budgets, written.document)
+        return LayersQuestion(name, _whole(_stated(file, budgets), written), budgets, written.document)
     asked = _asked(file, file.graph, written)
     shared = len(sharing_operators(asked.graph))
     if file.cluster is None:
-        problem = problem_of(format_problem(asked, file.objective, budgets))
+        problem = _whole(format_problem(asked, file.objective, budgets), written)
         return LayersQuestion(name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared])
     parallel = _parallel(file, file.cluster)
     if found := list(faults_of(asked, parallel, file.groups)):
@@ -151,7 +151,7 @@ def read(written: Written) -> LayersQuestion:
     split = split_problem(asked, parallel, file.objective, budgets)
     return LayersQuestion(
         name=name,
-        problem=(problem := problem_of(split.written)),
+        problem=(problem := _whole(split.written, written)),
         budgets=budgets,
         document=written.document,
         rules=split.rules,
@@ -167,6 +167,14 @@ def _parallel(file: LayersFile, section: DevicesSection) -> Parallel:
     per_node = section.devices_per_node or device(file.hardware or "").devices_per_node
     groups = tuple(dict.fromkeys(file.groups)) or usual_groups(section.devices, per_node)
     return Parallel(section.devices, per_node, file.splits, groups)
+
+
+def _whole(stated: WrittenProblem, written: Written) -> Problem:
+    """The problem in whole numbers; an InstanceError where totals are beyond what a float holds."""
+    try:
+        return problem_of(stated)
+    except ValueError as error:
+        raise written.refused([written.fault("objective", str(error))]) from error
 
 
 def _stated(file: LayersFile, budgets: dict[str, float]) -> WrittenProblem:
@@ -217,10 +225,11 @@ def _quality(file: LayersFile, written: Written) -> dict[str, dict[str, float]] 
     with written.reading("quality_file"):
         text = written.files.text(file.quality_file, text_of)
     found, faults = dict[str, dict[str, float]](), list[Fault]()
-    rows = DictReader(StringIO(text))
+    rows = DictReader(StringIO(text.removeprefix("\ufeff")))  # a mark of the byte order, as spreadsheets write it
     if missing := [column for column in ("layer", "format", "quality") if column not in (rows.fieldnames or ())]:
         raise InstanceError(
-            file.quality_file, [Fault(1, 1, "", f"the column {missing[0]} is missing (layer, format and quality are needed)")]
+            file.quality_file,
+            [Fault(1, 1, "", f"the column {missing[0]} is missing (layer, format and quality are needed, separated by commas)")],
         )
     for line, row in enumerate(rows, 2):
         try:

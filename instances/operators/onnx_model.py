@@ -11,7 +11,7 @@ An axis of fixed length may get another one. Reshapes to fixed sizes then follow
 before and after a reshape, which says what axis of the sizes changes with it.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
+import onnx.checker
 import onnx.inliner
 import onnx.reference
 from google.protobuf.message import DecodeError
@@ -99,6 +100,8 @@ def _loaded(path: Path) -> ModelProto:
         model = onnx.load_model_from_string(data)
     except DecodeError:
         refuse(path, "this is no model of ONNX, or one that was cut off (export or fetch it again)")
+    if strange := [name for name in _names(model) if isinstance(name, bytes)]:
+        refuse(path, f"the name {readable(str(strange[0]))} is not UTF-8 (export or fetch the model again)")
     if not model.graph.node:
         refuse(path, "the model has no operators (is this a model of ONNX? export it again)")
     known = onnx.defs.onnx_opset_version()
@@ -113,6 +116,15 @@ def _loaded(path: Path) -> ModelProto:
             path, f"the model has {len(model.graph.node):,} operators, more than the {MOST_NODES * 4:,} that are imported (export a part)"
         )
     return model
+
+
+def _names(model: ModelProto) -> Iterator[str | bytes]:
+    """All names in a model; one that is broken is read as bytes."""
+    graph = model.graph
+    yield from (opset.domain for opset in model.opset_import)
+    yield from (item.name for items in (graph.initializer, graph.input, graph.value_info, graph.output) for item in items)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output, *(attribute.name for attribute in node.attribute))
 
 
 def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
@@ -320,7 +332,10 @@ def _infer_one_by_one(network: _Network) -> None:
     versions = {opset.domain: opset.version for opset in model.opset_import}
     for tensor in model.graph.initializer:
         if prod(tensor.dims) <= _SMALL and not tensor.external_data:
-            network.values[tensor.name] = onnx.numpy_helper.to_array(tensor)
+            try:
+                network.values[tensor.name] = onnx.numpy_helper.to_array(tensor)
+            except (TypeError, ValueError, KeyError):  # of no type, or with other data than its shape needs
+                continue
     for node in model.graph.node:
         if not all(name in network.shapes for name in _made(node)) and all(name in network.kinds for name in node.input if name):
             _infer(network, node, versions)
@@ -336,8 +351,8 @@ def _infer(network: _Network, node: NodeProto, versions: dict[str, int]) -> None
         known = {name: onnx.numpy_helper.from_array(values[name], name) for name in node.input if name in values}
         types = {name: _type_of(network, name) for name in node.input if name}
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, known, opset_imports=list(network.model.opset_import))
-    except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError, RuntimeError, KeyError):
-        return  # an operator of which ONNX knows nothing
+    except (onnx.defs.SchemaError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError, KeyError, ValueError):
+        return  # an operator of which ONNX knows nothing, or with attributes that it has not
     for name, kind in found.items():
         _note(network, name, kind)
 

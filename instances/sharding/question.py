@@ -39,7 +39,7 @@ class EdgeSection:
     """Costs of pairs of strategies of two nodes."""
 
     between: Annotated[tuple[str, str], Doc("names of the two nodes")]
-    costs: Annotated[tuple[tuple[int, ...], ...], Doc("cost matrix: a row for each strategy of the first node")]
+    costs: Annotated[tuple[tuple[int, ...], ...], Doc("cost matrix: a row for each strategy of the first node; 10^18 or more forbids it")]
 
 
 @dataclass(frozen=True, slots=True)

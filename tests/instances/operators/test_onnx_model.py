@@ -197,6 +197,22 @@ def test_files_that_are_no_model_are_refused_in_a_sentence(tmp_path: Path) -> No
         read_onnx(tmp_path)
 
 
+def test_broken_names_and_attributes_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    whole_model = (LIGHT / "light_squeezenet.onnx").read_bytes()
+    for name in (b"MaxPool", b"kernel_shape", b"Concat"):
+        broken = whole_model.replace(name, name[:1] + b"\xff" + name[2:])
+        assert ["is not UTF-8" in message for message in refused(broken, tmp_path)] == [True]
+    unknown = whole_model.replace(b"kernel_shape", b"kernel_shap]")
+    assert all("is not known" in message or "cannot be inferred" in message for message in refused(unknown, tmp_path))
+
+
+def test_weights_of_no_type_count_by_their_shape(tmp_path: Path) -> None:
+    made = model([node("MatMul", ["x", "w"], ["y"])], [value("x", [1, 2])], [value("y", None)], [whole("w", 1, 2)])
+    made.graph.initializer[0].data_type = 0
+    graph = imported(made, tmp_path)
+    assert (graph.parameters, graph.tensors["y"]) == (2, (1,))
+
+
 def test_an_opset_that_is_too_new_is_refused_with_both_remedies(tmp_path: Path) -> None:
     made = model([node("Relu", ["x"], ["y"])], [value("x", [1])], [value("y", [1])], opset=999)
     [told] = refused(made, tmp_path)

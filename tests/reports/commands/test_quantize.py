@@ -60,6 +60,8 @@ def test_a_wrong_row_of_losses_is_refused_with_its_file_and_line(
     Path("losses.csv").write_text("layer,quality\n", encoding="utf-8")
     assert main(line) == 3
     assert "losses.csv:1:1: the column format is missing" in capsys.readouterr().err
+    Path("losses.csv").write_text(f"layer,format,quality\n{small().nodes[0].name},fp8,0.5\n", encoding="utf-8-sig")  # as spreadsheets do
+    assert main(line) == 0
 
 
 def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,6 +87,13 @@ def test_a_link_has_two_ends(between: str, tmp_path: Path) -> None:
         read(tmp_path / "edges.yaml")
 
 
+def test_totals_beyond_any_number_are_refused() -> None:
+    layer = "{strategies: {x: {quality: 1e308, size: 3 kB}, y: {quality: 0.5, size: 20 kB}}}"
+    text = f"kind: layers\nobjective: quality\nbudgets: {{size: 20 kB}}\nlayers: {{a: {layer}, b: {layer}}}\n"
+    with pytest.raises(InstanceError, match=r"the greatest figures of quality add up to 2.0e\+308"):
+        read_again({"text": text, "source": "question.yaml", "settings": []}, "layers")
+
+
 def test_a_gap_is_proved_by_a_bound_within_it() -> None:
     for seed in range(40):
         found, best = solved(drawn(seed), gap=0.2), solved(drawn(seed))
