@@ -42,11 +42,16 @@ class FleetUse:
     """USD per million requests."""
 
 
+_MOST_DEVICES: Final = 10**15
+
+
 def judge(question: FleetQuestion, answer: Fleet) -> Verdict[FleetUse]:
     """Cost an hour, and broken limits; a ValueError where devices or shares are none of the question."""
     places = {name: place for place, name in enumerate(question.kinds)}
     if not answer.devices or any(name not in places or count < 1 for name, count in answer.devices.items()):
         raise ValueError("devices are counted from 1 on, by kinds of the question")
+    if max(answer.devices.values()) > _MOST_DEVICES:
+        raise ValueError(f"no fleet has more than {_MOST_DEVICES:,} devices of a kind")
     if answer.shares.keys() != set(question.classes):
         raise ValueError("every class with requests needs its shares")
     busy = {name: Fraction(0) for name in answer.devices}

@@ -70,6 +70,8 @@ def judge(question: InstancesQuestion, answer: InstanceGroups) -> Verdict[Server
     for group in groups:
         if (group.threads, group.batch) not in known:
             raise ValueError(f"an instance of {group.threads} threads with a batch of {group.batch} was not measured")
+        if group.instances > question.file.threads:
+            raise ValueError(f"{group.instances} instances need more than the {question.file.threads} threads there are")
         if not 0 <= group.socket < question.file.sockets or group.instances < 1:
             raise ValueError(f"{group.instances} instances on socket {group.socket} are none (there are {question.file.sockets} sockets)")
     shapes = [known[group.threads, group.batch] for group in groups]

@@ -54,6 +54,8 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     """Value, broken limits and figures; a ValueError where a worker is none of the question."""
     if not answer.workers or any(copies.count < 1 for copies in answer.workers):
         raise ValueError("a plan has at least one worker, and of each shape at least one")
+    if max(copies.count for copies in answer.workers) > MOST_DEVICES:
+        raise ValueError(f"no plan has more than {MOST_DEVICES:,} workers of a shape")
     shapes = [copies.shape for copies in answer.workers]
     if len(set(shapes)) < len(shapes):
         raise ValueError("a shape is named twice (add the numbers of its workers up)")

@@ -103,8 +103,9 @@ def test_modules_of_a_graph_are_named_and_its_other_operators_left_out(tmp_path:
     recipe = yaml.safe_load(exported(result(question, tmp_path), "modelopt", capsys))
     named = [entry["quantizer_name"] for entry in recipe["quantize"]["quant_cfg"]]
     assert named == ["*", *(f"{module}.{part}_quantizer" for module in ("first", "second") for part in ("weight", "input"))]
-    saved = result(question + "fixed: {second: bf16}\n", tmp_path)
-    assert "second is called several times, in bf16 and fp8 (fix its format, or tie layers)" in refusal(saved, "modelopt", capsys)
+    recipe = yaml.safe_load(exported(result(question + "fixed: {second: bf16}\n", tmp_path), "modelopt", capsys))
+    named = [entry["quantizer_name"] for entry in recipe["quantize"]["quant_cfg"]]
+    assert named == ["*", "first.weight_quantizer", "first.input_quantizer"], "both calls of a module are in one format"
 
 
 def test_networks_of_onnx_and_convolutions_are_refused_where_names_or_layers_differ(

@@ -72,7 +72,8 @@ def test_the_reference_data_of_melange() -> None:
 @pytest.mark.parametrize("start", range(10))
 def test_drawn_questions_have_the_best_of_everything(start: int) -> None:
     infeasible = 0
-    for seed in range(start, 1_000 if FULL else 300, 10):
+    seeds = range(start, 1_000 if FULL else 300, 10)
+    for seed in seeds:
         question = drawn_fleet(seed)
         best, found = best_fleet(question), solved(question)
         assert found.value == (None if best == inf else best), seed
@@ -81,7 +82,7 @@ def test_drawn_questions_have_the_best_of_everything(start: int) -> None:
         proved = prove(question, found, unwatched)
         assert (proved.refused, proved.unverified) == ((), False), seed
         infeasible += best == inf
-    assert 0 < infeasible < 20
+    assert 0 < infeasible < 0.7 * len(seeds)
 
 
 def test_finer_slices_cost_no_more_and_any_split_costs_least() -> None:

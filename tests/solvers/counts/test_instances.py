@@ -86,7 +86,8 @@ def test_engines_agree_on_the_profile(threads: int) -> None:
 @pytest.mark.parametrize("start", range(10))
 def test_drawn_questions_have_the_best_of_everything(start: int) -> None:
     infeasible = 0
-    for seed in range(start, 1_000 if FULL else 300, 10):
+    seeds = range(start, 1_000 if FULL else 300, 10)
+    for seed in seeds:
         question = drawn_instances(seed)
         best, found = best_instances(question), solved(question)
         assert found.value == (None if best == inf else best), seed
@@ -97,7 +98,7 @@ def test_drawn_questions_have_the_best_of_everything(start: int) -> None:
         if question.file.objective == "latency":
             assert solved(question, "bisection").value == found.value, seed
         infeasible += best == inf
-    assert 0 < infeasible < 20
+    assert 0 < infeasible < 0.7 * len(seeds)
 
 
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
@@ -106,7 +107,9 @@ def test_integer_programs_agree_with_the_dynamic_program(engine: str) -> None:
         question = drawn_instances(seed)
         found, best = solved(question, engine), solved(question)
         assert not found.proved
-        if engine == "highs" and question.file.objective == "throughput":  # rates of 16 digits are more than HiGHS tells apart
+        if best.value is None:
+            assert found.value is None, seed
+        elif engine == "highs" and question.file.objective == "throughput":  # rates of 16 digits are more than HiGHS tells apart
             assert found.value == pytest.approx(best.value, rel=1e-6), seed
         else:
             assert (found.value, found.settled) == (best.value, True), seed
