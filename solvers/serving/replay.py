@@ -1,9 +1,10 @@
 """Replay of a serving plan, request by request: random arrivals, continuous batching, and percentiles of latencies.
 
-Requests arrive at random (Poisson, by a seed) and go to the worker with the fewest requests. A worker that does both runs steps: every
-sequence in its slots gets a token, and the next piece of the first waiting prompt runs beside them where a slot is free. Apart, prefill
-workers take waiting prompts together, the cache passes to the decode worker with the fewest sequences, and waits there for a slot. Steps
-are priced as in `crossflow.serving`, for each number of sequences, at the mean context; lengths are those of the question.
+Requests arrive at random (Poisson, by a seed) and go to the worker with the fewest requests for its slots. A worker that does both runs
+steps: every sequence in its slots gets a token, and the next piece of the first waiting prompt runs beside them where a slot is free.
+Apart, prefill workers take waiting prompts together, and the cache passes to the decode worker with the fewest sequences for its
+slots. The first token counts when the sequence gets its slot there: waiting for one belongs to the time to first token.
+Steps are priced as in `crossflow.serving`, for each number of sequences, at the mean context; lengths are those of the question.
 """
 
 from collections import deque
@@ -26,8 +27,8 @@ from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan
 
 LOAD: Final = 0.9
 """Share of the plan's rate at which requests arrive, where the question states no rate."""
-_MOST_WORKERS, _FEWEST, _MOST, _WARM = 8, 200, 3_000, 0.25
-"""Workers that are replayed, requests, and the share of them that fills the slots before latencies count."""
+_MOST_WORKERS, _FEWEST, _MOST, _WARM, _ROUNDS = 32, 200, 6_000, 0.25, 3
+"""Workers that are replayed, requests, the share of them that fills the slots before latencies count, and requests of a slot."""
 _PERCENTS: Final = (50, 95, 99)
 
 
@@ -84,10 +85,10 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers."""
     if question.model is None:
         return None
-    workers, share = _few(plan)
+    workers, share = _few(plan, said)
     rate = question.file.requests.rate or LOAD * said.rate
     slots = sum(copies.count * copies.shape.batch for copies in workers)
-    count = min(max(_FEWEST, 3 * slots), _MOST)
+    count = min(max(_FEWEST, _ROUNDS * slots), _MOST)
     random, at, requests = Random(seed), 0.0, list[_Request]()
     for _ in range(count):
         at += random.expovariate(rate * share)
@@ -107,14 +108,19 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     )
 
 
-def _few(plan: ServingPlan) -> tuple[list[Copies], float]:
-    """The workers of a plan, or few of them in the same proportion, and their share of the plan."""
-    total = sum(copies.count for copies in plan.workers)
-    if total <= _MOST_WORKERS:
+def _few(plan: ServingPlan, said: ServingFigures) -> tuple[list[Copies], float]:
+    """The workers of a plan, or few of them in about the same proportion, and the share of the rate that all their roles reach."""
+    total, slots = sum(copies.count for copies in plan.workers), sum(copies.count * copies.shape.batch for copies in plan.workers)
+    factor = max(total / _MOST_WORKERS, _ROUNDS * slots / _MOST)
+    if factor <= 1.0:
         return list(plan.workers), 1.0
-    factor = total / _MOST_WORKERS
     few = [Copies(max(1, round(copies.count / factor)), copies.shape) for copies in plan.workers]
-    return few, min(part.count / copies.count for part, copies in zip(few, plan.workers, strict=True))
+    shares = list[float]()
+    for role in {copies.shape.role for copies in few}:
+        own = [place for place, copies in enumerate(few) if copies.shape.role == role]
+        replayed, whole = (sum(workers[place].count * said.offers[place].rate for place in own) for workers in (few, plan.workers))
+        shares.append(replayed / whole)
+    return few, min(shares)
 
 
 def _percentiles(values: list[float]) -> tuple[float, ...]:
@@ -162,9 +168,14 @@ def _together(question: ServingQuestion, workers: Sequence[Copies], requests: li
     for number, request in enumerate(requests):
         for worker in own:
             _run(worker, request.arrived, requests, steps)
-        min(own, key=lambda worker: worker.load).waiting.append((request.arrived, number))
+        _emptiest(own).waiting.append((request.arrived, number))
     for worker in own:
         _run(worker, inf, requests, steps)
+
+
+def _emptiest(own: Sequence[_Slots]) -> _Slots:
+    """The worker with the fewest requests for its slots: under load each takes its share of the rate."""
+    return min(own, key=lambda worker: (worker.load + 1) / worker.slots)
 
 
 def _run(worker: _Slots, until: float, requests: list[_Request], steps: int) -> None:
@@ -214,20 +225,24 @@ def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[
         group = [number for number in range(place, latest) if requests[number].arrived <= start]
         latency, busy = times[kind][len(group) - 1]
         for number in group:
-            requests[number].first = start + latency + sent[kind]
-            ready.append((requests[number].first, number))
+            ready.append((start + latency + sent[kind], number))
         heappush(free, (start + busy, kind))
         place += len(group)
     second = [copies for copies in workers if copies.shape.role == "decode"]
     own = [
         _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in second for _ in range(copies.count)
     ]
+    _decode_all(own, ready, requests, asked.output - 1)
+
+
+def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], requests: list[_Request], steps: int) -> None:
+    """Send prompts that are ready to decode workers, and fill in their first and last tokens."""
     for at, number in sorted(ready):
         for worker in own:
-            _decode(worker, at, requests, asked.output - 1)
-        min(own, key=lambda worker: worker.load).waiting.append((at, number))
+            _decode(worker, at, requests, steps)
+        _emptiest(own).waiting.append((at, number))
     for worker in own:
-        _decode(worker, inf, requests, asked.output - 1)
+        _decode(worker, inf, requests, steps)
 
 
 def _decode(worker: _Slots, until: float, requests: list[_Request], steps: int) -> None:
@@ -236,7 +251,9 @@ def _decode(worker: _Slots, until: float, requests: list[_Request], steps: int) 
         if not worker.ends:
             worker.now = max(worker.now, worker.waiting[0][0])
         while worker.waiting and len(worker.ends) < worker.slots and worker.waiting[0][0] <= worker.now:
-            heappush(worker.ends, (worker.steps + steps, worker.waiting.popleft()[1]))
+            _, number = worker.waiting.popleft()
+            requests[number].first = worker.now
+            heappush(worker.ends, (worker.steps + steps, number))
         if worker.now >= until or not worker.ends:
             return
         each = worker.prices.decode[len(worker.ends)]

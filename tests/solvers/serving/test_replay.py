@@ -7,10 +7,11 @@ import pytest
 
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.workers import shapes_of
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.serving.engines import program
-from crossopt.solvers.serving.judge import ServingFigures, ServingPlan, judge
-from crossopt.solvers.serving.replay import Replayed, _prices, replay
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, judge
+from crossopt.solvers.serving.replay import Replayed, _decode_all, _few, _Prices, _prices, _Request, _Slots, replay
 
 TEXT = """\
 kind: serving
@@ -77,7 +78,7 @@ def test_few_workers_stand_for_many() -> None:
     many = ServingPlan((replace(plan.workers[0], count=1000),))
     found = replay(question, many, replace(said, rate=250 * said.rate))
     assert found is not None
-    assert (found.share, found.requests) == (8 / 1000, 3 * 8 * 16)
+    assert (found.share, found.requests) == (32 / 1000, 3 * 32 * 16)
     assert 0.5 * said.tpot < found.token[0] <= said.tpot * 1.05
 
 
@@ -89,3 +90,46 @@ def test_answers_of_one_token_end_with_their_first() -> None:
     assert found is not None
     assert found.token == ()
     assert found.first[0] > 0.0
+
+
+def test_decode_workers_get_sequences_by_their_slots_and_a_wait_for_one_counts_to_the_first_token() -> None:
+    """Steps of a second, answers of 3 tokens: one slot and three take four of five requests at once, and the fifth waits for 2 s."""
+    prices = _Prices([0.0, 1.0, 1.0, 1.0], ())
+    own, requests = [_Slots(prices, 1), _Slots(prices, 3)], [_Request(0.0) for _ in range(5)]
+    _decode_all(own, [(0.0, number) for number in range(5)], requests, 2)
+    assert [request.first for request in requests] == [0.0, 0.0, 0.0, 0.0, 2.0]
+    assert [request.done for request in requests] == [2.0, 2.0, 2.0, 2.0, 4.0]
+    assert [worker.steps for worker in own] == [2, 4]
+
+
+def test_unequal_decode_workers_share_the_rate_so_that_no_token_is_late() -> None:
+    text = (
+        TEXT.replace("MODE", "apart").replace("tensor: 1, batch: 16", "tensor: [1, 2], batch: [8, 64]").replace("devices: 4", "devices: 5")
+    )
+    question: ServingQuestion = read_given(text, "serving")
+    plan = _unequal(question)
+    said = judge(question, plan).details
+    found = replay(question, plan, said)
+    assert found is not None
+    assert found.token[1] <= said.tpot
+
+
+def _unequal(question: ServingQuestion) -> ServingPlan:
+    """A prefill worker, and two decode workers of 8 and of 64 slots."""
+    shapes = list(shapes_of(question))
+    first = next(shape for shape in shapes if shape.role == "prefill" and shape.tensor == 2)
+    second = [next(s for s in shapes if s.role == "decode" and (s.tensor, s.batch) == pair) for pair in ((1, 8), (2, 64))]
+    return ServingPlan((Copies(1, first), *(Copies(1, shape) for shape in second)))
+
+
+def test_the_share_of_few_workers_is_that_of_their_rates_by_role() -> None:
+    _, plan, said = planned("apart")
+    prefill, decode = plan.workers
+    many = ServingPlan((Copies(96, prefill.shape), Copies(32, decode.shape)))
+    few, share = _few(many, said)
+    assert [copies.count for copies in few] == [24, 8]
+    assert share == 0.25
+    few, share = _few(ServingPlan((Copies(127, prefill.shape), Copies(1, decode.shape))), said)
+    assert [copies.count for copies in few] == [32, 1]
+    assert share == 32 / 127
+    assert _few(plan, said) == ([*plan.workers], 1.0)
