@@ -39,7 +39,7 @@ from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.amounts import days_of, several, time_of
 from crossopt.reports.sheets.codesign.caveats import caveats_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
-from crossopt.reports.sheets.codesign.design import brief_of
+from crossopt.reports.sheets.codesign.design import brief_of, lead_text
 from crossopt.reports.sheets.codesign.explain import member_text
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, plain_result, to_text, unwatched
@@ -410,16 +410,7 @@ def _verdict(best: Tried) -> str:
     devices = f"{best.group.count:,} {best.group.device}"
     if best.result.value is None:
         return f"no plan fits on {devices}{', proved' if best.result.proved else f' within {best.result.seconds:.0f} s'}"
-    if best.goal is None:
-        return f"{time_of(best.seconds)} a step on {devices}"
-    money = f", {best.money:,.0f} USD" if isfinite(best.money) else ""
-    took = f"{days_of(best.seconds)} on {devices}{money}"
-    if best.in_time:
-        return took
-    ratio = best.seconds / best.goal.wanted
-    needed = ceil(best.group.count * ratio)
-    proved = ", proved" if best.result.settled else ""
-    return f"{took}: {ratio:.3g} times the deadline{proved}; at least about {needed:,} devices are needed, at the same speed of each"
+    return lead_text(best.goal, float(best.result.value), best.group.count, best.group.device, best.result.settled)
 
 
 def _untried(tried: Sequence[Tried], mode: str) -> str:

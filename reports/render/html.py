@@ -76,12 +76,18 @@ class ProofBox:
     """The short answer, as a terminal has it; the sentence of the proof stands further down then."""
     drawn: str = ""
     """A picture of the answer, which stands beside it where there is room."""
+    lead: str = ""
+    """The answer in a line, above its rows."""
+    stated: bool = False
+    """Whether the proof is taken from a file, and was not repeated for this page."""
 
     def __str__(self) -> str:
-        mood, box = ("good", "proof") if self.proved else ("warn", "proof open")
+        mood, box = ("warn", "proof open") if not self.proved else ("stated", "proof stated") if self.stated else ("good", "proof")
         verdict_html = verdict_rows(self.rows) if self.rows else paragraph(self.text)
         note = f"\n{paragraph(self.note, 'soft')}" if self.note else ""
-        verdict = f'<div class="{box}"><p><span class="badge {mood}">{text_html(self.label)}</span></p>\n{verdict_html}{note}</div>'
+        lead = f'<p class="answer">{text_html(self.lead)} ' if self.lead else "<p>"
+        badge = f'<span class="badge {mood}">{text_html(self.label)}</span></p>'
+        verdict = f'<div class="{box}">{lead}{badge}\n{verdict_html}{note}</div>'
         kind = "first drawn" if self.drawn else "first"
         return f'<div class="{kind}">\n{verdict}\n{self.drawn}\n</div>' if self.rows else verdict
 
@@ -325,7 +331,9 @@ def html(sheet: Sheet, data: object) -> Page:
     rows, figures = sheet.brief(), (*sheet.shortly, *sheet.figures)
     parts: tuple[str | ProofBox, ...] = (
         heading(sheet.name, sheet.sentence),
-        ProofBox(sheet.label, sheet.verdict, sheet.proved, rows=_on_a_page(rows) if rows else (), drawn=_sketch(sheet.sketch)),
+        ProofBox(
+            sheet.label, sheet.verdict, sheet.proved, rows=_on_a_page(rows) if rows else (), drawn=_sketch(sheet.sketch), lead=sheet.lead
+        ),
         paragraph(sheet.summary, "answer") if sheet.summary and not rows else "",
         tiles(figures) if figures and not rows else "",
         paragraph(f"In more digits: {exactly}.", "soft") if exactly and sheet.exactly != sheet.shortly else "",

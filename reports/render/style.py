@@ -55,7 +55,8 @@ main{padding-top:14px}}
 .badge{display:inline-block;padding:2px 10px;border-radius:12px;border:1.5px solid currentColor;font-weight:600;font-size:14px}
 .good{color:var(--good)}.warn{color:var(--warn)}
 .proof{border-left:4px solid var(--good);background:var(--panel);padding:10px 16px;margin:18px 0;overflow-wrap:anywhere}
-.proof.open{border-color:var(--warn)}
+.proof.open{border-color:var(--warn)}.proof.stated{border-color:var(--soft)}
+.proof .answer{font-size:19px}.answer .badge{white-space:nowrap;vertical-align:2px}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:18px 0}
 @media(min-width:860px){.of3{grid-template-columns:repeat(3,1fr)}.of4{grid-template-columns:repeat(4,1fr)}}
 .tile{background:var(--panel);border-radius:8px;padding:10px 14px}

@@ -45,13 +45,9 @@ class Drawn:
 
 
 def as_reported(result: Drawn) -> Drawn:
-    """The page of a result whose proof was not verified: nothing is green, and the first words say so."""
-
-    def said_by_file(box: ProofBox) -> ProofBox:
-        return replace(box, label=with_text(box.label, SAID) if box.proved else box.label, proved=False, note=_NOT_PROVED)
-
+    """The page of a result whose proof was not verified: nothing is green, and a line below says how to verify it."""
     verdict = with_text(result.digest.verdict, SAID) if any(box.proved for box in _boxes(result)) else result.digest.verdict
-    return _with_boxes(result, said_by_file, verdict)
+    return _with_boxes(result, lambda box: replace(box, stated=True, note=_NOT_PROVED), verdict)
 
 
 def as_proved(result: Drawn) -> Drawn:
@@ -70,7 +66,7 @@ def _with_boxes(result: Drawn, changed: Callable[[ProofBox], ProofBox], verdict:
 
 
 _UNCHECKED: Final = "Notes, versions and timings are not verified in any case."
-_NOT_PROVED: Final = f"The proof was not repeated here: this is what the file states; `crossopt check FILE` repeats it. {_UNCHECKED}"
+_NOT_PROVED: Final = f"The proof was not repeated here; run `crossopt check FILE` to verify this file. {_UNCHECKED}"
 _PROVED: Final = f"The proof was repeated for this page. {_UNCHECKED}"
 
 

@@ -232,6 +232,8 @@ class Sheet:
     """Short form of the certificate."""
     verdict: str
     """The certificate in a sentence."""
+    lead: str = ""
+    """The answer in a line, as a page begins."""
     short_headline: str = ""
     """The headline of the short answer, which names what was chosen below it."""
     proved: bool = False

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import floor, isfinite
+from math import ceil, floor, isfinite
 from textwrap import wrap
 from typing import Any
 
@@ -343,7 +343,7 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
     terms = text_of_question(question)
     context = context_of(question, result)
     sections = without_design(question, result) if context is None else answer_sections(context)
-    return answer_sheet(
+    made = answer_sheet(
         result,
         "design",
         terms.sentence,
@@ -364,6 +364,7 @@ def design_sheet(question: Instance, result: DesignResult) -> Sheet:
         judged=CHECKED,
         about=about(terms),
     )
+    return made if context is None else replace(made, lead=_lead(context, result))
 
 
 def answer_sections(context: Context) -> tuple[Section, ...]:
@@ -796,6 +797,31 @@ def brief_of(context: Context) -> Pairs:
         ("next", NEXT),
     )
     return tuple(row for row in rows if row[1])
+
+
+def lead_text(goal: Goal | None, step_time: float, count: int, device: str, settled: bool) -> str:
+    """The answer in a line: the days and the money of a run, or the step time, on these devices."""
+    devices = f"{count:,} {device}"
+    if goal is None:
+        return f"{time_of(step_time)} a step on {devices}"
+    seconds, money = goal.seconds(step_time), goal.money(step_time)
+    took = f"{days_of(seconds)} on {devices}{f', {money:,.0f} USD' if money and isfinite(money) else ''}"
+    if seconds <= goal.wanted:
+        return took
+    ratio = seconds / goal.wanted
+    proved = ", proved" if settled else ""
+    needed = f"at least about {ceil(count * ratio):,} devices are needed, at the same speed of each"
+    return f"{took}: {ratio:.3g} times the deadline{proved}; {needed}"
+
+
+def _lead(context: Context, result: DesignResult) -> str:
+    """Of an answer; empty where neither a run nor the step time on given devices was asked for: the rows begin with what was chosen."""
+    question = context.question
+    free = isinstance(question.hardware, FreeHardware)
+    if question.goal is None and (free or question.objective != "step_time"):
+        return ""
+    device = f"{'chips of ' if free else ''}{context.design.hardware.name}"
+    return lead_text(question.goal, context.evaluation.step_time, question.cluster.devices, device, result.settled)
 
 
 def short_chip(context: Context) -> str:

@@ -250,9 +250,21 @@ def forged(folder: Path) -> Path:
 def test_a_proof_that_is_not_carried_out_is_drawn_as_what_the_file_says(tmp_path: Path) -> None:
     page = page_of(forged(tmp_path))
     box = page[(start := page.index('<div class="proof')) : page.index("In more digits", start)]
-    assert box.startswith('<div class="proof open"><p><span class="badge warn">proved optimal, not re-verified</span>')
-    assert "The proof was not repeated here: this is what the file states; <code>crossopt check FILE</code> repeats it." in box
+    assert '<span class="badge stated">proved optimal</span>' in box
+    assert box.startswith('<div class="proof stated">')
+    assert "The proof was not repeated here; run <code>crossopt check FILE</code> to verify this file." in box
     assert page.index(box) < page.index("<h2>")
+
+
+def test_the_page_of_a_plan_begins_with_the_line_that_plan_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "plan.json"
+    run = ("llama3-8b", "--gpus", "64xh100", "--tokens", "1T", "--deadline")
+    for deadline, found in (("60d", r"[\d.]+ days on 64 h100-sxm, [\d,]+ USD"), ("9d", ".*times the deadline, proved.*")):
+        main(["plan", *run, deadline, "--rent", "2.5", "--out", str(target)])
+        printed = " ".join(capsys.readouterr().out.split("\n\n")[0].split()).removeprefix("llama3-8b-64xh100-sxm ")
+        assert re.fullmatch(found, printed)
+        page = page_of(target)
+        assert page.index(f'<p class="answer">{printed} <span class="badge') < page.index("<dt>plan</dt>")
 
 
 @pytest.mark.parametrize(

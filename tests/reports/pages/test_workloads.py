@@ -64,7 +64,7 @@ def test_a_front_has_a_mark_and_a_row_for_every_point(front: Path) -> None:
 
 
 def test_a_page_tells_whether_a_front_is_proved(front: Path, tmp_path: Path) -> None:
-    assert ">proved, not re-verified<" in page_of(front)
+    assert '<span class="badge stated">proved<' in page_of(front)
     assert ">proved, checked here<" in page_of(front, check=True)
     copy = tmp_path / "front.json"
     copy.write_text(front.read_text(encoding="utf-8"), encoding="utf-8")
