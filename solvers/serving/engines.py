@@ -79,20 +79,38 @@ def baselines(question: ServingQuestion, table: Table, best: Best) -> tuple[Base
 def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
     """Every number of every worker, of few: to compare with, without a bound of its own."""
     del watch
+    began = monotonic()
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")
     every = [offer for offer in priced(question, shapes_of(question)) if not broken(question, offer)]
     devices = len(table_of(question).best["both"]) - 1
+    if _too_many(every, devices):
+        raise RefusedError(f"there are more than {_MOST_PLANS:,} plans to look at (take the engine auto)")
     best: tuple[float, ServingPlan | None] = (inf, None)
-    for tried, plan in enumerate(_plans(every, devices)):
-        if tried >= _MOST_PLANS:
-            raise RefusedError(f"there are more than {_MOST_PLANS:,} plans to look at (take the engine auto)")
+    stopped = "complete"
+    for plan in _plans(every, devices):
+        if monotonic() - began > limits.seconds:
+            stopped = "time limit"
+            break
         verdict = judge(question, plan)
         if verdict.accepted and verdict.value < best[0]:
             best = float(verdict.value), plan
     if best[1] is None:
-        return SearchOutcome(None, engine="exhaustive")
-    return SearchOutcome(best[1], engine="exhaustive", value=judge(question, best[1]).value)
+        return SearchOutcome(None, engine="exhaustive", stopped=stopped)
+    return SearchOutcome(best[1], engine="exhaustive", value=judge(question, best[1]).value, stopped=stopped)
+
+
+def _too_many(offers: list[Offer], devices: int) -> bool:
+    """Whether there are more numbers of workers than are looked at, by the number of ways to fill devices."""
+    for roles in (("both",), ("prefill", "decode")):
+        ways = [1, *[0] * devices]
+        for offer in offers:
+            if offer.shape.role in roles:
+                for count in range(offer.devices, devices + 1):
+                    ways[count] += ways[count - offer.devices]
+                if sum(ways) > _MOST_PLANS:
+                    return True
+    return False
 
 
 def _plans(offers: list[Offer], devices: int) -> Iterator[ServingPlan]:

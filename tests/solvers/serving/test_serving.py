@@ -309,3 +309,10 @@ def test_a_worker_says_which_limits_it_breaks() -> None:
     assert broken(question, offer) == ()
     assert broken(question, replace(offer, ttft=9.0, tpot=9.0, weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
     assert offer.rate < UNITS * 100
+
+
+def test_looking_at_every_plan_ends_at_its_limit_with_the_best_so_far() -> None:
+    question = ask(LLAMA)
+    stopped = exhaustive(question, Limits(1e-9), unwatched)
+    assert (stopped.stopped, stopped.answer) == ("time limit", None)
+    assert exhaustive(question, Limits(), unwatched).stopped == "complete"
