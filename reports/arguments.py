@@ -401,20 +401,32 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     model = "model to serve: a name from `crossopt list workloads`, its name on the hub, or the path of a config.json"
     parser.add_argument("model", metavar="MODEL", help=model)
     parser.add_argument("--gpus", required=True, metavar="DEVICES", help="devices at most: COUNTxDEVICE such as 8xh100")
-    parser.add_argument("--input", required=True, type=_positive, metavar="N", help="tokens of a prompt")
-    parser.add_argument("--output", required=True, type=_positive, metavar="N", help="tokens of an answer")
+    parser.add_argument("--input", required=True, metavar="N", help="tokens of a prompt, such as 4000 or 4k (4,096)")
+    parser.add_argument("--output", required=True, metavar="N", help="tokens of an answer")
+    parser.add_argument("--context", metavar="N", help="longest context of the model, such as 40960: longer requests are refused")
     parser.add_argument("--rate", type=float, metavar="N", help="requests a second that are served at least")
     parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")
     parser.add_argument("--tpot", metavar="TIME", help="limit of the time per output token, such as 10ms")
     parser.add_argument(
         "--engine", default="vllm", metavar="NAME", help="serving engine: vllm (default), sglang, trtllm, or eager without graphs"
     )
-    parser.add_argument("--weights", metavar="NAMES", help="formats of weights offered: bf16, fp8, fp8-block, fp4, int8, int4")
+    formats = (
+        "formats of weights offered: bf16, fp8, fp8-block, fp4, int8, int4 (default: fp8 where the device has it; quality is not priced)"
+    )
+    parser.add_argument("--weights", metavar="NAMES", help=formats)
     parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8")
     parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")
     goal = "throughput (default): most requests a second; devices: fewest for --rate; cost: least money for an output token"
-    parser.add_argument("--minimize", metavar="GOAL", help=goal)
+    goals = parser.add_mutually_exclusive_group()
+    goals.add_argument("--minimize", metavar="GOAL", help=goal)
+    for name, aim in (("fewest", "devices"), ("cheapest", "cost")):
+        goals.add_argument(f"--{name}", dest="minimize", action="store_const", const=aim, help=f"--minimize {aim}")
     parser.add_argument("--rent", metavar="MONEY", help="USD per device and hour (default: the list price, if any)")
+    lost = "share of the rate of {} workers that is reached (default: 1; AIConfigurator: {})"
+    parser.add_argument("--prefill-share", type=float, metavar="SHARE", help=lost.format("prefill", 0.9))
+    parser.add_argument("--decode-share", type=float, metavar="SHARE", help=lost.format("decode", 0.92))
+    queues = "time to first token over that without queues (default: 1; AIConfigurator: 1.8)"
+    parser.add_argument("--ttft-factor", type=float, metavar="FACTOR", help=queues)
     parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, for `solve` and all other commands")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
     parser.add_argument("--verbose", action="store_true", help="print the full result")

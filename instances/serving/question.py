@@ -101,6 +101,7 @@ class ServingFile:
     memory: Annotated[Ratio | None, NonZero(), Doc("share of the memory that the engine may fill; default: the engine's")] = None
     reserve: Annotated[Bytes | None, Doc("of that for graphs and context of the engine; default: the engine's")] = None
     rent: Annotated[Money | None, NonZero(), Doc("of a device and hour, for `cost`; default: the list price")] = None
+    hub: Annotated[str | None, Doc("the model's name on the hub or its folder, for exported command lines")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
 
@@ -265,9 +266,14 @@ def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str
         yield "choices.mode", "answers of one token need no decode workers (allow together, or ask for output: 2 and more)"
 
 
+def stated_context(file: ServingFile, shape: Transformer) -> int | None:
+    """The longest context that the question or the config.json states; registered models only have the length of their training."""
+    return file.context or (shape.sequence if file.config is not None else None)
+
+
 def _faults_of_lengths(file: ServingFile, shape: Transformer) -> Iterator[tuple[str, str]]:
     whole = file.requests.input + file.requests.output
-    longest = file.context or (shape.sequence if file.config is not None else None)
+    longest = stated_context(file, shape)
     if longest is not None and whole > longest:
         yield (
             "requests",

@@ -1,19 +1,20 @@
 """The command `serve`, a serving question in one line, and the command lines of engines that launch a plan."""
 
 import json
+import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Final
+from typing import Final, NamedTuple
 
 from crossopt.instances.catalogue.engines import ENGINES
-from crossopt.instances.codesign.short import groups_in, model_named
+from crossopt.instances.codesign.short import count_of, groups_in, model_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.question import read_again, read_given
-from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.question import ServingQuestion, stated_context
 from crossopt.instances.serving.workers import Shape
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
@@ -43,6 +44,10 @@ _OPTIONS: Final = {
     "choices.mode": "--mode",
     "objective": "--minimize",
     "rent": "--rent",
+    "context": "--context",
+    "matching.prefill": "--prefill-share",
+    "matching.decode": "--decode-share",
+    "matching.ttft": "--ttft-factor",
 }
 """Options by the keys of the question that they write."""
 
@@ -76,12 +81,18 @@ def _lines(options: Namespace) -> Iterator[str]:
     if len(groups) != 1:
         raise ValueError("--gpus: one kind of device serves (name one, such as 8xh100)")
     key, value = model_named(options.model)
-    requests = {"input": options.input, "output": options.output} | ({"rate": options.rate} if options.rate is not None else {})
+    requests: dict[str, float] = {name: _tokens(f"--{name}", getattr(options, name)) for name in ("input", "output")}
+    requests |= {"rate": options.rate} if options.rate is not None else {}
+    shares = {"prefill": options.prefill_share, "decode": options.decode_share, "ttft": options.ttft_factor}
     levels = {name: getattr(options, name) for name in ("ttft", "tpot") if getattr(options, name)}
     choices = {name: _listed(getattr(options, name)) for name in ("weights", "cache", "mode") if getattr(options, name)}
     yield f"kind: {KIND}"
     yield f"name: {json.dumps(f'{Path(value).stem} on {groups[0].count} {groups[0].device}')}"
     yield f"{key}: {json.dumps(str(Path(value).resolve()) if key == 'config' else value)}"
+    if key == "model" and _HUB.fullmatch(options.model):
+        yield f"hub: {json.dumps(options.model)}"
+    if options.context:
+        yield f"context: {_tokens('--context', options.context)}"
     yield f"hardware: {groups[0].device}"
     yield f"devices: {groups[0].count}"
     yield f"requests: {json.dumps(requests)}"
@@ -90,10 +101,25 @@ def _lines(options: Namespace) -> Iterator[str]:
         yield f"limits: {json.dumps(levels)}"
     if choices:
         yield f"choices: {json.dumps(choices)}"
+    if matching := {name: share for name, share in shares.items() if share is not None}:
+        yield f"matching: {json.dumps(matching)}"
     if options.minimize:
         yield f"objective: {json.dumps(options.minimize)}"
     if options.rent:
         yield f"rent: {json.dumps(options.rent if options.rent.strip()[-1:].isalpha() else f'{options.rent} USD')}"
+
+
+def _tokens(option: str, text: str) -> float:
+    """A count of tokens such as 4000 or 4k; those that are not whole are left to the question."""
+    try:
+        count = count_of(text, 1024)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from None
+    return int(count) if count.is_integer() else count
+
+
+_HUB: Final = re.compile(r"[\w.-]+/[\w.-]+")
+"""The name of a model on the hub."""
 
 
 def _listed(text: str) -> list[str]:
@@ -119,23 +145,71 @@ def export_flags(path: Path, engine: str) -> str:
     lines = [f"# {result.question['name']}: {result.details.rate:.4g} requests/s on {result.details.devices} devices"]
     if engine != question.file.engine and (engine, question.file.engine) != ("vllm", "eager"):
         lines.append(f"# priced for {question.file.engine}: other engines differ (solve with engine: {engine})")
-    for copies in result.answer.workers:
-        lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape)]
-    if len(result.answer.workers) > 1:
-        lines += ["", "# a router in front sends each prompt to a prefill worker and its cache to a decode worker"]
+    lines += [f"# {text}" for text in _remarks(engine, question)]
+    shapes = [copies.shape for copies in result.answer.workers]
+    for place, copies in enumerate(result.answer.workers):
+        lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, place)]
+    if shapes[0].role != "both":
+        lines += ["", *(f"# {text}" for text in _router(engine, shapes))]
     return "\n".join(lines) + "\n"
 
 
-def command_of(engine: str, question: ServingQuestion, shape: Shape) -> str:
-    """One command line, an option a line."""
-    start, flags = _COMMANDS[engine]
-    name = question.file.model or question.file.config or "MODEL"
-    rows = [f"{option} {quote(value)}".rstrip() if value else option for option, value in flags(question, shape)]
-    return " \\\n  ".join([f"{start} {quote(name)}", *rows])
+def command_of(engine: str, question: ServingQuestion, shape: Shape, place: int) -> str:
+    """One command line, an option a line, of the first copy of a shape on a host."""
+    start, flags, length = _COMMANDS[engine]
+    port = [("--port", str(_port(engine, place)))]
+    context = _context(question)
+    lengths = [(length, str(context))] if context is not None else []
+    rows = [f"{option} {quote(value)}" if value else option for option, value in (*port, *flags(question, shape, place), *lengths)]
+    side = f"VLLM_NIXL_SIDE_CHANNEL_PORT={_SIDE + _APART * place} " if engine == "vllm" and shape.role != "both" else ""
+    return " \\\n  ".join([f"{side}{start} {quote(_name(question))}", *rows])
 
 
-def _length(question: ServingQuestion) -> str:
-    return str(question.file.requests.input + question.file.requests.output)
+def _name(question: ServingQuestion) -> str:
+    """The model as engines load it: its name on the hub, the folder of its config.json, or its name in the registry."""
+    file = question.file
+    return file.hub or (str(Path(file.config).parent) if file.config else file.model) or "MODEL"
+
+
+def _context(question: ServingQuestion) -> int | None:
+    return stated_context(question.file, question.model) if question.model is not None else None
+
+
+def _port(engine: str, place: int) -> int:
+    """Of the first copy on a host of a shape by its place in the plan."""
+    return _PORTS[engine] + _APART * place
+
+
+def _remarks(engine: str, question: ServingQuestion) -> Iterator[str]:
+    """What the command lines leave to the reader."""
+    yield "copies on one host count all ports up from those below, and take devices of their own (CUDA_VISIBLE_DEVICES)"
+    if question.file.hub is None and question.file.config is None:
+        yield f"{question.file.model} is the name in the registry: put that on the hub, or a folder, in its place"
+    if _context(question) is None:
+        yield f"{_COMMANDS[engine].length} is left out, as no context is stated (serve --context 40960): the engine takes the model's own"
+
+
+def _router(engine: str, shapes: Sequence[Shape]) -> Iterator[str]:
+    """What prefill and decode workers need in front of them."""
+    yield "a router in front sends each prompt to a prefill worker, and its cache to a decode worker with few requests for its slots"
+    ports = {shape.role: _port(engine, place) for place, shape in reversed(list(enumerate(shapes)))}
+    match engine:
+        case "vllm":
+            yield "such as that of vLLM's NixlConnector guide, or llm-d; across hosts VLLM_NIXL_SIDE_CHANNEL_HOST is needed (own address)"
+            if len({shape.tensor for shape in shapes}) > 1:
+                yield "tensor degrees differ: see whether the compatibility matrix of NixlConnector has them for this model"
+        case "sglang":
+            prefill, decode = f"--prefill http://HOST:{ports['prefill']} {_BOOTSTRAP}", f"--decode http://HOST:{ports['decode']}"
+            yield "with --prefill and --decode again for every worker:"
+            yield f"python -m sglang_router.launch_router --pd-disaggregation {prefill} {decode}"
+        case _:
+            yield "trtllm-serve disaggregated -c FILE, with the URLs of context_servers and generation_servers; and each worker above needs"
+            yield "--extra_llm_api_options FILE with cache_transceiver_config: {backend: UCX}, which this does not write"
+
+
+_PORTS: Final = {"vllm": 8100, "sglang": 30000, "trtllm": 8100}
+_APART, _SIDE, _BOOTSTRAP = 100, 5600, 8998
+"""Between the ports of shapes; of vLLM's side channel, and of SGLang's bootstrap, by their defaults."""
 
 
 def _share(question: ServingQuestion) -> str:
@@ -147,8 +221,9 @@ def _sequences(question: ServingQuestion, shape: Shape) -> str:
     return str(shape.batch)
 
 
-def _vllm(question: ServingQuestion, shape: Shape) -> Flags:
-    """https://docs.vllm.ai, engine arguments."""
+def _vllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
+    """https://docs.vllm.ai, engine arguments and the guide of NixlConnector."""
+    del place
     yield "--tensor-parallel-size", str(shape.tensor)
     if shape.pipeline > 1:
         yield "--pipeline-parallel-size", str(shape.pipeline)
@@ -156,7 +231,6 @@ def _vllm(question: ServingQuestion, shape: Shape) -> Flags:
         yield "--enable-expert-parallel", ""
     yield "--max-num-seqs", _sequences(question, shape)
     yield "--max-num-batched-tokens", str(shape.chunk)
-    yield "--max-model-len", _length(question)
     yield "--gpu-memory-utilization", _share(question)
     if shape.weights in ("fp8", "fp8-block"):
         yield "--quantization", "fp8"
@@ -167,8 +241,8 @@ def _vllm(question: ServingQuestion, shape: Shape) -> Flags:
         yield "--kv-transfer-config", json.dumps({"kv_connector": "NixlConnector", "kv_role": "kv_both"})
 
 
-def _sglang(question: ServingQuestion, shape: Shape) -> Flags:
-    """https://docs.sglang.io, server arguments."""
+def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
+    """https://docs.sglang.io, server arguments and disaggregation."""
     yield "--tp-size", str(shape.tensor)
     if shape.pipeline > 1:
         yield "--pp-size", str(shape.pipeline)
@@ -176,17 +250,20 @@ def _sglang(question: ServingQuestion, shape: Shape) -> Flags:
         yield "--ep-size", str(shape.expert)
     yield "--max-running-requests", _sequences(question, shape)
     yield "--chunked-prefill-size", str(shape.chunk)
-    yield "--context-length", _length(question)
     yield "--mem-fraction-static", _share(question)
     if shape.weights in ("fp8", "fp8-block"):
         yield "--quantization", "fp8"
     yield "--kv-cache-dtype", "fp8_e4m3" if shape.cache == "fp8" else "auto"
     if shape.role != "both":
         yield "--disaggregation-mode", shape.role
+        yield "--disaggregation-transfer-backend", "nixl"
+    if shape.role == "prefill":
+        yield "--disaggregation-bootstrap-port", str(_BOOTSTRAP + _APART * place)
 
 
-def _trtllm(question: ServingQuestion, shape: Shape) -> Flags:
+def _trtllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
     """https://nvidia.github.io/TensorRT-LLM, commands of trtllm-serve."""
+    del place
     yield "--tp_size", str(shape.tensor)
     if shape.pipeline > 1:
         yield "--pp_size", str(shape.pipeline)
@@ -194,13 +271,19 @@ def _trtllm(question: ServingQuestion, shape: Shape) -> Flags:
         yield "--ep_size", str(shape.expert)
     yield "--max_batch_size", _sequences(question, shape)
     yield "--max_num_tokens", str(shape.chunk)
-    yield "--max_seq_len", _length(question)
     yield "--kv_cache_free_gpu_memory_fraction", _share(question)
 
 
-_COMMANDS: Final[Mapping[str, tuple[str, Callable[[ServingQuestion, Shape], Flags]]]] = {
-    "vllm": ("vllm serve", _vllm),
-    "sglang": ("python -m sglang.launch_server --model-path", _sglang),
-    "trtllm": ("trtllm-serve", _trtllm),
+class _Command(NamedTuple):
+    """How the command of an engine begins, its options, and the one of the longest context."""
+
+    start: str
+    flags: Callable[[ServingQuestion, Shape, int], Flags]
+    length: str
+
+
+_COMMANDS: Final[Mapping[str, _Command]] = {
+    "vllm": _Command("vllm serve", _vllm, "--max-model-len"),
+    "sglang": _Command("python -m sglang.launch_server --model-path", _sglang, "--context-length"),
+    "trtllm": _Command("trtllm-serve", _trtllm, "--max_seq_len"),
 }
-"""How the command of each engine begins, and its options."""

@@ -10,8 +10,8 @@ from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, shape_text
-from crossopt.solvers.serving.replay import replay
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, shape_text
+from crossopt.solvers.serving.replay import Replayed, replay
 
 _ASKS = {"throughput": "time between requests", "devices": "devices", "cost": "cost of a million output tokens"}
 _SENTENCES = {
@@ -20,14 +20,18 @@ _SENTENCES = {
     "cost": "Which copies of the model make an output token cheapest within the limits?",
 }
 _USES = tuple(WorkerMemory.__dataclass_fields__)
+_P95 = 1
+"""Place of the 95th percentile in those of a replay."""
 
 
 def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> Sheet:
     """What is shown."""
     plan, said = result.answer, result.details
     sections: tuple[Section, ...] = ()
+    meaning: tuple[tuple[str, str], ...] = ()
     if plan is not None and said is not None:
-        sections = (_workers(plan, said), _limits(question, said), _memory(question, plan, said))
+        sections = (_workers(plan, said), _limits(question, said), *_memory(question, plan, said))
+        meaning = _meaning(question, said, replay(question, plan, said))
     return answer_sheet(
         result,
         "plan",
@@ -36,10 +40,10 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         summary=" and ".join(copies_text(copies) for copies in plan.workers) if plan else "",
         answer_rows=_answer(question, plan, said) if plan is not None and said is not None else (),
         figures=_figures(question, said) if said is not None else (),
-        meaning_rows=_meaning(question, plan, said) if plan is not None and said is not None else (),
+        meaning_rows=meaning,
         given=_given(question),
         sections=(*sections, baselines_in("plan", result, result.baselines)),
-        notes=(*result.notes, *notes_of(question, result)),
+        notes=(*result.notes, *notes_of(question, result), *(f"{label}: {text}" for label, text in meaning if label in _DOUBTED)),
         judged="times, memory and rate of every worker",
         next_step=f"export --as {_launched(question)}" if question.model and plan else "",
     )
@@ -75,23 +79,52 @@ def _beside(seconds: float, limit: float) -> str:
     return text if limit == float("inf") else f"{text} of {rounded_quantity(limit, 'time', 4)}"
 
 
-def _meaning(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
-    """What the rates mean, what fills the memory, and what keeps the next larger batch out."""
+_DOUBTED = ("beyond", "assumed")
+"""Rows of the short answer that the full one lists with its notes."""
+
+
+def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | None) -> tuple[tuple[str, str], ...]:
+    """What the rates mean, what fills the memory, what keeps the next larger batch out, and what must not be overlooked."""
     user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
-    cost = f"; {said.cost:,.4g} USD a million" if said.cost is not None else ""
-    rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}{cost}")]
-    if question.model is not None:
-        rows.append(("memory", _memory_text(question, said.offers[-1])))
-        rows.append(("replay", _replay_text(question, plan, said)))
+    rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}"), ("money", _money_text(question, said))]
+    if question.model is not None and found is not None:
+        rows.append(("memory", _memory_text(question, max(said.offers, key=lambda offer: offer.memory))))
+        rows.append(("replay", _replay_text(found)))
+        rows.append(("beyond", _beyond_text(question, said, found)))
         rows.append(("binds", "; ".join(dict.fromkeys(binding(question, offer) for offer in said.offers))))
-    return tuple(rows)
+        rows.append(("assumed", _assumed_text(question)))
+    return tuple(row for row in rows if row[1])
 
 
-def _replay_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
-    """Percentiles of requests that arrive at random."""
-    found = replay(question, plan, said)
-    if found is None:
+def _money_text(question: ServingQuestion, said: ServingFigures) -> str:
+    """Rent of the plan, and the cost of output tokens at its own rate and at the one that is asked for."""
+    if said.cost is None:
         return ""
+    text = f"{question.rent * said.devices:,.4g} USD/h, {said.cost:,.4g} a million output tokens"
+    rate = question.file.requests.rate
+    return text if rate is None else f"{text}; {said.cost * said.rate / rate:,.4g} at {rate:g}/s"
+
+
+def _beyond_text(question: ServingQuestion, said: ServingFigures, found: Replayed) -> str:
+    """Limits that the 95th percentiles of the replay exceed, and what leaves room; empty where they exceed none."""
+    pairs = (("TTFT", found.first, question.ttft), ("TPOT", found.token, question.tpot))
+    beyond = [f"{name} p95 is {_beside(times[_P95], limit)}" for name, times, limit in pairs if times and times[_P95] > limit]
+    if not beyond:
+        return ""
+    apart = any(offer.shape.role == "prefill" for offer in said.offers)
+    remedy = "--prefill-share 0.9 --decode-share 0.92 --ttft-factor 1.8" if apart else "--ttft-factor 1.8"
+    return f"{' and '.join(beyond)}; leave room by `matching`, such as {remedy}"
+
+
+def _assumed_text(question: ServingQuestion) -> str:
+    """Formats of weights that the question does not name."""
+    if question.file.choices.weights or question.options.weights == ("bf16",):
+        return ""
+    return f"{' and '.join(question.options.weights)} weights; quality is not priced (--weights bf16)"
+
+
+def _replay_text(found: Replayed) -> str:
+    """Percentiles of requests that arrive at random."""
     parts = [(name, times) for name, times in (("TTFT", found.first), ("TPOT", found.token)) if times]
     texts = [f"{name} {'/'.join(_milliseconds(seconds) for seconds in times)}" for name, times in parts]
     return f"p50/p95/p99 at {found.rate:.4g}/s: {', '.join(texts)} ms"
@@ -103,8 +136,13 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _memory_text(question: ServingQuestion, offer: Offer) -> str:
-    parts = " + ".join(f"{name} {getattr(offer, name) / 1e9:,.3g}" for name in _USES)
-    return f"{parts} = {offer.memory / 1e9:,.3g} GB of {question.usable_memory / 1e9:,.3g}"
+    """Uses of a device of the fullest worker."""
+    parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in _USES)
+    sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.usable_memory / _GIB:,.3g}"
+    return f"{parts} = {sizes} ({brief_shape_text(offer.shape)})"
+
+
+_GIB = 1 << 30
 
 
 def binding(question: ServingQuestion, offer: Offer) -> str:
@@ -124,14 +162,7 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
     """What a reader has to know before trusting the figures."""
     if question.model is None or result.answer is None:
         return ()
-    return (*_of_lengths(question), *_of_accuracy(question), *_of_queues(result), *_of_shapes(question, result.answer))
-
-
-def _of_lengths(question: ServingQuestion) -> tuple[str, ...]:
-    model, whole = question.model, question.file.requests.input + question.file.requests.output
-    if model is None or question.file.context is not None or question.file.config is not None or whole <= model.sequence:
-        return ()
-    return (f"{whole:,} tokens exceed the {model.sequence:,} of its training: state the model's context to be sure",)
+    return (*_of_accuracy(question), *_of_queues(result), *_of_shapes(question, result.answer))
 
 
 def _of_accuracy(question: ServingQuestion) -> tuple[str, ...]:
@@ -224,13 +255,15 @@ def _limits(question: ServingQuestion, said: ServingFigures) -> Section:
     return Section("Limits", (Limits(tuple(rows)),) if rows else ())
 
 
-def _memory(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Section:
+def _memory(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[Section, ...]:
+    """A section for each worker, whose title names it."""
     if question.hardware is None:
-        return Section("Memory of a device", ())
-    parts = []
+        return ()
+    sections = []
     whole = float(question.hardware.dram.capacity)
     for copies, offer in zip(plan.workers, said.offers, strict=True):
         uses = [(name, getattr(offer, name)) for name in _USES]
         uses.append(("kept back by the engine", whole - question.usable_memory))
-        parts.append(Breakdown("use", tuple(uses), "bytes", shape_text(copies.shape), whole))
-    return Section("Memory of a device", tuple(parts))
+        title = f"Memory of a device: {brief_shape_text(copies.shape)}"
+        sections.append(Section(title, (Breakdown("use", tuple(uses), "bytes", "", whole),)))
+    return tuple(sections)

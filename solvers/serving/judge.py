@@ -122,12 +122,17 @@ def _figures(question: ServingQuestion, rate: int, devices: int, offers: tuple[O
 
 def shape_text(shape: Shape) -> str:
     """A worker in a few words."""
+    return shape.name or f"{brief_shape_text(shape)}, {shape.weights} weights, {shape.cache} cache"
+
+
+def brief_shape_text(shape: Shape) -> str:
+    """A worker without its formats."""
     if shape.name:
         return shape.name
     split = f"tensor {shape.tensor}" + (f" x pipeline {shape.pipeline}" if shape.pipeline > 1 else "")
     split += f" x expert {shape.expert}" if shape.expert > 1 else ""
     role = {"both": "", "prefill": "prefill ", "decode": "decode "}[shape.role]
-    return f"{role}{split}, batch {shape.batch}, {shape.weights} weights, {shape.cache} cache"
+    return f"{role}{split}, batch {shape.batch}"
 
 
 # The best plan by the dynamic program: what the engine answers, and what a check carries out anew.

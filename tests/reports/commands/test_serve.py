@@ -18,7 +18,7 @@ def test_the_short_answer_says_plan_latencies_memory_limits_and_doubts(capsys: p
     text = said(capsys)
     for part in ("proved optimal", "workers ", "TTFT ", " of 2 s", "TPOT ", " of 30 ms", "/s a device", "a user", "weights "):
         assert part in text
-    for part in ("GB of 74.7", "binds ", "replay p50/p95/p99 at ", "TPOT is 5 to 6 % off", "proof no plan is below"):
+    for part in ("GiB of 69.6", "binds ", "replay p50/p95/p99 at ", "TPOT is 5 to 6 % off", "proof no plan is below"):
         assert part in text
 
 
@@ -84,22 +84,45 @@ def test_copies_of_heads_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "4 heads of keys and values on 8 ranks are held 2 times" in text
     assert "products in int4 by a100-80g" in text
     assert "experts are taken at random" in text
-    assert "8,100 tokens exceed the 4,096 of its training" in text
+    assert "of its training" not in text
 
 
 @pytest.mark.parametrize(
     ("engine", "flags"),
     [
-        ("vllm", ("vllm serve llama3-70b", "--tensor-parallel-size ", "--max-num-seqs ", "--max-model-len 2200", "--kv-transfer-config ")),
-        ("sglang", ("--model-path llama3-70b", "--tp-size ", "--chunked-prefill-size 8192", "--disaggregation-mode prefill")),
-        ("trtllm", ("trtllm-serve llama3-70b", "--tp_size ", "--max_num_tokens 8192", "priced for vllm: other engines differ")),
+        (
+            "vllm",
+            (
+                "vllm serve meta-llama/Llama-3-70B",
+                "--port 8200",
+                "--max-num-seqs ",
+                "--max-model-len 8192",
+                "NixlConnector",
+                "CHANNEL_PORT=5600",
+            ),
+        ),
+        (
+            "sglang",
+            (
+                "--model-path meta-llama/Llama-3-70B",
+                "--context-length 8192",
+                "--disaggregation-mode prefill",
+                "bootstrap-port 8998",
+                "backend nixl",
+            ),
+        ),
+        (
+            "trtllm",
+            ("trtllm-serve meta-llama/Llama-3-70B", "--max_seq_len 8192", "--max_num_tokens 8192", "priced for vllm: other engines differ"),
+        ),
     ],
 )
 def test_engines_are_launched_by_their_options(
     engine: str, flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "r.json")
-    assert main([*LINE, "--mode", "apart", "--out", out]) == 0
+    line = ["serve", "meta-llama/Llama-3-70B", *LINE[2:]]
+    assert main([*line, "--mode", "apart", "--context", "8k", "--out", out]) == 0
     capsys.readouterr()
     assert main(["export", out, "--as", engine]) == 0
     text = capsys.readouterr().out
@@ -113,6 +136,9 @@ def test_an_engine_without_graphs_is_launched_so(tmp_path: Path, capsys: pytest.
     assert main(["export", out, "--as", "vllm"]) == 0
     text = capsys.readouterr().out
     assert "--enforce-eager" in text
+    assert "llama3-70b is the name in the registry" in text
+    assert "--max-model-len is left out, as no context is stated" in text
+    assert "--max-model-len 2200" not in text
     assert "other engines differ" not in text
 
 
@@ -127,3 +153,72 @@ def test_what_cannot_be_launched_is_refused_in_a_sentence(tmp_path: Path, capsys
     with pytest.raises(SystemExit):
         main(["export", out, "--as", "megatron"])
     assert "take --as vllm or sglang or trtllm" in capsys.readouterr().err
+
+
+def test_formats_that_are_assumed_are_said_and_those_that_are_named_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(LINE) == 0
+    assert "assumed fp8 weights; quality is not priced (--weights bf16)" in said(capsys)
+    assert main([*LINE, "--verbose"]) == 0
+    assert "assumed: fp8 weights; quality is not priced" in said(capsys)
+    assert main([*LINE, "--weights", "fp8"]) == 0
+    assert "assumed" not in said(capsys)
+
+
+def test_limits_beyond_which_the_replay_is_are_said_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LINE, "--ttft", "500ms"]) == 0
+    text = said(capsys)
+    assert "beyond TTFT p95 is 7" in text
+    assert "of 500 ms; leave room by `matching`, such as --prefill-share 0.9 --decode-share 0.92 --ttft-factor 1.8" in text
+    assert main([*LINE, "--mode", "together", "--ttft", "1s", "--rate", "1"]) == 0
+    assert "beyond" not in said(capsys)
+
+
+def test_shares_of_rates_and_the_factor_of_queues_are_those_of_the_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "q.yaml"
+    shares = ["--prefill-share", "0.9", "--decode-share", "0.92", "--ttft-factor", "1.8"]
+    assert main([*LINE, *shares, "--context", "8k", "--save", str(path)]) == 0
+    text = path.read_text(encoding="utf-8")
+    assert 'matching: {"prefill": 0.9, "decode": 0.92, "ttft": 1.8}' in text
+    assert "context: 8192" in text
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*LINE, "--decode-share", "2"])
+    assert "--decode-share: " in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*LINE, "--context", "2k"])
+    assert "2,200 tokens of input and output are beyond the context of 2,048" in capsys.readouterr().err
+
+
+def test_tokens_may_be_in_thousands_and_goals_have_the_names_of_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "q.yaml"
+    line = ["serve", "llama3-70b", "--gpus", "8xh100", "--input", "2k", "--output", "200", "--rate", "2", "--rent", "3"]
+    assert main([*line, "--fewest", "--save", str(path)]) == 0
+    text = path.read_text(encoding="utf-8")
+    assert '"input": 2048' in text
+    assert 'objective: "devices"' in text
+    assert main([*line, "--cheapest", "--save", str(path)]) == 0
+    assert 'objective: "cost"' in path.read_text(encoding="utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*line, "--cheapest", "--fewest"])
+    assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_money_is_by_the_hour_and_by_tokens_at_the_rate_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two devices at 3.6 USD an hour, 4 requests of 500 tokens a second, of which one is asked for: 7.2 USD / 7.2 M and 1.8 M tokens."""
+    path = tmp_path / "q.yaml"
+    path.write_text(
+        "kind: serving\nrequests: {input: 9, output: 500, rate: 1}\ndevices: 2\nrent: 3.6 USD\n"
+        "workers: {one: {role: both, devices: 1, rate: 2}}\n",
+        encoding="utf-8",
+    )
+    assert main(["solve", str(path)]) == 0
+    assert "money 7.2 USD/h, 1 a million output tokens; 4 at 1/s" in said(capsys)
+
+
+def test_comparing_engines_ends_where_there_are_too_many_plans(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "q.yaml"
+    assert main([LINE[0], LINE[1], "--gpus", "64xh100", *LINE[4:], "--save", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(path)]) == 0
+    assert "there are more than 2,000,000 plans to look at" in said(capsys)
