@@ -15,7 +15,7 @@ from crossopt.reports.sheets.sheet import Bound, Cell, Column, Pairs, Picture, S
 from crossopt.solvers.codesign.combined.pareto import Front, Point
 from crossopt.solvers.codesign.objective import UNITS
 
-_BOUND = "no less than"
+_BOUND = "lower bound"
 _ANEW = (
     "Every design was priced again for this page. `crossopt check` repeats its proof, and that no design lies beyond the ends. "
     "A thinned front leaves out others between the points (`--points`). What the figures assume stands on the page of a single design."
@@ -115,9 +115,9 @@ def _column(figure: str, values: list[float]) -> Column:
 
 
 def _bound(point: Point, figure: str) -> str:
-    """The bound of the second figure, `the same` where it is that figure."""
+    """The bound of the second figure, `= value` where it is that figure."""
     bound = point.result.bound
-    return "-" if bound is None else "the same" if bound == point.second else bound_amount(float(bound), UNITS[figure])
+    return "-" if bound is None else "= value" if bound == point.second else bound_amount(float(bound), UNITS[figure])
 
 
 def _marked(value: float, figure: str) -> float:

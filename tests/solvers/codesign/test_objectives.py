@@ -331,7 +331,7 @@ def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None
     asked = ask(TINY_FREE)
     found = front(asked, "step_time", "power", 3, auto)
     first = found.points[0]
-    assert bounds_in(asked, found)[0].texts[0] == "the same"
+    assert bounds_in(asked, found)[0].texts[0] == "= value"
     legend = "no design whose step time is that of the line or less has a lower power"
     assert legend in " ".join(terminal(front_sheet(asked, ("step_time", "power"), found)).split())
     lower = replace(first, result=replace(first.result, bound=0.9 * first.second))
@@ -346,7 +346,7 @@ def bounds_in(asked: Instance, found: Front) -> list[Column]:
     """The column of bounds, where there is one."""
     table = front_sheet(asked, ("step_time", "power"), found).sections[0].parts[0]
     assert isinstance(table, Table)
-    return [column for column in table.columns if column.head == "no less than"]
+    return [column for column in table.columns if column.head == "lower bound"]
 
 
 @pytest.mark.thorough
