@@ -14,7 +14,7 @@ from crossopt.reports.facts.chip import hardware_text
 from crossopt.reports.render.style import alone
 from crossopt.reports.render.terminal import text_of
 from crossopt.reports.results import Answer, Evaluation, Plot, Row, frame_of, html_table, plot_named, shown
-from crossopt.reports.sheets.amounts import amount, digits, several
+from crossopt.reports.sheets.amounts import amount, digits, several, with_unit
 from crossopt.reports.sheets.codesign.explain import LIMIT_DIMENSIONS
 from crossopt.reports.sheets.sheet import Section, Sheet, Table, names
 from crossopt.solvers.answer import Number, Status, Trace
@@ -395,12 +395,13 @@ def _drawn_values(swept: Sweep) -> str:
         label = ", ".join(f"{name}={point.settings[name]}" for name in others) or "value"
         courses.setdefault(label, {})[str(point.settings[first])] = value
     curves = [plots.Line(label, tuple(map(course.get, places)), (False,) * len(places)) for label, course in courses.items()]
-    unit = next(point.answer.unit for point, _ in found if point.answer is not None)
+    answer = next(point.answer for point, _ in found if point.answer is not None)
+    upward = with_unit(str(answer.result.question.get("objective", "value")).replace("_", " "), answer.unit)
     described = "; ".join(
         f"{curve.label}: {', '.join('none' if value is None else shown(value) for value in curve.values)}" for curve in curves
     )
     titles = Titles("values", f"{swept.question} over {first}", described)
-    return alone(plots.lines(titles, places, curves, (first, f"value in {unit}"), (min(values), max(values))))
+    return alone(plots.lines(titles, places, curves, (first, upward), (min(values), max(values))))
 
 
 def _row_of(point: SweepPoint) -> Row:

@@ -143,8 +143,10 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     frame = Frame(Scale(0.0, len(names), _AXIS, room), Scale(low, high, _UNDER, _HIGH, upward=True, tenfold=True))
     few = ceil(high) - floor(low) < 4
     body = frame.named(axes)
-    for tick in tenfold_steps(low, high, (1.0, 2.0, 3.0, 5.0, 7.0) if high - low < log10(20.0) else (1.0, 2.0, 5.0) if few else (1.0,)):
-        body += frame.row(tick, f"{tick:g}")
+    factors = (1.0, 2.0, 3.0, 5.0, 7.0) if high - low < log10(20.0) else (1.0, 2.0, 5.0) if few else (1.0,)
+    ticks = tenfold_steps(low, high, factors)
+    for tick in ticks if len(ticks) > 1 else round_steps(10.0**low, 10.0**high, 4):
+        body += frame.row(tick, f"{tick:.6g}")
     body += names_below(names, _AXIS, step, frame.upward.end)
     for index, curve in enumerate(series):
         ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(curve.values)]

@@ -98,6 +98,7 @@ def _of_result(data: dict[str, Any], kind: str, seconds: bool) -> dict[str, Valu
     cells: dict[str, Value] = {
         **{name: data[name] for name in ("status", "stopped", "value", "bound", "gap")},
         "unit": data["question"].get("unit", ""),
+        "objective": data["question"].get("objective", ""),  # names axes of pictures; no column
         "proved": "yes" if data["proved"] else "no",
         "proved_by": proof.get("by", ""),
         "answered_by": data["engine"],

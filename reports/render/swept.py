@@ -14,7 +14,7 @@ from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.render.html import ProofBox, figure, frame, heading, listing, section, table, text_html
 from crossopt.reports.render.runs import Cells, Value, axis_columns, csv_of
-from crossopt.reports.sheets.amounts import several
+from crossopt.reports.sheets.amounts import several, with_unit
 from crossopt.solvers.sweeps.asking import Tally
 from crossopt.solvers.sweeps.listed import Listed
 
@@ -47,7 +47,7 @@ def swept_page(listed: Listed, cells: Cells, found: Tally) -> str:
             heading(
                 listed.title, f"{several(len(listed.points), 'point')}, {several(found.runs, 'run')}{f', along {names}' if names else ''}."
             ),
-            ProofBox(label, f"{', '.join(parts)}.", proved=False, note=_NOT_PROVED),
+            ProofBox(label, f"{', '.join(parts)}.", found.proved == found.runs, note=_NOT_PROVED, stated=True),
             section("Along the axes", _picture(listed, cells, axes), _WAYS),
             section("Every run", _saved(listed, cells), f'<div id="runs">{_table(cells, axes)}</div>'),
             section("The same of all", listing(_shared(cells))),
@@ -113,7 +113,8 @@ def _picture(listed: Listed, cells: Cells, axes: Sequence[str]) -> str:
         return ""
     curves = [Line(name, tuple(found.get(value) for value in places), (False,) * len(places)) for name, found in courses.items()]
     values = [value for found in courses.values() for value in found.values()]
-    upward = f"value in {next(iter(units))}" if units else "value"
+    aims = {str(row["objective"]) for row in cells.rows if row.get("objective")}
+    upward = with_unit(next(iter(aims)).replace("_", " ") if len(aims) == 1 else "value", next(iter(units), ""))
     described = "; ".join(f"{line.label}: {', '.join(_short(value) or 'none' for value in line.values)}" for line in curves)
     titles = Titles("swept", f"{upward} along {text_html(axes[0])}", f"{described}.")
     return figure(lambda width: lines(titles.at(width), places, curves, (axes[0], upward), (min(values), max(values))))
