@@ -569,9 +569,7 @@ def _name(text: str) -> str:
 
 def _option(names: Mapping[str, object], text: str) -> object:
     if text not in names:
-        guess = [
-            name for name in nearest(text, names) if "_" not in name or text not in name.split("_")
-        ]  # of `expert_tensor` none means `tensor`
+        guess = [name for name in nearest(text, names) if text not in name.split("_")[1:]]  # none who writes `tensor` means `expert_tensor`
         raise ValueError(f"{quoted(text)} is unknown " + (f"(did you mean '{guess[0]}'?)" if guess else f"(one of {', '.join(names)})"))
     return names[text]
 

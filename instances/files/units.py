@@ -229,13 +229,14 @@ def quoted(text: str, longest: int = 40) -> str:
 
 
 def nearest(wanted: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
-    """Known words that differ from `wanted` by case only, else the most similar one, else none."""
+    """Known words that differ from `wanted` by case only, else the most similar one, else the first that begins with it, else none."""
     known = list(known)
     same = [other for other in known if other.casefold() == wanted.casefold()]
     if same or not known:
         return same
     best, score = max(((other, SequenceMatcher(None, wanted[:LONGEST], other).ratio()) for other in known), key=lambda pair: pair[1])
-    return [best] if score >= likeness else []
+    longer = [other for other in known if other.casefold().startswith(f"{wanted.casefold()}_")]
+    return [best] if score >= likeness else longer[:1]
 
 
 def _split(text: str, wanted: Dimension) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from crossopt.instances.errors import FailedError
 from crossopt.instances.files.saved import check_writable, file_name, naming, write_whole
+from crossopt.instances.files.units import nearest
 from crossopt.instances.kinds import kind_of_file, question_path
 from crossopt.instances.studies.study import MOST_SWEPT, StudyText, read_study
 from crossopt.reports.commands.console import ANSWERED, ENDED_EARLY, UNPROVED, check_target, seconds_of, usage
@@ -51,6 +52,8 @@ from crossopt.solvers.sweeps.worker import Job, lost_text
 # The command `sweep STUDY`: the runs of a study answered by several processes into a folder, and what a sweep has come to, in lines.
 
 _MOST_WORKERS = 1_024
+_NEAR = 3
+"""Columns that are suggested in place of one that does not exist."""
 FAILED = 1
 SHOWN = 10
 """Most failures that are listed one by one."""
@@ -320,7 +323,9 @@ def _page(folder: Path, listed: Listed, cells: Cells) -> str:
 def _chosen(cells: Cells, names: str) -> Cells:
     wanted = [name.strip() for name in names.split(",")]
     if strange := [name for name in wanted if name not in cells.heads]:
-        usage(f"--columns: there is no column {strange[0]!r} (one of {', '.join(cells.heads)})")
+        near = nearest(strange[0], cells.heads) or [head for head in cells.heads if strange[0].casefold() in head.casefold()][:_NEAR]
+        remedy = f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(cells.heads)}"
+        usage(f"--columns: there is no column {strange[0]!r} ({remedy})")
     return Cells(tuple(wanted), cells.rows, cells.faults)
 
 

@@ -240,6 +240,8 @@ def test_a_page_stands_alone_and_reads_without_its_script(few: Path, tmp_path: P
     text = page.read_text(encoding="utf-8")
     assert "proved, as the files say" not in text  # of a rule that proves nothing
     assert "No proof was repeated for this page" in text
+    assert ">step time in s</text>" in text
+    assert len(re.findall(r'text-anchor="end">[\d.]+</text>', text.split('class="for-narrow"')[0])) >= 2
     shown = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     for row in rows(table(few, capsys)):
         assert f"{float(row['value']):.5g}</td>" in shown
@@ -316,7 +318,8 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(two: Path, tmp_path: Pat
         ("--time-limit: 'soon' is no time", (path, *store, "--time-limit", "soon")),
         ("--as: this does not apply to `sweep FILE`", (path, *store, "--as", "csv")),
         ("--workers: this does not apply to `sweep table`", ("table", str(two), "--workers", "2")),
-        ("there is no column 'vlaue'", ("table", str(two), "--columns", "vlaue")),
+        ("--columns: there is no column 'energy' (did you mean design.energy?)", ("table", str(two), "--columns", "energy")),
+        ("there is no column 'vlaue' (did you mean value?)", ("table", str(two), "--columns", "vlaue")),
         ("this folder stores the study 'Two kinds, and one question twice'", (path, "--store", str(two))),
         ("this folder holds other files", (path, "--store", str(tmp_path))),
         ("this is a file (name a folder)", (path, "--store", str(file))),
