@@ -9,10 +9,10 @@ import yaml
 from crossopt.crossflow.plan import PLACEMENTS, PLAN_FIELDS
 from crossopt.instances.catalogue.known_runs import SEEN
 from crossopt.instances.codesign.stacks.known import KNOWN, WITH_EXPERTS
-from crossopt.reports.api import read
+from crossopt.reports.api import read, solve
 from tests.benchmarks.long_pages import read_pages
 from tests.benchmarks.published_page import FASTER, changes, kind, missed, page, short
-from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, priced, refused, solve, with_plan
+from tests.benchmarks.published_plans import ALONE, LIMIT, Case, case, data_of, kept, key_of, priced, refused, with_plan
 from tests.benchmarks.published_runs import PAGE, PLAIN, RUNS, further, launched, opened, run_of, runs, seconds, sources, staged
 from tests.paths import reference
 
