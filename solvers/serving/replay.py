@@ -27,7 +27,7 @@ from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan
 
 LOAD: Final = 0.9
 """Share of the plan's rate at which requests arrive, where the question states no rate."""
-_MOST_WORKERS, _FEWEST, _MOST, _WARM, _ROUNDS = 32, 200, 6_000, 0.25, 3
+_MOST_WORKERS, _FEWEST, _MOST, _WARM, _ROUNDS = 32, 200, 40_000, 0.25, 40
 """Workers that are replayed, requests, the share of them that fills the slots before latencies count, and requests of a slot."""
 _PERCENTS: Final = (50, 95, 99)
 

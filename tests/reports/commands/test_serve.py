@@ -167,7 +167,7 @@ def test_formats_that_are_assumed_are_said_and_those_that_are_named_are_not(caps
 def test_limits_beyond_which_the_replay_is_are_said_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LINE, "--ttft", "500ms"]) == 0
     text = said(capsys)
-    assert "beyond TTFT p95 is 7" in text
+    assert "beyond TTFT p95 is 1.0" in text
     assert "of 500 ms; leave room by `matching`, such as --prefill-share 0.9 --decode-share 0.92 --ttft-factor 1.8" in text
     assert main([*LINE, "--mode", "together", "--ttft", "1s", "--rate", "1"]) == 0
     assert "beyond" not in said(capsys)
@@ -222,3 +222,26 @@ def test_comparing_engines_ends_where_there_are_too_many_plans(tmp_path: Path, c
     capsys.readouterr()
     assert main(["compare", str(path)]) == 0
     assert "there are more than 2,000,000 plans to look at" in said(capsys)
+
+
+def test_shares_of_matching_leave_room_for_requests_at_random(capsys: pytest.CaptureFixture[str]) -> None:
+    line = [
+        "serve",
+        "qwen3-32b",
+        "--gpus",
+        "64xh200",
+        "--input",
+        "4000",
+        "--output",
+        "500",
+        "--rate",
+        "40",
+        "--ttft",
+        "1s",
+        "--tpot",
+        "20ms",
+    ]
+    assert main([*line, "--fewest"]) == 0
+    assert "beyond TTFT p95 is " in said(capsys)
+    assert main([*line, "--fewest", "--prefill-share", "0.9", "--decode-share", "0.92", "--ttft-factor", "1.8"]) == 0
+    assert "beyond" not in said(capsys)
