@@ -185,6 +185,13 @@ def likely_text(question: Instance | None, evaluation: DesignEvaluation) -> str:
     return f"likely {least} to {most}, by the optimistic and the pessimistic constants{sets}{links}{more}" if low < high else ""
 
 
+def coverage_text(question: Instance) -> str:
+    """Which share of measured runs the likely range is meant to hold (`solvers.measured.accuracy.NOMINAL`), where runs are known."""
+    if (stack_of(question), device_of(question)) not in MEASURED:
+        return "likely: no run of this stack on this device was measured, so that the share it holds is not known"
+    return "likely: meant to hold 9 of 10 runs"
+
+
 def _in_doubt(question: Instance) -> bool:
     return isinstance(question.hardware, Hardware) and bool(question.hardware.doubts)
 

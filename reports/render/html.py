@@ -19,6 +19,7 @@ from crossopt.reports.drawing.svg import HUES, NARROW, WIDTH, Titles, letter
 from crossopt.reports.render.style import style
 from crossopt.reports.sheets.amounts import above, seconds_of, short, shown
 from crossopt.reports.sheets.sheet import (
+    ALL_OF_IT,
     FULL,
     Bar,
     Bars,
@@ -407,6 +408,12 @@ def _drawn_part(part: SheetPart, titles: Titles) -> str:
     return body
 
 
+_FULL_TEXT: Final = (
+    f"A limit is nearly full from {FULL:.0%} on and full from {ALL_OF_IT:.1%} on. Sizes of parts come in steps: the next size "
+    "may exceed a limit that has slack. `crossopt explain` says which limits bind."
+)
+
+
 def _limits(limits: Limits, titles: Titles) -> str:
     rows = [Row(row.label, row.share, f"{row.share:.1%}", row.mark) for row in limits.rows]
     lines = [
@@ -414,7 +421,7 @@ def _limits(limits: Limits, titles: Titles) -> str:
         for row in limits.rows
     ]
     named = replace(titles, description=f"{'; '.join(f'{row.label} {row.shown} {row.note}'.rstrip() for row in rows)}.")
-    body = figure(lambda width: bars(named.at(width), rows, 1.0, "the limit"), f"A limit is full where {FULL:.0%} or more of it are used.")
+    body = figure(lambda width: bars(named.at(width), rows, 1.0, "the limit"), _FULL_TEXT)
     return f"{body}\n{table(('limit', 'used', 'of', 'slack', 'full'), lines, numbers=(1, 2, 3))}"
 
 

@@ -45,7 +45,7 @@ _LONG: Final = 24
 _NARROW: Final = 14
 _GAP: Final = 2
 _MARGIN: Final = 2
-_FRAME, _MARKED, _SHORT = 4, 8, 6
+_FRAME, _MARKED, _SHORT = 4, 13, 6
 """Of the frame of a limit's bar, of what stands behind it, and of the shortest one."""
 _SHORT_ANSWER: Final = 18
 """Lines of a short answer."""

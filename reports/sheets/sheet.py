@@ -12,8 +12,8 @@ from crossopt.reports.sheets.amounts import above, digits, digits_below, seconds
 from crossopt.solvers.answer import Baseline, Number, Result
 
 ALL = 10**9
-FULL = 0.95
-"""Share of a limit from which it counts as full."""
+FULL, ALL_OF_IT = 0.95, 0.995
+"""Shares of a limit from which it counts as nearly full, and as full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Limit:
     @property
     def mark(self) -> str:
         """Remark for limits that need attention."""
-        return "BROKEN" if not self.satisfied else "full" if self.share >= FULL else ""
+        return "BROKEN" if not self.satisfied else "full" if self.share >= ALL_OF_IT else "nearly full" if self.share >= FULL else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from crossopt.reports.facts.chip import (
 )
 from crossopt.reports.facts.network import network_of
 from crossopt.reports.facts.question import QuestionText, text_of_question
-from crossopt.reports.facts.repriced import doubt_text, likely_text, safer_text
+from crossopt.reports.facts.repriced import coverage_text, doubt_text, likely_text, safer_text
 from crossopt.reports.facts.uses import Linearized, Term, saved_text, uses_of
 from crossopt.reports.render.width import page_width
 from crossopt.reports.sheets.amounts import (
@@ -785,6 +785,7 @@ def brief_of(context: Context) -> Pairs:
         ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
         ("deadline", deadline_text(question.goal, evaluation.step_time)),
+        ("range", "" if question.goal is None else _range(question, evaluation)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
@@ -838,10 +839,12 @@ def _objective(context: Context) -> Pairs:
 
 
 def speed_text(context: Context) -> str:
-    """Tokens a second, MFU and, where something is computed again, HFU."""
-    found = dict(rates(context.evaluation, context.question, context.design.plan))
+    """Tokens a second, MFU and, where something is computed again, HFU; of a chosen chip also energy a token, where known."""
+    evaluation, free = context.evaluation, isinstance(context.question.hardware, FreeHardware)
+    found = dict(rates(evaluation, context.question, context.design.plan))
     shares = [f"{name} {found[name]}" for name in ("MFU", "HFU") if name in found]
-    return " · ".join([f"{found['tokens a second']} tokens/s", *shares])
+    energy = [f"{shown(evaluation.energy / evaluation.tokens, 'energy')}/token"] if free and evaluation.energy > 0.0 else []
+    return " · ".join([f"{found['tokens a second']} tokens/s", *shares, *energy])
 
 
 def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
@@ -855,6 +858,13 @@ def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
         late = ", which may miss the deadline" if goal.seconds(step_time) <= goal.wanted < goal.seconds(high) else ""
         parts.append(f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}{late}")
     return " · ".join([*parts, _length(goal)])
+
+
+def _range(question: Instance, evaluation: DesignEvaluation) -> str:
+    """Which share of measured runs the likely range is to hold, and whether days count failures."""
+    share = coverage_text(question) if evaluation.likely[0] < evaluation.likely[1] else ""
+    failures = "" if question.failures is not None else "failures, restarts not counted"
+    return "; ".join(part for part in (share, failures) if part)
 
 
 def _length(goal: Goal) -> str:

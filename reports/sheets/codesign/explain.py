@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.building import Built
 from crossopt.reports.facts.chip import choice_name, choice_text
+from crossopt.reports.sheets.sheet import ALL_OF_IT
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.explain.conflict import BESIDE, Member
 from crossopt.solvers.codesign.explain.relief import RangeEnd, Relief, Unopened, buys, gain
@@ -92,7 +93,10 @@ def _heads(result: DesignResult, why: Why) -> list[str]:
     binding = [name for name, bought in sorted(worth.items(), key=lambda pair: -pair[1]) if bought >= LITTLE]
     little = [f"{name} ({bought:.2%} less by a tenth more)" for name, bought in worth.items() if 0.0 < bought < LITTLE]
     known_fully = {_name(relief): relief.complete for relief in why.reliefs}
-    others = [name for name in full if not worth.get(name)]
+    shares = {limit.name: limit.share for limit in result.details.evaluation.limits} if result.details else {}
+    others = [
+        (name, f" ({share:.0%} used)" if (share := shares.get(name, 1.0)) < ALL_OF_IT else "") for name in full if not worth.get(name)
+    ]
     beside = _beside(result, why)
     lines = [
         f"binding: {', '.join(binding)}" if binding else f"no limit binds{' by much' if little else ''}",
@@ -102,7 +106,7 @@ def _heads(result: DesignResult, why: Why) -> list[str]:
     most = max(worth.values(), default=0.0)
     lines = [told_beside, *lines] if beside and beside[0][1] > most else [*lines, told_beside]
     heads = (("full, worth nothing", True), ("full", False))
-    groups = [(head, [name for name in others if bool(known_fully.get(name)) == known]) for head, known in heads]
+    groups = [(head, [f"{name}{share}" for name, share in others if bool(known_fully.get(name)) == known]) for head, known in heads]
     return [*(line for line in lines if line), *(f"{head}: {', '.join(names)}" for head, names in groups if names)]
 
 

@@ -29,7 +29,7 @@ def test_a_verdict_has_a_plan_a_proof_doubts_and_what_to_do_next(capsys: Capture
     assert main([*SMALL, *options]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [line.split()[0] for line in lines if line.startswith("  ") and line[2:3].strip()]
-    assert rows[:7] == ["plan", "step", "speed", "run", "deadline", "rent", "memory"]
+    assert rows[:7] == ["plan", "step", "speed", "run", "deadline", "range", "rent"]
     assert rows[-1] == "next"
     assert "proof" in rows
     assert len(lines) <= 27
