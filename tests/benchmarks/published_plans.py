@@ -174,7 +174,7 @@ def code() -> str:
     return sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:16]
 
 
-def _solved(run: Run, question: Mapping[str, Any]) -> Found:
+def solved(run: Run, question: Mapping[str, Any]) -> Found:
     instance = read(question)
     workload = replace(instance.workload, whole_messages=instance.workload.whole_messages and not run.parts)
     try:
@@ -195,7 +195,7 @@ def _finding(answers: dict[str, Any]) -> Answering:
         key = key_of(question)
         if key not in answers:
             begun = time.monotonic()
-            found = _solved(run, question)
+            found = solved(run, question)
             print(f"  {run.title}: {found.designs:,} designs, {time.monotonic() - begun:.1f} s", file=sys.stderr)
             answers[key] = asdict(found)
         return Found(**answers[key])
