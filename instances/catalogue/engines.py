@@ -80,7 +80,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         chunk=8192,
         cache="bf16",
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        errors="5 to 6 % off (dense, not in the fit), 12 to 39 % with experts",
+        errors="5-6 % off (dense, not fitted), 12-39 % with experts",
     ),
     "sglang": EngineEntry(
         constants=_VLLM,

@@ -88,7 +88,7 @@ def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | 
     user = f", {said.tokens_per_user:,.4g} a user" if said.tokens_per_user else ""
     rows = [("tokens", f"{said.tokens_per_device:,.4g}/s a device{user}"), ("money", _money_text(question, said))]
     if question.model is not None and found is not None:
-        rows.append(("memory", _memory_text(question, max(said.offers, key=lambda offer: offer.memory))))
+        rows.append(("memory", _memory_text(question, said)))
         rows.append(("replay", _replay_text(found)))
         rows.append(("beyond", _beyond_text(question, said, found)))
         rows.append(("binds", "; ".join(dict.fromkeys(binding(question, offer) for offer in said.offers))))
@@ -135,11 +135,12 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f}" if seconds >= 0.0995 else f"{seconds * 1e3:.3g}"
 
 
-def _memory_text(question: ServingQuestion, offer: Offer) -> str:
-    """Uses of a device of the fullest worker."""
+def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
+    """Uses of a device of the fullest worker, which is named where there are several."""
+    offer = max(said.offers, key=lambda one: one.memory)
     parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in _USES)
     sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.usable_memory / _GIB:,.3g}"
-    return f"{parts} = {sizes} ({brief_shape_text(offer.shape)})"
+    return f"{parts} = {sizes}{f' ({brief_shape_text(offer.shape)})' if len(said.offers) > 1 else ''}"
 
 
 _GIB = 1 << 30

@@ -18,7 +18,7 @@ def test_the_short_answer_says_plan_latencies_memory_limits_and_doubts(capsys: p
     text = said(capsys)
     for part in ("proved optimal", "workers ", "TTFT ", " of 2 s", "TPOT ", " of 30 ms", "/s a device", "a user", "weights "):
         assert part in text
-    for part in ("GiB of 69.6", "binds ", "replay p50/p95/p99 at ", "TPOT is 5 to 6 % off", "proof no plan is below"):
+    for part in ("GiB of 69.6", "binds ", "replay p50/p95/p99 at ", "TPOT is 5-6 % off", "proof no plan is below"):
         assert part in text
 
 
