@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from itertools import product
 from math import floor, inf, isfinite
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -234,7 +234,7 @@ def _outcome(walk: _Search, stopped: Ended) -> Traced:
     if not walk.boxes:
         return unproved(walk.model)
     bounds = [box.bound for box in walk.boxes if box.parts is None and box.bound is not None]
-    steps, own = tuple(_steps(walk.boxes)), len(walk.model.variables)
+    steps, own = tuple(tree_steps(walk.boxes)), len(walk.model.variables)
     divided = any(isinstance(step, Leaf) and not step.empty for step in steps)
     tree = Certificate(walk.scale if divided else 1, steps)
     bound, value = (None if figure is None else walk.model.sign * figure for figure in (min(bounds, default=None), walk.value))
@@ -420,7 +420,17 @@ def _split_of(form: Whole, box: _Box, away: Array, row: int) -> Split | None:
     return Split(row, int(np.argmin(np.abs(before - 0.5))) + 1)
 
 
-def _steps(boxes: Sequence[_Box]) -> list[Step]:
+class TreeBox(Protocol):
+    """A node of a branch-and-bound tree: what proves it as a leaf, or its branching and the places of both parts."""
+
+    leaf: Leaf
+    parts: tuple[int, int] | None
+
+    @property
+    def cut(self) -> Cut | None: ...
+
+
+def tree_steps(boxes: Sequence[TreeBox]) -> list[Step]:
     """The tree in preorder, each branching before its children."""
     steps, left = list[Step](), [0] if boxes else []
     while left:

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.certificate import Branch, Certificate, Leaf, Step
+from crossopt.formulation.certificate import Branch, Certificate, Leaf
 from crossopt.formulation.fleet import Scaled, fleet_bound, halves, leaf_of, prices_of, relaxation_of, shortfall
 from crossopt.solvers.backends.wall import Line
-from crossopt.solvers.backends.whole import Relaxation, Solved
+from crossopt.solvers.backends.whole import Relaxation, Solved, tree_steps
 
 Shares = dict[tuple[int, int], Fraction]
 """Shares above 0, by class and kind."""
@@ -110,7 +110,7 @@ def search(line: Line, form: Scaled, gap: float, deadline: float) -> Searched:
             _cut(walk, -heappop(walk.heap)[1])
     except TimeoutError:
         stopped = "time limit"
-    steps = tuple(_steps(walk.boxes))
+    steps = tuple(tree_steps(walk.boxes))
     divided = any(isinstance(step, Leaf) and not step.empty for step in steps)
     bounds = [box.bound for box in walk.boxes if box.parts is None and box.bound is not None]
     bound = min(bounds, default=None if walk.boxes else 0)
@@ -217,19 +217,6 @@ def _gain(walk: _Search, box: _Box, branch: Branch, parts: Sequence[_Box]) -> fl
             walk.gains.setdefault((branch.variable, way), []).append(max(gain, 0.0) / max(inside if way == 0 else 1.0 - inside, 1e-3))
         product_of_gains *= max(min(gain, most), _NEAR)
     return product_of_gains
-
-
-def _steps(boxes: Sequence[_Box]) -> list[Step]:
-    """The tree from its root down, each branch before its parts."""
-    steps, left = list[Step](), [0] if boxes else []
-    while left:
-        box = boxes[left.pop()]
-        if box.cut is None or box.parts is None:
-            steps.append(box.leaf)
-        else:
-            steps.append(box.cut)
-            left += [box.parts[1], box.parts[0]]
-    return steps or [Leaf()]
 
 
 # Exact shares of a fleet: rounded where devices are to spare, else by elimination of what is full.
