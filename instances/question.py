@@ -5,11 +5,12 @@ An author's file, such as a graph in JSON or a profile, is short for a question 
 YAML is a setting of it too.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.document import Node, Scalar, node_of, read_text, text_in, text_of
@@ -84,6 +85,16 @@ def read_again(document: Mapping[str, Any], kind: str, folder: Path = Path()) ->
     if authors:
         beside.texts[path.name] = text
     return _question_in(kind, Written(source, text, root, given, beside, workload))
+
+
+def kind_of_question(question: object) -> str | None:
+    """The problem type whose module reads such questions; None for what is no question."""
+    for name, kind in KINDS.items():
+        module = sys.modules.get(kind.question)  # what has been read was read by a module that is loaded
+        returned = module.read.__annotations__["return"] if module else None
+        if type(question) in (get_args(returned) or (returned,)):
+            return name
+    return None
 
 
 def _read(path: Path, source: str, kind: str, settings: tuple[str, ...], workload: str | None = None) -> Any:  # noqa: ANN401

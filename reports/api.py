@@ -1,7 +1,8 @@
 """The commands that answer as functions, for programs and notebooks: the same questions, the same answers, no printing.
 
-A question is a path, a name from `crossopt list instances`, the text of a YAML file, or a mapping. `settings` replace values, as `--set`
-does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid question raises an InstanceError with every fault.
+A question is a path, a name from `crossopt list instances`, the text of a YAML file, a mapping, or what `read` returned. `settings`
+replace values, as `--set` does: `solve("tiny", settings={"tensor": 8, "cluster.devices": 16})`. An invalid question raises an
+InstanceError with every fault.
 """
 
 import json
@@ -20,8 +21,8 @@ from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import kind_of, write_whole
 from crossopt.instances.files.units import parse_quantity
 from crossopt.instances.kinds import KINDS, is_result_file, kind_in, kind_of_file, question_path
+from crossopt.instances.question import Question, kind_of_question, read_again, read_given
 from crossopt.instances.question import read as read_file
-from crossopt.instances.question import read_given
 from crossopt.reports.results import FOLLOWING, Answer, Evaluation
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import Report
@@ -91,7 +92,7 @@ def refused_as_error() -> Iterator[None]:
 
 # The functions.
 
-QuestionSource = str | Path | Mapping[str, Any]
+QuestionSource = str | Path | Mapping[str, Any] | Question | Answer
 Design = Mapping[str, Any] | ChosenDesign | Answer | Evaluation
 Settings = Mapping[str, Any]
 
@@ -229,7 +230,7 @@ def plan(
 
 @for_python("design")
 def evaluate(
-    question: QuestionSource | Instance,
+    question: QuestionSource,
     design: Design | None = None,
     *,
     settings: Settings | None = None,
@@ -237,8 +238,8 @@ def evaluate(
 ) -> Evaluation:
     """Price one design of a joint-design question.
 
-    `design` gives values of the choices, of which none may be left open; or it is a design of an answer. What `read` returns is a question
-    too, and is not read again. A file is read again when it has changed.
+    `design` gives values of the choices, of which none may be left open; or it is a design of an answer. What `read` returned is not read
+    again; a file is when it has changed.
 
     Example:
         >>> design = {"tensor": 4, "pipeline": 1, "microbatch": 2, "recompute": "none"}
@@ -248,7 +249,7 @@ def evaluate(
     """
     from crossopt.solvers.codesign.judge import evaluate_choices, evaluate_design, evaluate_single  # noqa: PLC0415
 
-    asked = question if isinstance(question, Instance) else _opened(question, settings, workload)
+    asked = question if isinstance(question, Instance) and not settings else _opened(question, settings, workload)
     if isinstance(design, Answer | Evaluation):
         design = design.evaluation.design if isinstance(design, Answer) else design.design
     if isinstance(design, ChosenDesign):
@@ -634,6 +635,13 @@ def _seconds(limit: float | str | None) -> float:
 def _read(question: QuestionSource, settings: Settings | None, workload: str | None) -> tuple[str, Any]:
     """The problem type of a question, and the question."""
     laid = _laid(settings)
+    if not isinstance(question, str | Path | Mapping):
+        question = question.question if isinstance(question, Answer) else question
+        if (kind := kind_of_question(question)) is None:
+            raise TypeError(f"a question is a path, a name, a text, a mapping or what read returned, not {type(question).__name__}")
+        given = {"workload": None, **question.document}
+        again = {**given, "settings": (*given["settings"], *laid), "workload": workload or given["workload"]}
+        return kind, read_again(again, kind) if laid or workload else question
     text = json.dumps(question) if isinstance(question, Mapping) else question if isinstance(question, str) and "\n" in question else None
     if text is None:
         path = question_path(Path(str(question)))
@@ -659,6 +667,8 @@ _MOST_READ = 16
 
 def _opened(question: QuestionSource, settings: Settings | None, workload: str | None) -> Instance:
     """The joint design in a file, a text or a mapping, read once while these stay as they are; but anew where it names further files."""
+    if not isinstance(question, str | Path | Mapping):
+        return _single_design_question(question, settings, workload)
     laid, written = _laid(settings), json.dumps(question) if isinstance(question, Mapping) else str(question)
     path = question_path(Path(written)) if not isinstance(question, Mapping) and "\n" not in written else None
     state = path.stat() if path is not None and path.is_file() else None

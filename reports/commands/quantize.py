@@ -9,6 +9,7 @@ from os.path import relpath
 from pathlib import Path
 
 from crossopt.crossflow.records import dataclass
+from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.graphs import text_of as text_of_file
 from crossopt.instances.files.saved import write_whole
@@ -122,7 +123,7 @@ def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
     yield f"name: {json.dumps(options.model.stem)}"
     yield f"objective: {json.dumps(options.minimize)}"
     yield f"graph: {json.dumps(graph_file)}"
-    yield f"hardware: {json.dumps(options.hardware)}"
+    yield f"hardware: {json.dumps(_device(options.hardware))}"
     if options.formats:
         yield f"formats: {json.dumps(_names(options.formats))}"
     elif options.devices is None:
@@ -144,6 +145,14 @@ def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
         yield f"tie: {json.dumps(options.tie)}"
     if options.training:
         yield "training: true"
+
+
+def _device(given: str) -> str:
+    """The device that the beginning of its name says, as in `--gpus`; the question reports what is none."""
+    try:
+        return device_named(given)
+    except ValueError:
+        return given
 
 
 def _names(given: str) -> list[str]:

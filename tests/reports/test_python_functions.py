@@ -133,3 +133,22 @@ def test_the_verdict_of_a_plan_says_what_to_do_in_python() -> None:
 def test_commands_and_flags_of_other_programs_stay_as_they_are() -> None:
     text = "--time-limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"
     assert api.in_python(text) == "time_limit: too short (see `crossopt solve FILE --out R.json`; --tp-comm-overlap hides it)"
+
+
+@pytest.mark.parametrize("source", ["tiny", CHAIN])
+def test_what_read_returned_is_a_question_of_every_function(source: object) -> None:
+    question = crossopt.read(source)
+    assert crossopt.validate(question) == ()
+    answer = crossopt.solve(question)
+    assert answer.value == crossopt.solve(answer).value == crossopt.solve(source).value
+    assert len(list(crossopt.compare(question, ["auto"]))) == 1
+
+
+def test_settings_are_laid_over_what_read_returned() -> None:
+    question = crossopt.read("tiny", {"tensor": [1, 2]})
+    design = {"tensor": 2, "pipeline": 1, "microbatch": 2, "recompute": "none"}
+    more, both = {"cluster.devices": 16}, {"tensor": [1, 2], "cluster.devices": 16}
+    assert crossopt.solve(question, settings=more).value == crossopt.solve("tiny", settings=both).value
+    assert crossopt.evaluate(question, design, settings=more).value == crossopt.evaluate("tiny", design, settings=both).value
+    with pytest.raises(TypeError, match="what read returned, not int"):
+        crossopt.solve(5)  # type: ignore[arg-type]

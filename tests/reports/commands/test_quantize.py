@@ -36,6 +36,12 @@ def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: P
     assert one["value"] == one["bound"]
 
 
+def test_a_device_is_named_by_the_beginning_of_its_name(network: str, tmp_path: Path) -> None:
+    saved = tmp_path / "asked.yaml"
+    assert main(["quantize", network, "--hardware", "h100", "--formats", "fp8", "--save", str(saved)]) == 0
+    assert 'hardware: "h100-sxm"' in saved.read_text(encoding="utf-8")
+
+
 def test_layers_are_split_over_devices_in_one_line(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved, out, again = tmp_path / "asked.yaml", tmp_path / "result.json", tmp_path / "again.json"
     line = [network, *ASKED[:2], "--devices", "8", "--splits", "batch, features", "--training", "--save", str(saved), "--out", str(out)]
