@@ -51,6 +51,8 @@ Tying = Literal["none", "blocks", "operators"]
 _WITH_OPERANDS = frozenset(("product", "convolution", "transposed convolution", "recurrent"))
 _FUSING = frozenset(("norm", "activation", "pooling", "move", "gate", "local norm"))
 """Operators that write their output in the format that is taken next."""
+_NAMED = 3
+"""Layers that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Device:
     name: str
     base: Format
     formats: dict[str, Hardware]
+    known: tuple[str, ...] = ()
+    """Formats of which a peak is known, offered or not."""
 
 
 def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping[str, float]) -> Device:
@@ -80,7 +84,7 @@ def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping
         else:
             has = ", ".join([*entry.peak, *entry.integer_peak])
             raise ValueError(f"{name} has no peak in {one} (it has {has}; state one: `peaks: {{{one}: 500 TFLOP/s}}`)")
-    return Device(name, base, found)
+    return Device(name, base, found, (*entry.peak, *peaks))
 
 
 def _first(peaks: Mapping[str, float], base: str) -> Precision:
@@ -168,6 +172,27 @@ def operand_formats(asked: Asked) -> dict[str, tuple[str, ...]]:
             changed = changed or any(len(found[name]) > len(common) for name in names)
             found |= dict.fromkeys(names, common)
     return found
+
+
+def unused_losses(asked: Asked) -> Iterator[str]:
+    """Sentences on losses of quality that no choice can have: each reason with the layers and formats that it concerns."""
+    offered, device_name = operand_formats(asked), asked.device.name
+    has, nodes = asked.device.known, {node.name: node for node in asked.graph.nodes}
+    found = dict[str, list[str]]()
+    for layer, losses in (asked.quality or {}).items():
+        for one in losses:
+            if layer in offered and one in offered[layer]:
+                continue
+            if not has_operands(nodes[layer]):
+                reason = f"{nodes[layer].operator} stays in {asked.device.base}"
+            elif one not in asked.device.formats:
+                reason = f"{one} is not among formats" if one in has else f"{device_name} has no peak in {one}"
+            else:
+                reason = "the layer is fixed" if layer in asked.fixed else "layers that share its weights do not have the format"
+            found.setdefault(reason, []).append(f"{layer} in {one}")
+    for reason, places in found.items():
+        more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
+        yield f"losses that are not used, as {reason}: {', '.join(places[:_NAMED])}{more}"
 
 
 def _holders(graph: OperatorGraph) -> dict[tuple[str, bool], list[str]]:

@@ -18,7 +18,17 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written, short_repr
-from crossopt.instances.layers.network import BITS, Asked, Format, Tying, device_in, format_problem, operand_formats, sharing_operators
+from crossopt.instances.layers.network import (
+    BITS,
+    Asked,
+    Format,
+    Tying,
+    device_in,
+    format_problem,
+    operand_formats,
+    sharing_operators,
+    unused_losses,
+)
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
 from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, faults_of, split_problem, usual_groups
@@ -110,6 +120,8 @@ class LayersQuestion:
     shared: tuple[tuple[int, ...], ...] = ()
     """Ties of operators that share weights, which no question leaves out."""
     devices: int = 1
+    notes: tuple[str, ...] = ()
+    """What is stated and not used."""
 
     __repr__ = short_repr
 
@@ -141,10 +153,11 @@ def read(written: Written) -> LayersQuestion:
     if file.graph is None:
         return LayersQuestion(name, _whole(_stated(file, budgets), written), budgets, written.document)
     asked = _asked(file, file.graph, written)
+    notes = tuple(unused_losses(asked))
     shared = len(sharing_operators(asked.graph))
     if file.cluster is None:
         problem = _whole(format_problem(asked, file.objective, budgets), written)
-        return LayersQuestion(name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared])
+        return LayersQuestion(name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes)
     parallel = _parallel(file, file.cluster)
     if found := list(faults_of(asked, parallel, file.groups)):
         raise written.refused(written.fault(path, message) for path, message in found)
@@ -159,6 +172,7 @@ def read(written: Written) -> LayersQuestion:
         tie=file.tie,
         shared=problem.ties[:shared],
         devices=parallel.devices,
+        notes=notes,
     )
 
 

@@ -105,7 +105,7 @@ def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> LayerChoi
 
 def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
     """Prices of the budgets by their dual, good choices by narrow passes, and the pass that proves the best one."""
-    run, stopped, notes = _Run(question, limits, watch), "complete", tuple[str, ...]()
+    run, stopped, notes = _Run(question, limits, watch), "complete", question.notes
     try:
         reasons = _searched(run)
     except WideError as error:
@@ -113,10 +113,16 @@ def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOu
     except _TimeUpError:
         reasons, stopped = (), "time limit"
     except ManyStatesError as error:
-        reasons, notes = (), (f"the last pass was given up, as {error}",)
+        reasons, notes = (
+            (),
+            (
+                *notes,
+                f"the last pass was given up, as {error}",
+            ),
+        )
     problem = question.problem
     if reasons:
-        return SearchOutcome(None, inf, Priced(BY_FRONTIER, run.prices), "frontier", reasons=reasons)
+        return SearchOutcome(None, inf, Priced(BY_FRONTIER, run.prices), "frontier", reasons=reasons, notes=notes)
     bound = None if run.bound is None else problem.amount(0, min(run.bound, run.bound if run.cost is None else run.cost))
     if bound is not None and run.cost is not None and question.tie != "none":
         notes += _worth_of_untying(question, (problem.amount(0, run.cost), bound), limits.seconds - (monotonic() - run.began))
@@ -230,7 +236,9 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
         raise RefusedError(f"{number} choices are too many to look at each (take the engine frontier)")
     value, answer = best_of_all(question)
     reasons = () if answer else ("no choice is within all budgets",)
-    return SearchOutcome(answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, baselines=baselines(question))
+    return SearchOutcome(
+        answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, notes=question.notes, baselines=baselines(question)
+    )
 
 
 def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:

@@ -170,6 +170,20 @@ def test_losses_may_stand_in_a_table(tmp_path: Path) -> None:
     ]
 
 
+def test_losses_that_no_choice_can_have_are_named_with_their_reason(tmp_path: Path) -> None:
+    quality = "{a0: {fp8: 0.1, int8: 0.2}, c0: {fp8: 0.1, fp4: 0.2}, s0: {fp8: 0.3}, head: {fp8: 0.1, bf16: 0.0}}"
+    question = asked(tmp_path, f"quality: {quality}\nfixed: {{head: bf16}}\nbudgets: {{quality: 0.15}}\n")
+    assert question.notes == (
+        "losses that are not used, as int8 is not among formats: a0 in int8",
+        "losses that are not used, as h100-sxm has no peak in fp4: c0 in fp4",
+        "losses that are not used, as addition stays in bf16: s0 in fp8",
+        "losses that are not used, as the layer is fixed: head in fp8",
+    )
+    for engine in ("auto", "exhaustive"):
+        assert solve(FAMILY, question, engine, Limits(), unwatched).notes[:4] == question.notes
+    assert asked(tmp_path, f"{SENSITIVITIES}{PEAK}", formats="[fp8, fp4]").notes == ()
+
+
 @pytest.mark.parametrize(
     ("more", "formats", "told"),
     [
