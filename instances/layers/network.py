@@ -8,7 +8,8 @@ Between two operators nothing is converted where the format in memory is the one
 in the taken format. A narrow tensor that somebody needs in the base format is written in both.
 
     size      bytes of the weights in the operator's format; those that operators share count once
-    memory    the same, and in training what is kept from the forward to the backward pass, in the format in which it lies
+    memory    the same, and in training gradients, optimizer, and what is kept from the forward to the backward pass, in the format in
+              which it lies
     bops      multiply-adds times the bits of both operands
     quality   what the user says of layer and format; where quality counts, formats of which nothing is said are not offered
 
@@ -51,6 +52,7 @@ Tying = Literal["none", "blocks", "operators"]
 _WITH_OPERANDS = frozenset(("product", "convolution", "transposed convolution", "recurrent"))
 _FUSING = frozenset(("norm", "activation", "pooling", "move", "gate", "local norm"))
 """Operators that write their output in the format that is taken next."""
+_FULL = 32.0
 _NAMED = 3
 """Layers that a sentence names."""
 
@@ -106,6 +108,16 @@ class Asked:
     """Loss by operator and format; None where quality does not count."""
     fixed: Mapping[str, Format]
     tie: Tying
+    state_bytes: float = 0.0
+    """Bytes of gradient and optimizer for each trained weight, which training keeps."""
+    exposed_gradients: float = 1.0
+    """Share of the exchange of gradients between devices that does not hide behind the backward pass."""
+
+
+def usual_state_bytes(base: Format, optimizer_bytes: float | None) -> float:
+    """Of a gradient in the base format, and of Adam: two moments, and for 16-bit weights a master copy, in fp32 each."""
+    adam = 8.0 if BITS[base] >= _FULL else 12.0
+    return BITS[base] / 8.0 + (adam if optimizer_bytes is None else optimizer_bytes)
 
 
 def format_problem(asked: Asked, objective: str, budgets: Figures) -> Written:
@@ -253,6 +265,8 @@ class Pricing:
         self.casts = dict[tuple[str, float], tuple[float, float]]()
         self.weights = {name: weights.shape for name, weights in graph.weights.items()}
         self.holders, self.sharing = _holders(graph), sharing_operators(graph)
+        self.owner = {name: nodes[0] for (name, _), nodes in reversed(self.holders.items())}
+        """The operator that counts gradient and optimizer of weights."""
 
     def figures(self, node: Node, one: str) -> Figures:
         """Of an operator whose operands, or whose output, are in a format."""
@@ -268,12 +282,18 @@ class Pricing:
             "time": time,
             "energy": energy,
             "size": size,
-            "memory": size + kept * BITS[base if operands else one] / 8.0,
+            "memory": size + kept * BITS[base if operands else one] / 8.0 + self._state(node),
             "bops": node.macs * (BITS[one] ** 2 if operands else BITS[base] ** 2),
         }
         if self.asked.quality is not None:
             found["quality"] = self.asked.quality.get(node.name, {}).get(one, 0.0) if operands else 0.0
         return found
+
+    def _state(self, node: Node) -> float:
+        """Bytes of gradients and optimizer of the weights that count here."""
+        weights = self.asked.graph.weights
+        own = [name for name in dict.fromkeys(node.weights) if weights[name].trained and self.owner.get(name) == node.name]
+        return values_in(own, self.weights) * self.asked.state_bytes if self.asked.training else 0.0
 
     def _counted(self, node: Node, one: str) -> list[str]:
         """Weights of an operator in a format, except those that an operator before it stores in the same one."""

@@ -9,7 +9,7 @@ from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Positive, Prose, Throughput
+from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Positive, Prose, Ratio, Throughput
 from crossopt.crossflow.operator_splits import SplitKind
 from crossopt.instances.catalogue.registry import UnknownNameError, device
 from crossopt.instances.catalogue.registry import names as registered
@@ -28,6 +28,7 @@ from crossopt.instances.layers.network import (
     operand_formats,
     sharing_operators,
     unused_losses,
+    usual_state_bytes,
 )
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
@@ -94,6 +95,9 @@ class LayersFile:
     base: Annotated[Format, Doc("of activations in memory, and of all that takes no other format")] = "bf16"
     peaks: Annotated[dict[str, Throughput] | None, Doc("of formats that the device's file lacks, or instead of its own")] = None
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = False
+    optimizer_bytes: Annotated[
+        NotNegative | None, Doc("of each trained weight, beside its gradient; default: Adam, 12 with a 16-bit base, else 8")
+    ] = None
     quality: Annotated[dict[str, dict[str, NotNegative]] | None, Doc("what is lost of it, by operator and format")] = None
     quality_file: Annotated[str | None, Doc("the same as CSV with the columns layer, format and quality")] = None
     fixed: Annotated[dict[str, Format] | None, Doc("operators that take this format")] = None
@@ -101,6 +105,7 @@ class LayersFile:
     cluster: Annotated[DevicesSection | None, Doc("devices over which operators of a graph are split")] = None
     splits: Annotated[tuple[SplitKind, ...], Doc("ways to split an operator, beside the whole operator on every device")] = ALL_SPLITS
     groups: Annotated[tuple[Positive, ...], Doc("devices of a group, which share features or height; default: all divisors")] = ()
+    hidden_gradients: Annotated[Ratio, Doc("share of the exchange of gradients that hides behind the backward pass")] = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,7 +223,16 @@ def _asked(file: LayersFile, name: str, written: Written) -> Asked:
             )
             for key, name in strange[:20]
         )
-    asked = Asked(graph, hardware, file.training, quality, file.fixed or {}, file.tie)
+    asked = Asked(
+        graph=graph,
+        device=hardware,
+        training=file.training,
+        quality=quality,
+        fixed=file.fixed or {},
+        tie=file.tie,
+        state_bytes=usual_state_bytes(file.base, file.optimizer_bytes),
+        exposed_gradients=1.0 - file.hidden_gradients,
+    )
     try:
         operand_formats(asked)
     except ValueError as error:

@@ -4,12 +4,13 @@
               input features, rows of neighbours; and between two operators the relayout of the tensor, and in training of its gradient
     energy    of all devices
     size      bytes of the weights on one device
-    memory    the same, in training with its share of what is kept, and with the gathered copies that operators keep
+    memory    the same, in training with gradients and optimizer, its share of what is kept, and the gathered copies that operators keep
     bops      of the network, each multiply-add once
 
-Gradients are exchanged in buckets of 25 MB, as PyTorch's DDP does: a layer with less pays its share of a bucket. Nothing is hidden behind
-work. A tensor that several products may need gathered, such as that of queries, keys and values, is a layer of its own: its strategy says
-in which layout all of them find it, and in which format; their partial sums of the gradient are added up before they are sent.
+Gradients are exchanged in buckets of 25 MB, as PyTorch's DDP does: a layer with less pays its share of a bucket. The stated share of it is
+hidden behind work, and nothing else. A tensor that several products may need gathered, such as that of queries, keys and values, is a layer
+of its own: its strategy says in which layout all of them find it, and in which format; their partial sums of the gradient are added up
+before they are sent. A table that an embedding shares with its head is priced between the two, by the shares that both have of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -116,6 +117,7 @@ def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Fig
                     links.append((maker.name, source, pricing.pairs(tensor, taken, copied, pricing.keeps(tensor))))
             links.append((source, node.name, pricing.pairs(tensor, olds, pricing.taken(node, tensor), _keeps(asked, node))))
         layers[node.name] = own
+    links += list(pricing.tables())
     links = [link for link in links if any(any(figures.values()) for figures in link[2].values())]
     ties, types = (*pricing.plain.sharing, *_ties(asked, pricing, list(layers))), {node.name: _type_of(node) for node in nodes}
     written = Written(layers, links, objective, budgets, ties)
@@ -195,30 +197,68 @@ class _SplitPricing:
             time, energy = self.plain.narrower(node, one, time, energy, output.share(self.devices))
         sent = together(self._gradients(node, split), self._partial_sums(node, split), self._borders(node, split))
         stored = sum(prod(weights.shape) for weights in self._stored(node)) * BITS[one if operands else self.base] / 8.0
-        size = stored * self.graph.weight_share(split)
-        kept = (whole["memory"] - whole["size"]) * output.share(self.devices)
+        share = self.graph.weight_share(split)
+        values = sum(prod(self.asked.graph.tensors[name]) for name in node.outputs if name in self.plain.kept)
+        kept = values * BITS[self.base if operands else one] / 8.0 * output.share(self.devices)
         return whole | {
             "time": time + sent[0],
             "energy": energy * self.devices + sent[1],
-            "size": size,
-            "memory": size + kept,
+            "size": stored * share,
+            "memory": stored * share + kept + self._state(self._stored(node), share),
         }
+
+    def _state(self, weights: Sequence[Weights], share: float) -> float:
+        """Bytes of gradient and optimizer of a share of weights."""
+        return _trained(weights) * share * self.asked.state_bytes if self.asked.training else 0.0
 
     def _gradients(self, node: Node, split: Split) -> Spent:
         """The all-reduce of the gradient of one share of the weights."""
-        trained = [weights for weights in self._stored(node) if weights.trained]
-        if not self.asked.training or not trained:
+        return self._exchanged(_trained(self._stored(node)) * self.graph.weight_share(split), self.graph.weight_replicas(split))
+
+    def _exchanged(self, values: float, ranks: tuple[int, int]) -> Spent:
+        """An all-reduce of the gradient of so many weights, as its share of a bucket."""
+        if not self.asked.training or not values:
             return NOTHING
-        size = sum(prod(weights.shape) for weights in trained) * self.graph.weight_share(split) * BITS[self.base] / 8.0
-        bucket, ranks = max(size, BUCKET), self.graph.weight_replicas(split)
+        size = values * BITS[self.base] / 8.0
+        bucket = max(size, BUCKET)
         share = size / bucket
         time, energy = self.network.reduce(bucket, *ranks)
-        return time * share, energy * share
+        return time * share * self.asked.exposed_gradients, energy * share
 
     def _stored(self, node: Node) -> list[Weights]:
-        """Weights of an operator, except those of a product before it. An embedding and the head may have other shares of one table."""
-        graph, operands = self.asked.graph, has_operands(node)
-        return [graph.weights[name] for name in dict.fromkeys(node.weights) if self.plain.holders[name, operands][0] == node.name]
+        """Weights of an operator, except those of a product before it, and tables that an embedding shares with its head."""
+        graph, holders, operands = self.asked.graph, self.plain.holders, has_operands(node)
+        own = (name for name in dict.fromkeys(node.weights) if (name, not operands) not in holders)
+        return [graph.weights[name] for name in own if holders[name, operands][0] == node.name]
+
+    def tables(self) -> Iterator[tuple[str, str, Pairs]]:
+        """Between an embedding and a head that share a table: its bytes, and the exchange of its gradient."""
+        for name, operands in self.plain.holders:
+            if operands and (name, False) in self.plain.holders:
+                first, second = (self.plain.holders[name, side][0] for side in (False, True))
+                yield (
+                    first,
+                    second,
+                    {
+                        (self.label(*one), self.label(*other)): self._table(self.asked.graph.weights[name], one, other)
+                        for one in self.offered[first]
+                        for other in self.offered[second]
+                    },
+                )
+
+    def _table(self, table: Weights, embedding: Way, head: Way) -> Figures:
+        """One copy where both have the same share of it, or one has all of it in the same format; else one for each. Gradients of equal
+        shares are added up on the device and exchanged once; of others, all devices exchange the whole gradient."""
+        ways = embedding[1], head[1]
+        shares, ranks = [self.graph.weight_share(split) for split in ways], [self.graph.weight_replicas(split) for split in ways]
+        inside = ways[0].kind, ways[1].kind
+        same = shares[0] == shares[1] and (shares[0] == 1.0 or inside == ("features", "inputs"))
+        union = max(shares) if same or max(shares) == 1.0 else sum(shares)
+        values, bits = float(prod(table.shape)), (BITS[embedding[0]], BITS[head[0]])
+        size = values / 8.0 * (union * bits[0] if bits[0] == bits[1] else shares[0] * bits[0] + shares[1] * bits[1])
+        trained = _trained([table])
+        spent = max(self._exchanged(trained * shares[0], one) for one in ranks) if same else self._exchanged(trained, (self.devices, 1))
+        return {"time": spent[0], "energy": spent[1], "size": size, "memory": size + self._state([table], union)}
 
     def _partial_sums(self, node: Node, split: Split) -> Spent:
         """Where input features are split: a reduce-scatter of the output, and in training an all-gather of its gradient."""
@@ -304,6 +344,11 @@ class _SplitPricing:
                 "memory": max(wanted - had, 0.0) * self._bytes(tensor, taken) if keeps else 0.0,
             }
         return self.known[key]
+
+
+def _trained(weights: Sequence[Weights]) -> int:
+    """Values that training changes."""
+    return sum(prod(own.shape) for own in weights if own.trained)
 
 
 _Made = dict[str, tuple[Layout, str, bool]]

@@ -124,13 +124,13 @@ def _steps(problem: Problem, strategies: Sequence[str]) -> Bars:
 
 
 def _between(question: LayersQuestion, strategies: Sequence[str], said: LayerTotals) -> tuple[tuple[str, str], ...]:
-    """What relayouts between layers add to the objective, where layers are split over devices."""
+    """What relayouts and shared tables add to the objective, where layers are split over devices."""
     problem, figure = question.problem, question.problem.figures[0]
     if question.devices == 1 or not said.totals[figure]:
         return ()
     rows = chosen(problem, strategies)
     links = problem.amount(0, sum(int(link.uses[rows[link.first], rows[link.second], 0]) for link in problem.links))
-    return (("relayouts", f"{amount(figure, links)} of {figure} ({links / said.totals[figure]:.1%})"),)
+    return (("between layers", f"{amount(figure, links)} of {figure} ({links / said.totals[figure]:.1%})"),)
 
 
 def _share_text(question: LayersQuestion, said: LayerTotals, name: str) -> str:

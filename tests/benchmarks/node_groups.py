@@ -1,6 +1,6 @@
 """Groups of devices that convolutions and products of three image networks take, proved, beside MLSL's closed form and other rules.
 
-    python -m tests.benchmarks.node_groups [--hardware h100-sxm] [--per-device 32 ...] [--kinds batch features] [--int16]
+    python -m tests.benchmarks.node_groups [--hardware h100-sxm] [--per-device 32 ...] [--kinds batch features] [--hidden 0.9] [--int16]
 
 Training in bf16 on 8 and 64 devices with a fixed batch per device. `--int16` instead asks for convolutions and products with 16-bit whole
 numbers at twice the fp32 rate, and prints the share of the time that they accelerate beside the speed-up (Das et al. 2018, 1802.00930).
@@ -63,10 +63,10 @@ def solved(asked: LayersQuestion) -> Result[LayerChoices, LayerTotals]:
     return found
 
 
-def row(network: str, devices: int, per_device: int, hardware: str, kinds: Sequence[str]) -> Row:
+def row(network: str, devices: int, per_device: int, hardware: str, kinds: Sequence[str], hidden: float = 0.0) -> Row:
     """The groups of one network."""
     graph = NETWORKS[network](devices * per_device)
-    asked = question(graph, hardware, f"cluster: {{devices: {devices}}}\nsplits: [{', '.join(kinds)}]\n")
+    asked = question(graph, hardware, f"cluster: {{devices: {devices}}}\nsplits: [{', '.join(kinds)}]\nhidden_gradients: {hidden}\n")
     found = solved(asked)
     assert found.answer is not None
     assert found.value is not None
@@ -80,12 +80,12 @@ def row(network: str, devices: int, per_device: int, hardware: str, kinds: Seque
     )
 
 
-def rows(hardware: str, per_device: Sequence[int], kinds: Sequence[str]) -> Iterator[Row]:
+def rows(hardware: str, per_device: Sequence[int], kinds: Sequence[str], hidden: float) -> Iterator[Row]:
     """All networks on all numbers of devices."""
     for network in NETWORKS:
         for devices in DEVICES:
             for batch in per_device:
-                yield row(network, devices, batch, hardware, kinds)
+                yield row(network, devices, batch, hardware, kinds, hidden)
 
 
 def int16(hardware: str, batch: int) -> Iterator[str]:
@@ -112,9 +112,10 @@ def main() -> None:
     parser.add_argument("--hardware", default="h100-sxm")
     parser.add_argument("--per-device", type=int, nargs="+", default=[8, 32, 128])
     parser.add_argument("--kinds", nargs="+", default=["batch", "features", "inputs", "space"])
+    parser.add_argument("--hidden", type=float, default=0.0, help="share of the exchange of gradients behind the backward pass")
     parser.add_argument("--int16", action="store_true")
     options = parser.parse_args()
-    for line in int16(options.hardware, 64) if options.int16 else rows(options.hardware, options.per_device, options.kinds):
+    for line in int16(options.hardware, 64) if options.int16 else rows(options.hardware, options.per_device, options.kinds, options.hidden):
         print(line, flush=True)
 
 

@@ -150,9 +150,27 @@ def test_energy_is_that_of_all_devices_and_memory_that_of_one(tmp_path: Path) ->
         2 * float(np.ravel(graph_costs(columns_of(tiny()), 2.0, H100).forward.energy)[2])
     )
     trained = asked(tmp_path, tiny())
-    assert figures(trained, "c", "batch")["memory"] == 2.0 * CONV_WEIGHTS + MIDDLE / 2
-    assert figures(trained, "c", "whole")["memory"] == 2.0 * CONV_WEIGHTS + MIDDLE
-    assert figures(trained, "c", "features 2")["memory"] == 1.0 * CONV_WEIGHTS + MIDDLE / 2
+    bytes_of_weight = 2.0 + 2.0 + 12.0  # the weight, its gradient, and Adam with a master copy
+    assert figures(trained, "c", "batch")["memory"] == bytes_of_weight * CONV_WEIGHTS + MIDDLE / 2
+    assert figures(trained, "c", "whole")["memory"] == bytes_of_weight * CONV_WEIGHTS + MIDDLE
+    assert figures(trained, "c", "features 2")["memory"] == bytes_of_weight / 2 * CONV_WEIGHTS + MIDDLE / 2
+    plain = asked(tmp_path, tiny(), more="training: true\noptimizer_bytes: 0.5\n")
+    assert figures(plain, "c", "batch")["memory"] == 4.5 * CONV_WEIGHTS + MIDDLE / 2
+    wide = asked(tmp_path, tiny(), more="training: true\nbase: fp32\n")
+    assert figures(wide, "c", "batch")["memory"] == (4.0 + 4.0 + 8.0) * CONV_WEIGHTS + MIDDLE
+
+
+def test_a_stated_share_of_the_exchange_of_gradients_is_hidden(tmp_path: Path) -> None:
+    """All of an all-reduce, and no relayout; what it needs of energy stays."""
+    half = asked(tmp_path, tiny(), more="training: true\nhidden_gradients: 50%\n")
+    none = asked(tmp_path, tiny(), more="training: true\n")
+    saved = figures(none, "f", "batch")["time"] - figures(half, "f", "batch")["time"]
+    assert saved == pytest.approx(summed(2.0 * FC_WEIGHTS) / 2, rel=1e-9)
+    assert figures(half, "f", "batch")["energy"] == figures(none, "f", "batch")["energy"]
+    assert figures(half, "f", "inputs 2") == figures(none, "f", "inputs 2")
+    assert between(half, "batch", "features 2") == between(none, "batch", "features 2")
+    with pytest.raises(InstanceError, match="hidden_gradients"):
+        asked(tmp_path, tiny(), more="training: true\nhidden_gradients: 1.5\n")
 
 
 def test_formats_and_splits_are_chosen_together(tmp_path: Path) -> None:
@@ -179,20 +197,42 @@ def test_depthwise_convolutions_keep_their_channels(tmp_path: Path) -> None:
     assert "inputs 2" not in question.problem.strategies[1]
 
 
-def test_weights_that_products_share_are_stored_and_summed_once(tmp_path: Path) -> None:
-    """An embedding and the head may have other shares of one table, so that both count."""
+def test_a_table_that_an_embedding_and_products_share_counts_once(tmp_path: Path) -> None:
+    """Devices that have the same share of it add up its gradients before they exchange it; else all exchange the whole of it."""
     tensors: dict[str, Shape] = {"x": (8, 16), **dict.fromkeys("abcd", (8, 16, 1024))}
     weights = {"w": Weights((1024, 1024))}
     embedding = Node("a", "embedding", ("x",), ("a",), ("w",))
     products = [Node(two, "product", (one,), (two,), ("w",), (128, 1024, 1024, 1)) for one, two in ("ab", "bc")]
     question = asked(tmp_path, OperatorGraph("shared", ("x",), ("c",), tensors, weights, (embedding, *products)), 4)
-    assert question.problem.ties == (tuple(question.problem.layers.index(name) for name in "bc"),)
+    problem = question.problem
+    assert problem.ties == (tuple(problem.layers.index(name) for name in "bc"),)
+    assert all(figures(question, name, split)["size"] == 0.0 for name in "abc" for split in ("batch", "features 4"))
+    table = problem.links[-1]  # beside the relayouts
+    assert [problem.layers[end] for end in (table.first, table.second)] == ["a", "b"]
+
+    def shared(first: str, second: str) -> tuple[float, float]:
+        rows = [problem.strategies[end].index(name) for end, name in ((table.first, first), (table.second, second))]
+        time, size = (int(table.uses[rows[0], rows[1], problem.figures.index(name)]) for name in ("time", "size"))
+        return problem.amount(0, time), problem.amount(problem.figures.index("size"), size)
+
     size = 1024 * 1024 * 2.0
-    for split, part in (("batch", 1.0), ("features 4", 0.25)):
-        assert [figures(question, name, split)["size"] for name in "abc"] == [size * part, size * part, 0.0]
-    more = figures(question, "b", "batch")["time"] - figures(question, "c", "batch")["time"]
-    bucket = all_reduce_time(BUCKET, (np.array([[4.0]]),), LINKS)
-    assert more == pytest.approx(number(bucket) * size / BUCKET, rel=1e-9)
+    bucket = number(all_reduce_time(BUCKET, (np.array([[4.0]]),), LINKS)) * size / BUCKET
+    halves = number(all_reduce_time(BUCKET, (np.array([[2.0]]),), LINKS)) * size / 2 / BUCKET
+    expected = {
+        ("whole", "whole"): (0.0, size),
+        ("batch", "batch"): (bucket, size),
+        ("whole", "batch"): (bucket, size),
+        ("features 4", "inputs 4"): (0.0, size / 4),
+        ("features 2", "inputs 2"): (halves, size / 2),
+        ("features 4", "features 4"): (bucket, size / 2),  # columns and rows
+        ("batch", "features 4"): (bucket, size),
+    }
+    for ways, (time, stored) in expected.items():
+        assert shared(*ways)[0] == pytest.approx(time, rel=1e-9, abs=1e-15), ways
+        assert shared(*ways)[1] == stored, ways
+    memory = problem.figures.index("memory")
+    rows = [problem.strategies[end].index("batch") for end in (table.first, table.second)]
+    assert problem.amount(memory, int(table.uses[rows[0], rows[1], memory])) == 8.0 * size
 
 
 def test_of_many_divisors_groups_are_parts_of_nodes_or_whole_nodes() -> None:
