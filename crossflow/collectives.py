@@ -322,6 +322,16 @@ def ring_gather(size: Real, members: Members) -> Exchange:
     return tuple(traffic)
 
 
+def through_own_ports(exchange: Exchange, members: Members) -> Exchange:
+    """The exchange where each device receives all that comes over a level by itself, and devices inside pass nothing on to each other."""
+    inside: Real = 1.0
+    traffic = []
+    for part, count in zip(exchange, members, strict=True):
+        traffic.append(_with(part, part.steps, part.bytes * inside))
+        inside = inside * count
+    return tuple(traffic)
+
+
 def ring_all_reduce(size: Real, members: Members) -> Exchange:
     """Reduce-scatter, then all-gather, on every level: 2(n - 1) steps and 2(n - 1)/n of the bytes, for the shard on outer levels."""
     return tuple(_with(part, 2.0 * part.steps, 2.0 * part.bytes) for part in all_gather(size, members))
@@ -473,14 +483,15 @@ def ring_time(exchange: Exchange, links: tuple[Link, ...]) -> Real:
     return start + steps + sent
 
 
-def replicas_gather(size: Real, members: Members, links: tuple[Link, ...]) -> Exchange:
+def replicas_gather(size: Real, members: Members, links: tuple[Link, ...], own_ports: bool = False) -> Exchange:
     """Traffic of a gather or scatter among replicas: one ring over all ranks if every level has switches, else level by level."""
-    return all_gather(size, members) if _is_of_links(links) else ring_gather(size, members)
+    gathered = all_gather(size, members) if _is_of_links(links) else ring_gather(size, members)
+    return through_own_ports(gathered, members) if own_ports else gathered
 
 
-def replicas_gather_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
+def replicas_gather_time(size: Real, members: Members, links: tuple[Link, ...], own_ports: bool = False) -> Real:
     """Seconds of a gather or scatter among replicas."""
-    gathered = replicas_gather(size, members, links)
+    gathered = replicas_gather(size, members, links, own_ports)
     return exchange_time(gathered, links) if _is_of_links(links) else ring_time(gathered, links)
 
 

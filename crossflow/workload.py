@@ -84,6 +84,10 @@ class Transformer:
     """ZeRO-1 ranks receive their part of the gradients by a reduce-scatter; otherwise all of them by an all-reduce."""
     broadcasts: Annotated[bool, Key(None)] = False
     """Ranks own whole matrices and broadcast them one after the other; otherwise equal parts are all-gathered."""
+    own_ports: Annotated[bool, Key(None)] = False
+    """In ZeRO-2 and 3 each device receives the weights and gradients of layers through its own port, as if alone in its node."""
+    weight_gathers: Annotated[float, Key(None), Bounds(1.0)] = 2.0
+    """Gathers of a layer's weights under ZeRO-3: forward and backward, and once more where what is computed again gathers by itself."""
     hides_publication: Annotated[bool, Key(None)] = False
     """Updated parameters are gathered behind the first forward pass if plans overlap data communication (--overlap-param-gather)."""
     whole_messages: Annotated[bool, Key(None)] = False

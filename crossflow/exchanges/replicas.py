@@ -66,15 +66,20 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
     trained, back = layer_trained(model, sharding), model.trained_share
     sliced, scattered, sharded = (np.greater(sharding.zero, stage) for stage in (0.5, 1.5, 2.5))
     summed, published = _left(model, sharding, peak, scattered), _left(model, sharding, peak, sharded)
-    gather = _gather_time(layer, model.weight_bytes, layout, links) if np.any(sharded) else 0.0
+    again = model.weight_gathers - 1.0
+    gather = _gather_time(layer, model.weight_bytes, layout, links, model.own_ports) if np.any(sharded) else 0.0
     scatter: Real = 0.0
     layer_sent: Real = 0.0
     if np.any(scattered):
-        scatter = _gather_time(trained, model.gradient_bytes, layout, links) + _across_time(trained, sharding, model, layout, links)
+        scatter = _gather_time(trained, model.gradient_bytes, layout, links, model.own_ports) + _across_time(
+            trained, sharding, model, layout, links
+        )
         parts = _across_energy(trained, sharding, model, layout, links)
-        layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links) + parts), 0.0)
+        layer_sent = np.where(scattered, back * (_sent_energy(trained, model.gradient_bytes, layout, links, model.own_ports) + parts), 0.0)
     if np.any(sharded):
-        layer_sent = layer_sent + np.where(sharded, (1.0 + back) * _sent_energy(layer, model.weight_bytes, layout, links), 0.0)
+        layer_sent = layer_sent + np.where(
+            sharded, (1.0 + again * back) * _sent_energy(layer, model.weight_bytes, layout, links, model.own_ports), 0.0
+        )
     split = np.greater(sharding.zero, 0.5 if model.scattered_gradients else 1.5)
     gradients = np.where(split, _gather_time(summed, model.gradient_bytes, layout, links), _reduce_time(summed, model, layout, links))
     gradients = gradients + _across_time(summed, sharding, model, layout, links)
@@ -96,7 +101,7 @@ def data_exchange(model: Transformer, sharding: Sharding, layout: Layout, hardwa
         synchronize=gradients + _tied_time(model, sharding, layout, links),
         publish=np.where(sliced, publish, 0.0),
         gather_forward=np.where(sharded, gather, 0.0),
-        gather_backward=back * (np.where(sharded, gather, 0.0) + np.where(scattered, scatter, 0.0)),
+        gather_backward=back * (np.where(sharded, again * gather, 0.0) + np.where(scattered, scatter, 0.0)),
         optimizer=optimizer.time,
         energy=sent + optimizer.energy,
         gather_energy=layer_sent,
@@ -180,11 +185,11 @@ def _fullest(model: Transformer, sharding: Sharding) -> Weights:
     return Weights(*(reduce(np.maximum, np.asarray(each)) for each in (stages.shared, stages.routed)))
 
 
-def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
-    shared = replicas_gather_time(size * weights.shared, layout.shared, links)
+def _gather_time(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...], own_ports: bool = False) -> Real:
+    shared = replicas_gather_time(size * weights.shared, layout.shared, links, own_ports)
     if not np.any(weights.routed):
         return shared
-    return shared + np.where(weights.routed > 0.0, replicas_gather_time(size * weights.routed, layout.routed, links), 0.0)
+    return shared + np.where(weights.routed > 0.0, replicas_gather_time(size * weights.routed, layout.routed, links, own_ports), 0.0)
 
 
 def _publication_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:
@@ -205,11 +210,11 @@ def _reduce_time(weights: Weights, model: Transformer, layout: Layout, links: tu
     return shared + np.where(weights.routed > 0.0, routed, 0.0)
 
 
-def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...]) -> Real:
-    shared = exchange_energy(replicas_gather(size * weights.shared, layout.shared, links), links)
+def _sent_energy(weights: Weights, size: float, layout: Layout, links: tuple[Link, ...], own_ports: bool = False) -> Real:
+    shared = exchange_energy(replicas_gather(size * weights.shared, layout.shared, links, own_ports), links)
     if not np.any(weights.routed):
         return shared
-    return shared + exchange_energy(replicas_gather(size * weights.routed, layout.routed, links), links)
+    return shared + exchange_energy(replicas_gather(size * weights.routed, layout.routed, links, own_ports), links)
 
 
 def _across_time(weights: Weights, sharding: Sharding, model: Transformer, layout: Layout, links: tuple[Link, ...]) -> Real:

@@ -204,6 +204,8 @@ class Framework:
     """Bytes moved in these for each weight and microbatch, as gradients are added up apart from their products."""
     broadcasts: bool = False
     """Ranks share out whole matrices, and publish them one rank after the other."""
+    own_ports: bool = False
+    """Each device receives the weights of each layer through its own port, and once more to compute the layer again."""
     hides_publication: bool = False
     """Updated weights are gathered behind the next forward pass."""
     attention_rate: float = 1.0
@@ -298,6 +300,12 @@ microbatch, 6.5 with four."""
 OTHER: Final = Framework("flash", {"": 4.0, "fp16": 2.0}, "data", "none", 0, sequence_parallel=False)
 """Plain data parallelism, as of PyTorch's DistributedDataParallel."""
 
+DEEPSPEED: Final = replace(MEGATRON, overlap="data", zero=3, own_ports=True)
+"""DeepSpeed's ZeRO-3 of 2021 on Megatron's layers. Weights are gathered forward, backward and to compute a layer again, and gradients
+scattered: four times the weights (Rajbhandari et al. 2021, arXiv:2104.07857, section 4.1). Published runs at scale (Narayanan et al. 2021,
+arXiv:2104.04473, Table 2) take the time of these bytes through one port of each device: rings over all ports of a node would be eight times
+as fast, and the same batch takes as long on twice the devices."""
+
 _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
     (r"megatron.?bridge", BRIDGE),
     (r"nemo.*\b2[0-4]\.\d\d", NEMO_2024),
@@ -308,7 +316,8 @@ _FRAMEWORKS: Final[Sequence[tuple[str, Framework]]] = (
     ("torchtitan", TORCHTITAN),
     (r"composer.*\bpure\b", COMPOSER_PURE),
     ("composer", COMPOSER),
-    (r"fsdp|fully.?sharded|zero[\s-]?3", FSDP),
+    (r"fsdp|fully.?sharded", FSDP),
+    (r"zero[\s-]?3", DEEPSPEED),
     (r"megatron.*deepspeed", MEGATRON_DEEPSPEED),
     ("megatron", MEGATRON),
     (r"\bddp\b|data\s?parallel|^pytorch$|^none$", OTHER),
@@ -391,6 +400,8 @@ def framework_of(text: str, gpu: str, source: str = "", note: str = "") -> Frame
     found = next((framework for pattern, framework in _FRAMEWORKS if re.search(pattern, plain)), None)
     if found is None:
         raise ValueError(f"framework {quoted(text)} is not understood (one of {', '.join(FRAMEWORKS)}, or leave the cell empty)")
+    if found is DEEPSPEED and (_NEWER.search(gpu) or re.search(r"\b202[2-9]\b", f"{text} {source}")):
+        return FSDP
     return MEGATRON_CORE if found in (MEGATRON, MEGATRON_DEEPSPEED) and _NEWER.search(gpu) else found
 
 
@@ -649,6 +660,8 @@ def _measurement(row: Row) -> Measurement:
     cluster = _cluster(row, measured_on)
     _check_time(workload, measured_on.gpu, cluster.devices, seconds)
     plan = _plan(row, stack, cluster.level_sizes[0], inferred)
+    if stack.own_ports and plan.recompute == "full":
+        workload = replace(workload, weight_gathers=3.0)
     broken = broken_rules(workload, plan, cluster.devices)
     if broken:
         raise _RejectedError(f"the plan breaks a rule: {broken[0]}")
@@ -726,6 +739,7 @@ def _workload(row: Row, gpu: str, stack: Framework, inferred: list[str]) -> Tran
         gradient_traffic=stack.added_apart if precision in stack.all_reduces else 0.0,
         scattered_gradients=precision not in stack.all_reduces,
         broadcasts=stack.broadcasts,
+        own_ports=stack.own_ports,
         hides_publication=stack.hides_publication,
         whole_messages=stack.whole_messages,
         attention_rate=1.0 if gpu.startswith(_KNOWS_THE_FIRST) else stack.attention_rate,

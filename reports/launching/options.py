@@ -182,6 +182,7 @@ def windowed(model: Transformer, where: str) -> dict[str, str]:
 PLAIN_SHAPES = (
     "name layers hidden heads ffn vocabulary sequence global_batch kv_heads head_size gated tied learned_positions biases experts "
     "experts_per_token capacity_factor once_a_node attention dropout precision gradient_bytes gradient_traffic scattered_gradients "
-    "broadcasts hides_publication whole_messages attention_rate eager apart stops_early logit_peak_bytes keeps_casts"
+    "broadcasts own_ports weight_gathers hides_publication whole_messages attention_rate eager apart stops_early "
+    "logit_peak_bytes keeps_casts"
 )
 """Shapes that settings say, or that are about prices."""

@@ -463,6 +463,18 @@ def test_without_sharing_the_gradients_are_all_reduced(plain: Hardware) -> None:
     assert (found["publish"], found["gather_forward"], found["gather_backward"], found["gather_energy"]) == (0, 0, 0, 0)
 
 
+def test_devices_with_ports_of_their_own_receive_every_layer_over_the_slowest_level(plain: Hardware) -> None:
+    """On two nodes of 8: all bytes but a device's own part over its port, where else each of the 8 ports of a node brings an eighth."""
+    slow = replace(plain, links=(plain.links[0], replace(plain.links[1], bandwidth=10e9, energy=1e-12)))
+    plan, own = Plan(data=16, zero=3), replace(GPT, own_ports=True)
+    shared, alone = exchanged(plan, slow), exchanged(plan, slow, own)
+    assert alone["gather_forward"] == pytest.approx(15 / 16 * 2 * LAYER / 10e9)
+    assert shared["gather_forward"] == pytest.approx(max(15 / 16 * 2 * LAYER / 8 / 10e9, 15 / 16 * 2 * LAYER / plain.links[0].bandwidth))
+    thrice = exchanged(plan, slow, replace(own, weight_gathers=3.0))
+    assert thrice["gather_backward"] - alone["gather_backward"] == pytest.approx(alone["gather_forward"])
+    assert thrice["gather_energy"] > alone["gather_energy"] > shared["gather_energy"]
+
+
 def test_shared_optimizer_state_means_scattered_gradients_and_gathered_weights(plain: Hardware) -> None:
     """Half the gradient exchange, and two bytes a weight after the update."""
     found = exchanged(replace(DATA, zero=1), plain)

@@ -613,6 +613,19 @@ def test_megatron_core_hides_what_its_readme_says_that_it_hides(word: str, hidde
     assert (run.plan.tensor_exchange == "hidden", run.workload.hides_publication) == (hidden, hidden)
 
 
+def test_zero_3_of_2021_gathers_once_more_to_compute_again_and_by_each_port_alone(file: Path) -> None:
+    """Later ones, of another year or on later devices, gather as FSDP does."""
+    row = {"tp": "1", "pp": "1", "dp": "16", "framework": "DeepSpeed ZeRO-3", "zero_fsdp": "3"}
+    for changes, own, gathers in (
+        ({}, True, 3.0),
+        ({"recompute": "none"}, True, 2.0),
+        ({"source": "a paper of 2023"}, False, 2.0),
+        ({"gpu": "H100"}, False, 2.0),
+    ):
+        run = one(file, {**row, **changes})
+        assert (run.workload.own_ports, run.workload.weight_gathers, run.plan.zero, run.plan.overlap) == (own, gathers, 3, "data")
+
+
 def test_composer_on_pytorch_2_reduces_in_single_precision_and_stops_early(file: Path) -> None:
     """And on PyTorch 1.13, in its mode PURE, neither; nor does anybody else's checkpoint that is not PyTorch's."""
     for word, note, size, early in (
