@@ -130,6 +130,12 @@ KINDS = {
         family="crossopt.solvers.layers.family",
         shown=f"{_SHEETS}.layers",
     ),
+    "accelerator": Kind(
+        "chip, schedules on its cores, and stages",
+        "crossopt.instances.accelerator.question",
+        family="crossopt.solvers.accelerator.family",
+        shown=f"{_SHEETS}.accelerator",
+    ),
     "serving": Kind(
         "serving of a language model",
         "crossopt.instances.serving.question",

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from textwrap import indent
 
 from crossopt.instances.traces.graph_file import Trace, document_of
 from tests.solvers.stages.piper.graphs import document, random_document
@@ -206,7 +207,29 @@ devices:
   large: {price: 3.67, rates: {short: 20, long: 10, batch: 8}}
 """
 SLICED = FLEET_OF_KINDS + "slices: 3\n"
+ACCELERATOR = """\
+kind: accelerator
+devices: 3
+batch: 4
+memory: 200 B
+bandwidth: 100 B/s
+clock: 100 Hz
+chips: {tensor_cores: [1, 2], vector_cores: 1, width: 2, depth: [1, 2], buffer: [2, 4], least_share: 0}
+layers:
+  - name: first
+    output: 10 B
+    parameters: 40 B
+    activations: 30 B
+    operators:
+      - {name: a, cores: tensor, size: 30}
+      - {name: b, cores: vector, size: 9, cycles: 2, after: []}
+      - {name: c, cores: both, size: 20, after: [a, b]}
+  - {name: second, count: 2, output: 10 B, parameters: 20 B, operators: [{name: d, cores: tensor, size: 64}]}
+"""
+SMALL_NETWORK = "networks:\n  small: {layers: [{name: d, operators: [{name: d, cores: tensor, size: 64}]}]}\n  large:\n    layers:\n"
+TWO_NETWORKS = SMALL_NETWORK.join([ACCELERATOR.split("layers:\n", maxsplit=1)[0], indent(ACCELERATOR.split("layers:\n")[1], "    ")])
 SAMPLES = {
+    "accelerator": Sample((ACCELERATOR, TWO_NETWORKS), ("memory=3 B",), worse=("devices=1",)),
     "codesign": Sample((DESIGN, DESIGNS, FLEET), ("budget.power=1 W",), worse=("choices.rows=[1]",)),
     "chain": Sample((CHAIN, VERSIONS), ("memory=3 B",), worse=("devices=2",)),
     "placement": Sample(

@@ -73,10 +73,11 @@ def with_stages(
 ) -> Sheet:
     """The sheet with what every stage takes, of devices with so much memory, and the plans of the baselines, which words tell."""
     beside = baselines_in("plan", result, result.baselines, baselines)
-    return with_sections(sheet, *([_stages(stages, pace, capacity)] if stages else []), beside)
+    return with_sections(sheet, *([stages_section(stages, pace, capacity)] if stages else []), beside)
 
 
-def _stages(stages: Sequence[Stage], pace: Pace, capacity: float) -> Section:
+def stages_section(stages: Sequence[Stage], pace: Pace, capacity: float, title: str = "The stages") -> Section:
+    """A timeline and a table of the stages."""
     slowest, shown = max(stage.total for stage in stages), stages[:_DRAWN]
     tracks = tuple(Track(stage.label, tuple(_segments(stage, pace)), f"{stage.total * 1e3:.5g} ms") for stage in shown)
     first = f"The slowest of {several(len(stages), 'stage')} takes {time_of(slowest)} for {pace.of}."
@@ -94,7 +95,7 @@ def _stages(stages: Sequence[Stage], pace: Pace, capacity: float) -> Section:
         )
     )
     return Section(
-        "The stages",
+        title,
         (Timeline(pace.kinds, tracks, slowest * 1e3, f"ms for {pace.of}", "the pace", f"{first}{beside}{left_out}"), table),
     )
 

@@ -1,0 +1,294 @@
+"""Bounds of all chips of a question: what sets of chips need at the least, and the best plan of one chip, with schedules where they count.
+
+A chip with no fewer cores and no smaller arrays runs every schedule of another one as fast. So chips that another one of the question
+surpasses are left out. A set of chips is bounded by the least cycles that any of them needs for each layer: the best stages with these
+times are no slower than those of any chip of the set. Schedules are searched for single chips alone, and for layers that the best stages
+use.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from crossopt.crossflow.accelerator import Chips, chip_area, operator_cycles
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
+from crossopt.formulation.accelerator.stages import Cuts, Option, Pipelines, StagePlan, best_stages, cuts_of
+from crossopt.instances.accelerator.question import AcceleratorQuestion
+
+_LOWERED = 1.0 - 2.0**-50
+_NO_PLAN = StagePlan(inf)
+_UNITS = 2.0**50
+"""Of loads, in all layers together."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Setting:
+    """A network, samples of a microbatch, and a tensor degree, by which cycles differ."""
+
+    network: int
+    microbatch: int
+    tensor: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkBest:
+    """The best stages of a network on a chip, or with the least cycles of several."""
+
+    value: float
+    microbatch: int = 0
+    plan: StagePlan = _NO_PLAN
+
+
+@dataclass(slots=True)
+class Pricing:
+    """Cycles and stages of a question, computed once."""
+
+    question: AcceleratorQuestion
+    most_states: int
+    chips: Chips = field(init=False)
+    """Those that no other surpasses, the smallest of each."""
+    schedules: dict[tuple[int, Setting, int, bool], Schedule] = field(default_factory=dict)
+    """By chip, setting, kind of layer and pass."""
+    _least: dict[Setting, Array] = field(default_factory=dict)
+    _cuts: dict[int, Cuts] = field(default_factory=dict)
+    _memory: dict[tuple[Setting, bool], tuple[Whole, Array]] = field(default_factory=dict)
+    stage_searches: int = 0
+
+    def __post_init__(self) -> None:
+        self.chips = surpassing(self.question)
+
+    def settings(self, network: int, microbatch: int) -> list[Setting]:
+        return [Setting(network, microbatch, tensor) for tensor in self.question.file.tensor]
+
+    def cycles(self, chips: Chips, setting: Setting, kind: int, backward: bool) -> tuple[Array, Array]:
+        """Cycles of all operators of a layer on one core and on all, by operator and chip."""
+        file, layer = self.question.file, self.question.networks[setting.network].kinds[kind]
+        work = layer.work(backward, setting.tensor, setting.microbatch, (file.bandwidth, file.clock))
+        pairs = [operator_cycles(*one, chips) for one in work]
+        step = float(file.granularity)
+        one, every = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+        return np.ceil(one / step) * step, np.ceil(every / step) * step
+
+    def least(self, setting: Setting) -> Array:
+        """Cycles that no schedule is below, by kind of layer, pass and chip."""
+        if setting not in self._least:
+            rows = []
+            for kind, layer in enumerate(self.question.networks[setting.network].kinds):
+                for backward in self.question.directions:
+                    one, every = self.cycles(self.chips, setting, kind, backward)
+                    graph = layer.pass_graph(backward)
+                    rows.append(least_cycles(graph, one, every, self.chips.tensor_cores, self.chips.vector_cores))
+            self._least[setting] = np.array(rows).reshape(-1, len(self.question.directions), len(self.chips))
+        return self._least[setting]
+
+    def schedule(self, chip: int, setting: Setting, kind: int, backward: bool) -> Schedule:
+        """The shortest schedule of a layer on a chip."""
+        key = (chip, setting, kind, backward)
+        if key not in self.schedules:
+            own = self.chips.at(np.array([chip]))
+            one, every = self.cycles(own, setting, kind, backward)
+            graph = self.question.networks[setting.network].kinds[kind].pass_graph(backward)
+            cores = int(own.tensor_cores[0]), int(own.vector_cores[0])
+            on_one, on_all = ([int(figure) for figure in column[:, 0]] for column in (one, every))
+            self.schedules[key] = best_schedule(graph, on_one, on_all, cores, self.most_states)
+        return self.schedules[key]
+
+    def bound(self, network: int, chips: Sequence[int], cutoff: float = inf) -> NetworkBest:
+        """The best stages of a network with the least cycles of any of these chips."""
+        best = NetworkBest(cutoff)
+        for microbatch in self.question.file.microbatch:
+            times = {setting.tensor: self._times(setting, chips) for setting in self.settings(network, microbatch)}
+            plan = self.stages(network, microbatch, times, best.value)
+            if plan.value < best.value:
+                best = NetworkBest(plan.value, microbatch, plan)
+        return best
+
+    def _times(self, setting: Setting, chips: Sequence[int]) -> Array:
+        """The least cycles of any of the chips, by kind of layer and pass; of single chips with schedules, those of the schedules."""
+        found = self.least(setting)[:, :, list(chips)].min(axis=2)
+        if len(chips) == 1:
+            for kind in range(found.shape[0]):
+                for column, backward in enumerate(self.question.directions):
+                    known = self.schedules.get((chips[0], setting, kind, backward))
+                    found[kind, column] = found[kind, column] if known is None else max(float(known.least), found[kind, column])
+        return np.asarray(found)
+
+    def stages(self, network: int, microbatch: int, times: dict[int, Array], cutoff: float) -> StagePlan:
+        """The best stages with these cycles by tensor degree, below a cutoff."""
+        file, cuts = self.question.file, self.cuts(network)
+        finite = [table for table in times.values() if np.isfinite(table).all()]
+        if not finite:
+            return StagePlan(cutoff)
+        totals = [float((cuts.layers[-1] @ table).sum()) for table in finite]
+        unit = 2.0 ** np.ceil(np.log2(max(max(totals) / file.clock + _crossing(cuts, microbatch) / file.bandwidth, 1e-30) * 8.0 / _UNITS))
+        pipelines = Pipelines(file.devices, file.batch // microbatch, self._synced, unit, file.divisible)
+        best = StagePlan(cutoff)
+        for group in self._groups():
+            options = [
+                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], unit)
+                for tensor, recompute, only_last in group
+                if np.isfinite(times[tensor]).all()
+            ]
+            self.stage_searches += 1
+            found = best_stages(cuts, options, pipelines, best.value) if options else best
+            best = found if found.value < best.value else best
+        return best
+
+    @property
+    def _synced(self) -> float:
+        """Seconds to sum the gradients of a byte of parameters among infinitely many pipelines."""
+        return 4.0 / self.question.file.bandwidth if self.question.file.passes == "training" else 0.0
+
+    def _groups(self) -> Iterator[list[tuple[int, bool, bool]]]:
+        """Tensor degrees and recomputation that stages may have together, and whether only the last stage may."""
+        file = self.question.file
+        again = ["none"] if file.passes == "forward" else [one for one in ("none", "full") if one in file.recompute]
+        every = [(tensor, one) for tensor in file.tensor for one in again]
+        for group in [[one] for one in every] if file.uniform else [every]:
+            names = {one for _, one in group}
+            found = [(tensor, one == "full", False) for tensor, one in group]
+            found += [(tensor, False, True) for tensor, _ in group] if "none" not in names else []
+            yield found
+
+    def cuts(self, network: int) -> Cuts:
+        """Places to cut a network."""
+        if network not in self._cuts:
+            ideals, graph = self.question.ideals[network], self.question.networks[network]
+            passing = np.array(ideals.passing(graph))
+            self._cuts[network] = cuts_of(ideals.kinds(graph), passing, ideals.within)
+        return self._cuts[network]
+
+    def _option(self, setting: Setting, recompute: bool, only_last: bool, times: Array, unit: float) -> Option:
+        """What stages cost at one tensor degree and recomputation."""
+        file, cuts = self.question.file, self.cuts(setting.network)
+        seconds = np.floor(times / file.clock / unit * _LOWERED)
+        moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
+        came, goes, inside = moved[cuts.first], moved[cuts.last], cuts.inside
+        passes = [inside @ seconds[:, column] for column in range(seconds.shape[1])]
+        hidden = np.maximum(passes[0], goes) if recompute else goes
+        loads = came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0)
+        most, parameters = self._stored(setting, recompute)
+        return Option(
+            setting.tensor,
+            recompute,
+            np.asarray(loads, np.float64),
+            2 if recompute else 1,
+            np.minimum(most, 1) if only_last else most,
+            parameters,
+        )
+
+    def _stored(self, setting: Setting, recompute: bool) -> tuple[Whole, Array]:
+        """How many stages the memory of a stage allows from it to the end, and parameters of a device, by pair of ideals."""
+        key = (setting, recompute)
+        if key not in self._memory:
+            file, cuts, kinds = self.question.file, self.cuts(setting.network), self.question.networks[setting.network].kinds
+            parameters = cuts.inside @ np.array([layer.parameters.on_device(setting.tensor) for layer in kinds])
+            activations = cuts.inside @ np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds])
+            stash = setting.microbatch * cuts.entering[cuts.first] if recompute else activations
+            if file.passes == "forward":
+                left, stash = file.memory - parameters - activations, np.zeros(len(activations))
+            else:
+                left = file.memory - file.copies * parameters - activations
+            most = np.where(stash > 0.0, np.floor(np.maximum(left, 0.0) / np.maximum(stash, 1.0)) + 1.0, float(file.devices))
+            self._memory[key] = np.where(left < 0.0, 0.0, np.minimum(most, file.devices)).astype(np.int64), parameters
+        return self._memory[key]
+
+    def tightest(self, network: int) -> tuple[str, float]:
+        """The layer that keeps most on a device with the options that need least, and its bytes."""
+        file, graph = self.question.file, self.question.networks[network]
+        copies = file.copies if file.passes == "training" else 1
+        kept = [
+            min(
+                copies * layer.parameters.on_device(tensor) + layer.activations.on_device(tensor, size)
+                for tensor in file.tensor
+                for size in file.microbatch
+            )
+            for layer in graph.kinds
+        ]
+        worst = max(range(len(kept)), key=lambda row: kept[row])
+        return graph.names[graph.kind_of.index(worst)], kept[worst]
+
+
+def _crossing(cuts: Cuts, microbatch: int) -> float:
+    return float(microbatch * cuts.entering.sum())
+
+
+def surpassing(question: AcceleratorQuestion) -> Chips:
+    """Chips without those that another one matches or exceeds in cores and sides; of equal ones the smallest."""
+    chips = question.chips
+    order = np.argsort(chip_area(chips), kind="stable")
+    table = np.stack([column[order] for column in chips.columns()[:4]], axis=1)
+    _, first = np.unique(table, axis=0, return_index=True)
+    rows = order[np.sort(first)]
+    table = np.stack([column[rows] for column in chips.columns()[:4]], axis=1)
+    by_size = np.argsort(-np.log2(np.maximum(table, 1)).sum(axis=1), kind="stable")
+    kept = list[int]()
+    for row in by_size:
+        if not kept or not (table[kept] >= table[row]).all(axis=1).any():
+            kept.append(int(row))
+    return chips.at(rows[np.sort(np.array(kept))])
+
+
+def mean_time(values: Sequence[float]) -> float:
+    """Seconds of a batch at the mean throughput of several networks."""
+    if len(values) == 1:
+        return values[0]
+    if inf in values:
+        return inf
+    return len(values) / sum(1.0 / value for value in values) if all(values) else 0.0
+
+
+def set_bound(pricing: Pricing, chips: Sequence[int], cutoff: float) -> tuple[float, tuple[NetworkBest, ...]]:
+    """Seconds below which no chip of a set is, and the best stages with the least cycles of all; at most the cutoff."""
+    several = len(pricing.question.networks) > 1
+    found = tuple(pricing.bound(network, chips, inf if several else cutoff) for network in range(len(pricing.question.networks)))
+    return mean_time([one.value for one in found]), found
+
+
+def refined(pricing: Pricing, chip: int, cutoff: float) -> tuple[float, tuple[NetworkBest, ...]]:
+    """The bound of a chip by stages whose layers all have schedules, or one that is not below the cutoff."""
+    while True:
+        bound, found = set_bound(pricing, (chip,), cutoff)
+        missing = [] if bound >= cutoff else list(_missing(pricing, chip, found))
+        for key in missing:
+            pricing.schedule(*key)
+        if not missing:
+            return bound, found
+
+
+def _missing(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Iterator[tuple[int, Setting, int, bool]]:
+    """Schedules that the stages of plans need and that are not known."""
+    for network, best in enumerate(found):
+        for setting in sorted({Setting(network, best.microbatch, stage.tensor) for stage in best.plan.stages}):
+            for kind in range(len(pricing.question.networks[network].kinds)):
+                for backward in pricing.question.directions:
+                    if (chip, setting, kind, backward) not in pricing.schedules:
+                        yield chip, setting, kind, backward
+
+
+def halves(chips: Chips, members: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A set of chips cut in two where it is longest, on a scale of powers of two."""
+    tensor, vector, width, depth = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns()[:4])
+    features = np.stack([tensor + width + depth, vector + width, tensor, vector, width, depth])
+    longest = features[int(np.ptp(features, axis=1).argmax())]
+    order = np.argsort(longest, kind="stable")
+    middle = len(members) // 2
+    return tuple(members[row] for row in order[:middle]), tuple(members[row] for row in order[middle:])
+
+
+def is_bounded(pricing: Pricing, value: float) -> tuple[bool, int]:
+    """Whether no chip has a plan below a value, and how many sets of chips it took; sets that are not bounded are split."""
+    left, sets = [tuple(range(len(pricing.chips)))], 0
+    while left:
+        members = left.pop()
+        sets += 1
+        if set_bound(pricing, members, value)[0] >= value:
+            continue
+        if len(members) > 1:
+            left += halves(pricing.chips, members)
+        elif refined(pricing, members[0], value)[0] < value:
+            return False, sets
+    return True, sets

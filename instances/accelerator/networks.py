@@ -1,0 +1,269 @@
+"""Networks as graphs of layers, each a graph of operators: from the layers of a file, or from the shape of a transformer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Protocol
+
+import numpy as np
+
+from crossopt.crossflow.accelerator import BACKWARD_CYCLES, FORWARD_CYCLES, Cores, OperatorGraph, network_cycles
+from crossopt.crossflow.arrays import Mask, Whole
+
+MOST_IDEALS: Final = 400
+_BYTES = 2
+"""Of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of a layer for one sample."""
+
+    name: str
+    cores: Cores
+    size: int
+    cycles: int = 1
+    backward: int = 2
+    """Products on the way back, or cycles for an element."""
+    split: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Bytes, of which tensor parallelism shares a part."""
+
+    split: float = 0.0
+    whole: float = 0.0
+
+    def on_device(self, tensor: int, samples: int = 1) -> float:
+        """Whole bytes on a device of a stage."""
+        return float(ceil(samples * (self.split / tensor + self.whole)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """A layer: its operators, and what is stored."""
+
+    name: str
+    operators: tuple[Operator, ...]
+    graph: OperatorGraph
+    parameters: Stored
+    activations: Stored
+    """Of a sample."""
+    output: float
+    """Bytes of a sample."""
+
+    def work(self, backward: bool, tensor: int, samples: int, network: tuple[float, float]) -> list[tuple[Cores, int, int]]:
+        """Type, size and cycles for an element of each operator on a device, in the order of the graph of a pass."""
+        found = list[tuple[Cores, int, int]]()
+        for operator in self.operators[::-1] if backward else self.operators:
+            if operator.cores == "network":
+                cycles = network_cycles(float(operator.size * samples), tensor, *network)
+                found.append(("network", ceil(cycles), 1))
+                continue
+            size = -(-operator.size * samples // (tensor if operator.split else 1))
+            vector = operator.cores == "vector"
+            products = operator.backward if backward and not vector else 1
+            found.append((operator.cores, size * products, (operator.backward if backward else operator.cycles) if vector else 1))
+        return found
+
+    def pass_graph(self, backward: bool) -> OperatorGraph:
+        """The graph of a pass."""
+        return self.graph.reversed() if backward else self.graph
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Layers by kind, and the graph of those that occur."""
+
+    name: str
+    kinds: tuple[Layer, ...]
+    names: tuple[str, ...]
+    """Of all layers, in topological order."""
+    kind_of: tuple[int, ...]
+    before: tuple[tuple[int, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def chain_of(name: str, parts: Sequence[tuple[Layer, int]]) -> Network:
+    """A network of layers in a row."""
+    kinds = [row for row, (_, count) in enumerate(parts) for _ in range(count)]
+    names = [layer.name if count == 1 else f"{layer.name}#{number}" for layer, count in parts for number in range(count)]
+    before = tuple((one - 1,) if one else () for one in range(len(kinds)))
+    return Network(name, tuple(layer for layer, _ in parts), tuple(names), tuple(kinds), before)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ideals:
+    """Sets of layers that hold everything before their layers, from none to all: members, and which is inside which."""
+
+    members: Mask
+    within: Mask
+
+    def kinds(self, network: Network) -> Whole:
+        """Layers of each kind in each ideal."""
+        own = np.zeros((len(network), len(network.kinds)), np.int64)
+        own[np.arange(len(network)), list(network.kind_of)] = 1
+        return np.asarray(self.members.astype(np.int64) @ own)
+
+    def passing(self, network: Network) -> list[float]:
+        """Bytes of a sample that leave each ideal, each output once."""
+        users: list[list[int]] = [[] for _ in network.names]
+        for layer, earlier in enumerate(network.before):
+            for one in earlier:
+                users[one].append(layer)
+        sizes = [float(ceil(network.kinds[kind].output)) for kind in network.kind_of]
+        return [
+            sum(sizes[layer] for layer in np.flatnonzero(inside) if any(not inside[user] for user in users[layer]))
+            for inside in self.members
+        ]
+
+
+def ideals_of(network: Network) -> Ideals | None:
+    """All ideals, smaller ones first; None if there are too many."""
+    count = len(network)
+    needed = [sum(1 << one for one in earlier) for earlier in network.before]
+    found, front = {0: None}, [0]
+    while front:
+        larger = dict[int, None]()
+        for ideal in front:
+            for layer in range(count):
+                if not ideal >> layer & 1 and not needed[layer] & ~ideal:
+                    larger[ideal | 1 << layer] = None
+        found |= larger
+        front = list(larger)
+        if len(found) > max(MOST_IDEALS, count + 1):
+            return None
+    members = np.array([[ideal >> layer & 1 for layer in range(count)] for ideal in found], bool)
+    outside = members.astype(np.int64) @ (~members).astype(np.int64).T
+    return Ideals(members, (outside == 0) & ~np.eye(len(members), dtype=bool))
+
+
+class Shape(Protocol):
+    """What a transformer's layers follow from."""
+
+    @property
+    def layers(self) -> int: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def kv_heads(self) -> int: ...
+    @property
+    def ffn(self) -> int: ...
+    @property
+    def vocabulary(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def gated(self) -> bool: ...
+    @property
+    def experts(self) -> int: ...
+    @property
+    def experts_per_token(self) -> int: ...
+
+
+class _Builder:
+    """Operators of a layer as they are added."""
+
+    def __init__(self) -> None:
+        self.operators = list[Operator]()
+        self.before = list[tuple[int, ...]]()
+
+    def add(self, name: str, cores: Cores, size: int, *after: int, split: bool = True, functions: str = "") -> int:
+        """Add an operator behind others; vector operators take the cycles of their functions."""
+        names = functions.split("+") if functions else []
+        cycles = sum(FORWARD_CYCLES[one] for one in names) if names else 1
+        backward = sum(BACKWARD_CYCLES.get(one, 1) for one in names) if names else 2
+        self.operators.append(Operator(name, cores, size, cycles, backward, split))
+        self.before.append(after)
+        return len(self.operators) - 1
+
+    def graph(self) -> OperatorGraph:
+        return OperatorGraph(tuple(one.name for one in self.operators), tuple(one.cores for one in self.operators), tuple(self.before))
+
+
+def transformer_network(name: str, shape: Shape, rotary: bool) -> Network:
+    """The layers of a transformer with unfused attention: embedding, decoder layers alike, and head with loss."""
+    tokens, hidden, vocabulary = shape.sequence, shape.hidden, shape.vocabulary
+    elements, output = tokens * hidden, float(_BYTES * tokens * hidden)
+    start, end = _Builder(), _Builder()
+    start.add("gather", "vector", elements, split=False, functions="add")
+    normed = _norm(end, elements, rotary)
+    logits = end.add("head", "tensor", elements * vocabulary, normed)
+    end.add("logsoftmax", "vector", tokens * vocabulary, logits, functions="logsoftmax")
+    table = Stored(split=float(_BYTES * vocabulary * hidden))
+    embedding = Layer("embedding", tuple(start.operators), start.graph(), table, Stored(whole=output), output)
+    head = Layer(
+        "head", tuple(end.operators), end.graph(), table, Stored(float(2 * _BYTES * tokens * vocabulary), output), float(_BYTES * tokens)
+    )
+    return chain_of(name, [(embedding, 1), (_decoder(shape, rotary), shape.layers), (head, 1)])
+
+
+def _norm(builder: _Builder, elements: int, root_mean_square: bool, *after: int) -> int:
+    """A norm: of root mean squares in three operators, else one."""
+    if not root_mean_square:
+        return builder.add("norm", "vector", elements, *after, split=False, functions="norm")
+    mean = builder.add("pow+mean+add", "vector", elements, *after, split=False, functions="pow+mean+add")
+    scaled = builder.add("mul", "vector", elements, mean, split=False, functions="mul")
+    return builder.add("mul", "vector", elements, scaled, split=False, functions="mul")
+
+
+def _decoder(shape: Shape, rotary: bool) -> Layer:
+    """A layer: norm, attention, norm and feed-forward part, with an all-reduce behind either part."""
+    tokens, hidden, builder = shape.sequence, shape.hidden, _Builder()
+    elements, narrow = tokens * hidden, hidden * (shape.kv_heads or shape.heads) // shape.heads
+    scores, summed = tokens * tokens * shape.heads, _BYTES * elements
+    normed = _norm(builder, elements, rotary)
+    query = builder.add("query", "tensor", elements * hidden, normed)
+    key = builder.add("key", "tensor", elements * narrow, normed)
+    value = builder.add("value", "tensor", elements * narrow, normed)
+    if rotary:
+        query, key = _rotated(builder, elements, query), _rotated(builder, tokens * narrow, key)
+    product = builder.add("scores", "both", tokens * elements, query, key)
+    masked = builder.add("mask", "vector", scores, product, functions="add")
+    softmax = builder.add("softmax", "vector", scores, masked, functions="softmax")
+    dropped = builder.add("dropout", "vector", scores, softmax, functions="dropout")
+    context = builder.add("context", "tensor", tokens * elements, dropped, value)
+    projected = builder.add("projection", "both", elements * hidden, context)
+    attended = builder.add("all-reduce", "network", summed, projected)
+    normed = _norm(builder, elements, rotary, attended)
+    width = shape.ffn * shape.experts_per_token
+    up = builder.add("up", "tensor" if shape.gated else "both", elements * width, normed)
+    if shape.gated:
+        gate = builder.add("gate", "both", elements * width, normed)
+        up = builder.add("mul", "vector", tokens * width, up, gate, functions="mul")
+    down = builder.add("down", "tensor" if rotary else "both", elements * width, up)
+    reduced = builder.add("all-reduce", "network", summed, down)
+    builder.add("add", "vector", elements, reduced, split=False, functions="add")
+    matrices = hidden * (2 * hidden + 2 * narrow) + (3 if shape.gated else 2) * hidden * shape.ffn * shape.experts
+    parameters = Stored(float(_BYTES * matrices), float(_BYTES * 2 * hidden))
+    activations = Stored(float(24 * elements + 5 * scores), float(10 * elements))
+    return Layer("layer", tuple(builder.operators), builder.graph(), parameters, activations, float(summed))
+
+
+def _rotated(builder: _Builder, elements: int, projected: int) -> int:
+    """Rotary positions: one half of the elements is swapped and negated, and both are scaled and added."""
+    scaled = builder.add("mul", "vector", elements, projected, functions="mul")
+    half = builder.add("div", "vector", 1, projected, functions="div")
+    other = builder.add("div", "vector", 1, projected, functions="div")
+    negated = builder.add("neg", "vector", elements // 2, other, functions="neg")
+    swapped = builder.add("mul", "vector", elements, half, negated, functions="mul")
+    return builder.add("add", "vector", elements, scaled, swapped, functions="add")
+
+
+def topological(names: Sequence[str], before: Sequence[Sequence[int]], refuse: Callable[[str], None]) -> list[int]:
+    """An order in which each comes after those before it; `refuse` is told of a cycle."""
+    order, done = list[int](), set[int]()
+    while len(order) < len(names):
+        ready = [row for row in range(len(names)) if row not in done and done.issuperset(before[row])]
+        if not ready:
+            left = next(row for row in range(len(names)) if row not in done)
+            refuse(names[left])
+            return []
+        order += ready
+        done.update(ready)
+    return order

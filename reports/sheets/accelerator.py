@@ -1,0 +1,210 @@
+"""The sheet of a chip with schedules and stages: parts of the die, schedules on cores, stages of every network, and rules beside them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import ceil
+
+from crossopt.crossflow.accelerator import area_parts, operator_cycles
+from crossopt.instances.accelerator.networks import Layer, Network
+from crossopt.instances.accelerator.question import AcceleratorQuestion, designs_of, size_of
+from crossopt.instances.files.units import format_quantity
+from crossopt.reports.drawing.axes import Segment, Track
+from crossopt.reports.sheets.amounts import several, time_of
+from crossopt.reports.sheets.sheet import (
+    Column,
+    Section,
+    Sheet,
+    Table,
+    Timeline,
+    answer_sheet,
+    baselines_in,
+    counts,
+    names,
+    with_sections,
+)
+from crossopt.reports.sheets.stages import Pace, Stage, on_devices, stages_section
+from crossopt.solvers.accelerator.judge import (
+    AcceleratorFigures,
+    AcceleratorPlan,
+    ChipAnswer,
+    LayerSchedule,
+    NetworkFigures,
+    NetworkPlan,
+    PassCycles,
+)
+from crossopt.solvers.answer import Result
+
+_PACE = Pace(("compute", "transfer that nothing hides"), "a microbatch")
+_GANTT = "Operators on all cores run alone; others take a core of their type."
+_DRAWN = 12
+"""Schedules that are drawn; the table has all."""
+
+
+def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, AcceleratorFigures]) -> Sheet:
+    """What is shown."""
+    file, answer, said = question.file, result.answer, result.details
+    sections: tuple[Section, ...] = ()
+    if answer is not None and said is not None:
+        sections = (_die(answer.chip, said), *_networks(question, answer, said))
+    several_networks = len(question.networks) > 1
+    made = answer_sheet(
+        result,
+        "plan",
+        f"Which chip, schedules and stages make a batch of {question.name} quickest?",
+        asks="time of a batch at the mean throughput" if several_networks else "time of a batch",
+        summary="" if answer is None else chip_text(answer.chip),
+        looked_at=f"{size_of(question)}, 10^{designs_of(question):.0f} designs",
+        answer_rows=()
+        if answer is None
+        else (("chip", chip_text(answer.chip)), *((plan.network, plan_text(plan)) for plan in answer.plans)),
+        figures=() if said is None else (("die area", f"{said.area * 1e6:.4g} mm^2"), *_throughputs(question, said)),
+        given=(
+            ("chips", f"{len(question.chips):,} of the template"),
+            ("networks", ", ".join(f"{network.name} ({len(network):,} layers)" for network in question.networks)),
+            ("devices", f"{file.devices:,}, {format_quantity(file.memory, 'bytes')}, {format_quantity(file.bandwidth, 'bandwidth')}"),
+            ("batch", f"{file.batch:,} samples"),
+            ("designs", f"10^{designs_of(question):.1f}"),
+        ),
+        notes=result.notes,
+        judged="operator by operator",
+    )
+    beside = ["" if one.answer is None else _baseline_text(one.answer) for one in result.baselines]
+    return with_sections(made, *sections, baselines_in("plan", result, result.baselines, beside))
+
+
+def chip_text(chip: ChipAnswer) -> str:
+    """A chip on one line."""
+    tensor = f"{several(chip.tensor_cores, 'tensor core')} of {chip.width} x {chip.depth}"
+    return f"{tensor} · {several(chip.vector_cores, 'vector core')} of {chip.width} · {chip.buffer} MiB"
+
+
+def plan_text(plan: NetworkPlan) -> str:
+    """A plan of a network on one line."""
+    devices = plan.data * sum(stage.tensor for stage in plan.stages)
+    kinds = [(stage.tensor, stage.recompute) for stage in plan.stages]
+    runs = [f"{len(list(run))} x tensor {tensor}{', recomputed' * (again == 'full')}" for (tensor, again), run in groupby(kinds)]
+    return f"{on_devices(len(plan.stages), devices)}, data {plan.data:,}, microbatch {plan.microbatch:,}: {'; '.join(runs)}"
+
+
+def _baseline_text(answer: AcceleratorPlan) -> str:
+    return "; ".join([chip_text(answer.chip), *(plan_text(plan) for plan in answer.plans)])
+
+
+def _throughputs(question: AcceleratorQuestion, said: AcceleratorFigures) -> tuple[tuple[str, str], ...]:
+    if len(question.networks) == 1:
+        return (("throughput", f"{question.file.batch / said.networks[0].seconds:.5g} samples/s"),)
+    pairs = zip(question.networks, said.networks, strict=True)
+    return tuple(
+        (network.name, f"{question.file.batch / one.seconds:.5g} samples/s, {time_of(one.seconds)} a batch") for network, one in pairs
+    )
+
+
+def _die(chip: ChipAnswer, said: AcceleratorFigures) -> Section:
+    """Parts of the die with their areas."""
+    parts = area_parts(chip.columns())
+    texts = tuple(f"{area * 1e6:.4g} mm^2" for area in parts.values())
+    shares = tuple(area / said.area for area in parts.values())
+    table = Table(
+        (
+            names("part", parts),
+            Column("area", texts, tuple(parts.values()), "area in m^2"),
+            Column("share", tuple(f"{share:.1%}" for share in shares), shares, "share"),
+        )
+    )
+    return Section("The die", (table,))
+
+
+def _networks(question: AcceleratorQuestion, answer: AcceleratorPlan, said: AcceleratorFigures) -> Iterator[Section]:
+    for network, plan, figures in zip(question.networks, answer.plans, said.networks, strict=True):
+        prefix = f"{network.name}: " if len(question.networks) > 1 else ""
+        yield from _stages(question, plan, figures, prefix)
+        yield _schedules(question, network, plan, figures, answer.chip, prefix)
+
+
+def _stages(question: AcceleratorQuestion, plan: NetworkPlan, figures: NetworkFigures, prefix: str) -> Iterator[Section]:
+    stages = [
+        Stage(
+            label=f"stage {number}",
+            runs=_runs(stage.layers, stage.tensor, stage.recompute == "full"),
+            work=(load.compute, load.transfer),
+            total=load.total,
+            memory=load.memory,
+        )
+        for number, (stage, load) in enumerate(zip(plan.stages, figures.stages, strict=True), 1)
+    ]
+    yield stages_section(stages, _PACE, question.file.memory, f"{prefix}the stages" if prefix else "The stages")
+
+
+def _runs(layers: Sequence[str], tensor: int, again: bool) -> str:
+    ends = layers[0] if len(layers) == 1 else f"{layers[0]} to {layers[-1]}"
+    return f"{ends} ({len(layers):,}), tensor {tensor}{', recomputed' * again}"
+
+
+def _schedules(
+    question: AcceleratorQuestion, network: Network, plan: NetworkPlan, figures: NetworkFigures, chip: ChipAnswer, prefix: str
+) -> Section:
+    """Schedules of the passes of layers on the cores."""
+    kinds = {layer.name: layer for layer in network.kinds}
+    pictures = []
+    for schedule, cycles in list(zip(plan.schedules, figures.passes, strict=True))[:_DRAWN]:
+        operators = _operators(question, kinds[schedule.layer], schedule, plan.microbatch, chip)
+        label = _pass_name(schedule)
+        tracks = tuple(Track(f"{label}, {side}", tuple(_segments(operators, row)), "") for row, side in enumerate(("tensor", "vector")))
+        scale = question.file.clock / 1e3
+        shown = tuple(
+            Track(track.label, tuple(_scaled(one, scale) for one in track.segments), f"{cycles.cycles / scale:.5g} ms") for track in tracks
+        )
+        pictures.append(Timeline(("on all cores", "on one core"), shown, cycles.cycles / scale, "ms for a microbatch", label, _GANTT))
+    rows = figures.passes
+    table = Table(
+        (
+            names("pass", (_pass_name(one) for one in rows)),
+            counts("cycles", [one.cycles for one in rows]),
+            counts("all on all cores", [one.one_by_one for one in rows]),
+            Column(
+                "saved",
+                tuple(f"{1.0 - one.cycles / one.one_by_one:.2%}" if one.one_by_one else "-" for one in rows),
+                tuple(1.0 - one.cycles / one.one_by_one if one.one_by_one else None for one in rows),
+                "saved share",
+            ),
+        )
+    )
+    return Section(f"{prefix}the schedules on the cores" if prefix else "The schedules on the cores", (*pictures, table))
+
+
+def _pass_name(schedule: LayerSchedule | PassCycles) -> str:
+    return f"{schedule.layer} {'backward' if schedule.backward else 'forward'} at tensor {schedule.tensor}"
+
+
+def _operators(
+    question: AcceleratorQuestion, layer: Layer, schedule: LayerSchedule, samples: int, chip: ChipAnswer
+) -> list[tuple[int, int, bool, tuple[int, int]]]:
+    """Starts, ends, whether on all cores, and cores of the operators that take any time."""
+    file, found = question.file, list[tuple[int, int, bool, tuple[int, int]]]()
+    graph = layer.pass_graph(schedule.backward)
+    work = layer.work(schedule.backward, schedule.tensor, samples, (file.bandwidth, file.clock))
+    for one, start, on_all, uses in zip(work, schedule.starts, schedule.on_all, graph.uses, strict=True):
+        cycles = float(operator_cycles(*one, chip.columns())[on_all][0])
+        whole = ceil(cycles / file.granularity) * file.granularity
+        if whole:
+            found.append((start, start + whole, on_all, uses))
+    return found
+
+
+def _segments(operators: Sequence[tuple[int, int, bool, tuple[int, int]]], side: int) -> Iterator[Segment]:
+    """Operators of a type of cores, those beside each other in lanes of their own."""
+    ends = list[int]()
+    lanes = list[tuple[int, int, bool, int]]()
+    for start, end, on_all, uses in sorted(operators):
+        if not on_all and not uses[side]:
+            continue
+        lane = next((row for row, busy in enumerate(ends) if busy <= start), len(ends))
+        ends[lane : lane + 1] = [end]
+        lanes.append((start, end, on_all, lane))
+    for start, end, on_all, lane in lanes:
+        yield Segment(float(start), float(end), 0 if on_all else 1, lane, max(len(ends), 1))
+
+
+def _scaled(segment: Segment, scale: float) -> Segment:
+    return replace(segment, start=segment.start / scale, end=segment.end / scale)

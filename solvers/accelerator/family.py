@@ -1,0 +1,30 @@
+"""Chips of a template with schedules and stages as a problem type."""
+
+from crossopt.instances.accelerator.question import AcceleratorQuestion
+from crossopt.solvers.accelerator.judge import BY_SETS, AcceleratorFigures, AcceleratorPlan, judge, prove
+from crossopt.solvers.answer import Number
+from crossopt.solvers.family import ProblemType, lazy_import
+
+_CERTIFIED = lazy_import("crossopt.solvers.accelerator.engines", "certified")
+
+
+def _lowered(question: AcceleratorQuestion, bound: Number) -> Number:
+    """The bound less what its sums may lose."""
+    del question
+    return bound * (1.0 - 1e-12)
+
+
+FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = ProblemType(
+    kind="accelerator",
+    what="plan",
+    unit="s",
+    answer=AcceleratorPlan,
+    details=AcceleratorFigures,
+    engines={"auto": _CERTIFIED, "certified": _CERTIFIED},
+    judge=judge,
+    judged="schedules, times and memory of every stage",
+    prove=prove,
+    proof_labels=frozenset({BY_SETS}),
+    least_gap=1e-9,  # loads are rounded down to units that lose less
+    lowered=_lowered,
+)

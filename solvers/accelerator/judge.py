@@ -1,0 +1,281 @@
+"""A chip with schedules and stages, its judge operator by operator, and the proof of a bound carried out anew."""
+
+from dataclasses import dataclass
+from math import ceil, fsum, inf
+from typing import Final
+
+import numpy as np
+
+from crossopt.crossflow.accelerator import Chips, chip_area, operator_cycles
+from crossopt.formulation.accelerator.bounds import Pricing, is_bounded
+from crossopt.formulation.accelerator.schedule import MOST_STATES
+from crossopt.instances.accelerator.networks import Layer
+from crossopt.instances.accelerator.question import AcceleratorQuestion, Recompute
+from crossopt.instances.files.units import bytes_beyond
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import RecomputableBound
+
+BY_SETS: Final = "bounds of sets of chips, and schedules of single chips"
+
+
+@dataclass(frozen=True, slots=True)
+class ChipAnswer:
+    """A chip of the template."""
+
+    tensor_cores: int
+    vector_cores: int
+    width: int
+    depth: int
+    buffer: int
+    """MiB."""
+
+    def columns(self) -> Chips:
+        """The chip as a column of one."""
+        figures = (self.tensor_cores, self.vector_cores, self.width, self.depth, self.buffer)
+        return Chips(*(np.array([figure], np.int64) for figure in figures))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSchedule:
+    """A pass of a layer on the cores of the chip: operators on all cores, and starts, in the order of the pass."""
+
+    layer: str
+    tensor: int
+    backward: bool
+    on_all: tuple[bool, ...]
+    starts: tuple[int, ...]
+    """Cycles from the start of the pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageAnswer:
+    """Layers of a stage, its tensor degree, and whether activations are computed again."""
+
+    layers: tuple[str, ...]
+    tensor: int
+    recompute: Recompute
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """The plan of a network: stages of a pipeline, pipelines, and schedules."""
+
+    network: str
+    microbatch: int
+    data: int
+    stages: tuple[StageAnswer, ...]
+    schedules: tuple[LayerSchedule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorPlan:
+    """The chip, and a plan for each network."""
+
+    chip: ChipAnswer
+    plans: tuple[NetworkPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoad:
+    """Seconds of a stage for a microbatch, and bytes on each of its devices."""
+
+    compute: float
+    transfer: float
+    """What of its transfers nothing hides."""
+    total: float
+    memory: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassCycles:
+    """Cycles of a pass of a layer, and what it would take with each operator on all cores."""
+
+    layer: str
+    tensor: int
+    backward: bool
+    cycles: int
+    one_by_one: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkFigures:
+    """Figures of the plan of a network."""
+
+    seconds: float
+    """Of a batch."""
+    devices: int
+    stages: tuple[StageLoad, ...]
+    passes: tuple[PassCycles, ...]
+    gradients: float
+    """Seconds to sum gradients, in that of a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorFigures:
+    """The area of the chip in square metres, and figures by network."""
+
+    area: float
+    networks: tuple[NetworkFigures, ...]
+
+
+def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[AcceleratorFigures]:
+    """Seconds of a batch at the mean throughput of all networks; a ValueError where the answer does not belong to the question."""
+    chip = answer.chip.columns()
+    columns = question.chips.columns()
+    if not np.logical_and.reduce([own == other for own, other in zip(columns, chip.columns(), strict=True)]).any():
+        raise ValueError("the chip is none of the question, or breaks its limits of the area")
+    if [plan.network for plan in answer.plans] != [network.name for network in question.networks]:
+        raise ValueError("a plan is needed for each network, in the order of the question")
+    violations, figures = list[str](), list[NetworkFigures]()
+    for row, plan in enumerate(answer.plans):
+        figures.append(_NetworkJudge(question, row, plan, answer.chip).figures(violations))
+    rates = [1.0 / one.seconds if one.seconds else inf for one in figures]
+    value = figures[0].seconds if len(figures) == 1 else len(figures) / fsum(rates)
+    return Verdict(value, tuple(violations), AcceleratorFigures(float(chip_area(chip)[0]), tuple(figures)))
+
+
+class _NetworkJudge:
+    """The judge of the plan of one network."""
+
+    def __init__(self, question: AcceleratorQuestion, row: int, plan: NetworkPlan, chip: ChipAnswer) -> None:
+        self.question, self.network, self.plan, self.chip = question, question.networks[row], plan, chip
+        self.prefix = f"{plan.network}: " if len(question.networks) > 1 else ""
+        file = question.file
+        if plan.microbatch not in file.microbatch or not 1 <= plan.data <= file.devices or not plan.stages:
+            raise ValueError("microbatch or pipelines are none of the question")
+        for stage in plan.stages:
+            if stage.tensor not in file.tensor or stage.recompute not in ("none", "full"):
+                raise ValueError(f"a stage has tensor degree {stage.tensor}, which is none of the question")
+
+    def figures(self, violations: list[str]) -> NetworkFigures:
+        """Figures of the plan; adds broken rules."""
+        file, plan = self.question.file, self.plan
+        stages = self._layers_of_stages()
+        passes = self._passes()
+        cycles = {(one.layer, one.tensor, one.backward): one.cycles for one in passes}
+        loads = [self._load(number, layers, cycles) for number, layers in enumerate(stages)]
+        rounds = ceil(file.batch // plan.microbatch / plan.data) + len(loads) - 1
+        first = fsum(self._layer(layer).parameters.on_device(plan.stages[0].tensor) for layer in stages[0])
+        training = file.passes == "training"
+        gradients = 4.0 * ((plan.data - 1) / plan.data) * first / file.bandwidth if training else 0.0
+        devices = plan.data * sum(stage.tensor for stage in plan.stages)
+        violations += [self.prefix + rule for rule in (*self._rules(devices), *self._memory_rules(loads))]
+        return NetworkFigures(max(load.total for load in loads) * rounds + gradients, devices, tuple(loads), passes, gradients)
+
+    def _layer(self, row: int) -> Layer:
+        return self.network.kinds[self.network.kind_of[row]]
+
+    def _layers_of_stages(self) -> list[list[int]]:
+        """Layers of the stages by row; a ValueError unless each is in one stage, and none before what it needs."""
+        rows = {name: row for row, name in enumerate(self.network.names)}
+        unknown = [name for stage in self.plan.stages for name in stage.layers if name not in rows]
+        if unknown:
+            raise ValueError(f"there is no layer {unknown[0]!r}")
+        found = [[rows[name] for name in stage.layers] for stage in self.plan.stages]
+        stage_of = {row: number for number, layers in enumerate(found) for row in layers}
+        if sum(map(len, found)) != len(rows) or len(stage_of) != len(rows) or not all(found):
+            raise ValueError("each layer is in one stage, and each stage has one at the least")
+        if any(stage_of[earlier] > stage_of[row] for row, before in enumerate(self.network.before) for earlier in before):
+            raise ValueError("a layer is in a stage before one that it needs")
+        return found
+
+    def _passes(self) -> tuple[PassCycles, ...]:
+        """Cycles of all passes; a ValueError for schedules that cannot run, that are missing, or that nothing needs."""
+        stages = zip(self.plan.stages, self._layers_of_stages(), strict=True)
+        kinds = {(self.network.kind_of[row], stage.tensor) for stage, rows in stages for row in rows}
+        needed = {(*kind, backward) for kind in kinds for backward in self.question.directions}
+        names = {layer.name: kind for kind, layer in enumerate(self.network.kinds)}
+        found = dict[tuple[int, int, bool], PassCycles]()
+        for schedule in self.plan.schedules:
+            key = (names.get(schedule.layer, -1), schedule.tensor, schedule.backward)
+            if key not in needed or key in found:
+                raise ValueError(f"a schedule of {schedule.layer} at tensor degree {schedule.tensor} is needed by no stage, or twice")
+            found[key] = self._cycles(key, schedule)
+        if len(found) < len(needed):
+            raise ValueError("a layer has no schedule")
+        return tuple(found.values())
+
+    def _cycles(self, key: tuple[int, int, bool], schedule: LayerSchedule) -> PassCycles:
+        """Cycles of a pass, all of whose operators run where and when the schedule says."""
+        file, (kind, tensor, backward) = self.question.file, key
+        layer = self.network.kinds[kind]
+        graph, chip = layer.pass_graph(backward), self.chip.columns()
+        work = layer.work(backward, tensor, self.plan.microbatch, (file.bandwidth, file.clock))
+        if not len(schedule.starts) == len(schedule.on_all) == len(work) or min(schedule.starts) < 0:
+            raise ValueError(f"the schedule of {layer.name} has not as many starts as operators")
+        ends, every = list[int](), list[int]()
+        for one, start, on_all in zip(work, schedule.starts, schedule.on_all, strict=True):
+            cycles = [float(side[0]) for side in operator_cycles(*one, chip)]
+            if max(cycles) == inf:
+                raise ValueError(f"the chip has no core for an operator of {layer.name}")
+            whole = [ceil(side / file.granularity) * file.granularity for side in cycles]
+            every.append(whole[1])
+            ends.append(start + whole[on_all])
+        for row, before in enumerate(graph.before):
+            if any(ends[earlier] > schedule.starts[row] for earlier in before):
+                raise ValueError(f"{graph.names[row]} of {layer.name} starts before what it needs has ended")
+        for moment in {start for start, end in zip(schedule.starts, ends, strict=True) if end > start}:
+            running = [row for row, end in enumerate(ends) if schedule.starts[row] <= moment < end]
+            alone = len(running) == 1 or not any(schedule.on_all[row] for row in running)
+            used = [sum(graph.uses[row][side] for row in running) for side in (0, 1)]
+            if not alone or (len(running) > 1 and (used[0] > self.chip.tensor_cores or used[1] > self.chip.vector_cores)):
+                raise ValueError(f"operators of {layer.name} run beside each other on more cores than there are")
+        return PassCycles(layer.name, tensor, backward, max(ends), sum(every))
+
+    def _load(self, number: int, layers: list[int], cycles: dict[tuple[str, int, bool], int]) -> StageLoad:
+        file, plan, stage = self.question.file, self.plan, self.plan.stages[number]
+        passes = [
+            fsum(cycles[self._layer(row).name, stage.tensor, backward] for row in layers) / file.clock
+            for backward in self.question.directions
+        ]
+        earlier = {self.network.names.index(name) for one in plan.stages[:number] for name in one.layers}
+        came, goes = (plan.microbatch * self._passing(inside) / file.bandwidth for inside in (earlier, earlier | set(layers)))
+        waiting = len(plan.stages) - number - 1
+        again = stage.recompute == "full" and waiting > 0 and file.passes == "training"
+        compute = fsum((*passes, passes[0] if again else 0.0))
+        transfer = fsum((came, max(goes - passes[0], 0.0) if again else goes))
+        parameters = fsum(self._layer(row).parameters.on_device(stage.tensor) for row in layers)
+        activations = fsum(self._layer(row).activations.on_device(stage.tensor, plan.microbatch) for row in layers)
+        stash = plan.microbatch * self._passing(earlier) if stage.recompute == "full" else activations
+        training = file.passes == "training"
+        memory = file.copies * parameters + activations + waiting * stash if training else parameters + activations
+        return StageLoad(compute, transfer, fsum((compute, transfer)), memory)
+
+    def _passing(self, inside: set[int]) -> float:
+        """Bytes of a sample that leave a set of layers."""
+        leaving = {one for row, before in enumerate(self.network.before) if row not in inside for one in before if one in inside}
+        return fsum(float(ceil(self._layer(one).output)) for one in leaving)
+
+    def _rules(self, devices: int) -> list[str]:
+        file, plan = self.question.file, self.plan
+        microbatches = file.batch // plan.microbatch
+        kinds = {(stage.tensor, stage.recompute) for stage in plan.stages}
+        rules = (
+            (devices <= file.devices, f"{devices:,} devices are used, there are {file.devices:,}"),
+            (plan.data <= microbatches, f"{plan.data:,} pipelines share {microbatches:,} microbatches"),
+            (all(stage.recompute in file.recompute for stage in plan.stages), "a stage recomputes as no option of the question says"),
+            (not file.uniform or len(kinds) == 1, "the stages differ in tensor degree or recomputation"),
+            (
+                not file.divisible or (file.devices % plan.data == 0 and microbatches % plan.data == 0),
+                f"{plan.data:,} pipelines do not divide {file.devices:,} devices and {microbatches:,} microbatches",
+            ),
+        )
+        return [sentence for holds, sentence in rules if not holds]
+
+    def _memory_rules(self, loads: list[StageLoad]) -> list[str]:
+        most, limit = max(load.memory for load in loads), self.question.file.memory
+        return [f"a stage keeps {bytes_beyond(most, limit, 'on a device of')}"] if most > limit else []
+
+
+def prove(question: AcceleratorQuestion, saved: Result[AcceleratorPlan, AcceleratorFigures], watch: Watch) -> Proved:
+    """Bound sets of chips anew, and schedule layers of single chips where that is needed."""
+    if not isinstance(saved.proof, RecomputableBound):
+        return Proved(refused=("proof: a bound of chips is carried out anew, or it is none",))
+    watch(Progress("the proof", None))
+    value = inf if saved.bound is None else float(saved.bound)
+    holds, sets = is_bounded(Pricing(question, MOST_STATES), value)
+    if not holds:
+        claimed = "that nothing is possible" if value == inf else f"that none is below {value!r} s"
+        return Proved(refused=(f"bound: some chip may have a plan, the result says {claimed}",))
+    return Proved((f"the bounds of {sets:,} sets of chips were computed again",), by=BY_SETS)

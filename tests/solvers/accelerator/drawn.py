@@ -1,0 +1,219 @@
+"""Drawn questions about chips of the template, and their optima by a look at every chip, schedule and plan."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from math import ceil, inf
+from random import Random
+from typing import Any
+
+import numpy as np
+import yaml
+
+from crossopt.crossflow.accelerator import OperatorGraph, operator_cycles
+from crossopt.instances.accelerator.networks import Network
+from crossopt.instances.accelerator.question import AcceleratorQuestion
+from crossopt.instances.question import read_again
+
+KIND = "accelerator"
+
+
+def question_of(asks: dict[str, Any], *settings: str) -> AcceleratorQuestion:
+    """The question of a document."""
+    text = yaml.safe_dump(json.loads(json.dumps(asks)), sort_keys=False)  # without anchors
+    found: AcceleratorQuestion = read_again({"text": text, "source": "question.yaml", "settings": list(settings)}, KIND)
+    return found
+
+
+def drawn_layer(random: Random, name: str, operators: int) -> dict[str, Any]:
+    """A layer of some operators in a graph."""
+    found = list[dict[str, Any]]()
+    for row in range(operators):
+        cores = random.choice(("tensor", "tensor", "vector", "vector", "both", "network"))
+        after = [f"o{one}" for one in range(row) if random.random() < 0.4]
+        operator: dict[str, Any] = {"name": f"o{row}", "cores": cores, "size": random.choice((0, 1, 7, 30, 64, 100)), "after": after}
+        if cores == "vector":
+            operator |= {"cycles": random.randint(1, 3), "backward": random.randint(1, 3)}
+        if random.random() < 0.2:
+            operator["split"] = False
+        found.append(operator)
+    random.shuffle(found)
+    sizes = {key: random.choice((0, 10, 25, 60)) for key in ("output", "parameters", "activations")}
+    return {"name": name, **{key: f"{size} B" for key, size in sizes.items()}, "operators": found}
+
+
+def drawn_network(random: Random) -> list[dict[str, Any]]:
+    """Up to four layers with up to ten operators in all."""
+    layers = [drawn_layer(random, f"layer {row}", random.randint(1, 4 if row < 2 else 1)) for row in range(random.randint(1, 4))]
+    if random.random() < 0.4:
+        for row, layer in enumerate(layers):
+            layer["after"] = [f"layer {one}" for one in range(row) if random.random() < 0.6]
+    elif random.random() < 0.3 and len(layers) < 3:
+        layers[0]["count"] = 2
+    return layers
+
+
+def drawn(seed: int) -> AcceleratorQuestion:
+    """Up to 40 chips, 10 operators and 4 devices."""
+    random = Random(f"accelerator {seed}")
+    some = lambda options, least=1: sorted(random.sample(options, random.randint(least, len(options))))  # noqa: E731
+    asks: dict[str, Any] = {
+        "kind": KIND,
+        "devices": random.randint(1, 4),
+        "batch": random.choice((2, 4, 6)),
+        "memory": f"{random.choice((100, 200, 400, 1000, 5000))} B",
+        "bandwidth": f"{random.choice((100, 1000, 10000))} B/s",
+        "clock": f"{random.choice((10, 100, 1000))} Hz",
+        "chips": {
+            "tensor_cores": some([1, 2, 3]),
+            "vector_cores": some([1, 2]),
+            "width": some([1, 2, 4]),
+            "depth": some([1, 2]),
+            "buffer": random.choice(([2], [2, 4])),
+            "least_share": 0,
+        },
+        "microbatch": random.choice(([1], [1, 2], [2])),
+    }
+    if random.random() < 0.3:
+        asks["chips"]["area"] = random.choice(("3.37 mm^2", "3.4 mm^2"))
+    if asks["devices"] > 1:
+        asks["tensor"] = random.choice(([1], [1, 2], [2]))
+    if random.random() < 0.3:
+        asks["recompute"] = random.choice((["none"], ["full"]))
+    asks |= {key: True for key in ("uniform", "divisible") if random.random() < 0.2}
+    if random.random() < 0.2:
+        asks["granularity"] = 3
+    if random.random() < 0.15 and asks.get("recompute") != ["full"]:
+        asks["passes"] = "forward"
+    if random.random() < 0.2:
+        asks["networks"] = {name: {"layers": drawn_network(random)} for name in ("first", "second")}
+    else:
+        asks["layers"] = drawn_network(random)
+    return question_of(asks)
+
+
+def shortest(graph: OperatorGraph, one: list[int], every: list[int], cores: tuple[int, int]) -> int:
+    """The makespan of the shortest schedule, by every order of starts."""
+    count, needed = len(graph), [sum(1 << other for other in before) for before in graph.before]
+
+    @cache
+    def left(finished: int, running: tuple[tuple[int, int], ...]) -> float:
+        started = finished | sum(1 << row for _, row in running)
+        if started == (1 << count) - 1:
+            return max((end for end, _ in running), default=0)
+        found, used = inf, [sum(graph.uses[row][side] for _, row in running) for side in (0, 1)]
+        for row in range(count):
+            if started >> row & 1 or needed[row] & ~finished:
+                continue
+            if not running:
+                found = min(found, every[row] + left(finished | 1 << row, ()))
+            if all(use + more <= most for use, more, most in zip(used, graph.uses[row], cores, strict=True)):
+                found = min(found, left(finished, tuple(sorted((*running, (one[row], row))))))
+        if running:
+            step = running[0][0]
+            ended = sum(1 << row for end, row in running if end == step)
+            found = min(found, step + left(finished | ended, tuple((end - step, row) for end, row in running if end > step)))
+        return found
+
+    return int(left(0, ()))
+
+
+def mean_time(values: list[float]) -> float:
+    """Seconds of a batch at the mean throughput."""
+    if inf in values:
+        return inf
+    return len(values) / sum(1.0 / value for value in values) if all(values) else 0.0
+
+
+def least_of_everything(question: AcceleratorQuestion) -> float:
+    """The optimum; infinite where there is no plan."""
+    chips, least = question.chips, inf
+    seen = dict[tuple[int, ...], float]()
+    for row in range(len(chips)):
+        key = tuple(int(column[row]) for column in chips.columns()[:4])
+        if key not in seen:
+            values = [_least_of_network(question, network, row) for network in question.networks]
+            seen[key] = values[0] if len(values) == 1 else mean_time(values)
+        least = min(least, seen[key])
+    return least
+
+
+def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int) -> float:
+    file, least = question.file, inf
+    for size in file.microbatch:
+        cycles = {
+            (kind, tensor): _passes(question, network, chip, (kind, tensor, size))
+            for kind in range(len(network.kinds))
+            for tensor in file.tensor
+        }
+        for stages in _cuts(network, frozenset()):
+            for tensors in product(file.tensor, repeat=len(stages)):
+                for again in product(file.recompute if file.passes == "training" else ("none",), repeat=len(stages)):
+                    if file.uniform and len(set(zip(tensors, again, strict=True))) > 1:
+                        continue
+                    least = min(least, _time(question, network, size, cycles, list(zip(stages, tensors, again, strict=True))))
+    return least
+
+
+def _passes(question: AcceleratorQuestion, network: Network, chip: int, chosen: tuple[int, int, int]) -> list[float]:
+    """Seconds of the passes of a layer."""
+    file, (kind, tensor, size) = question.file, chosen
+    own, layer, found = question.chips.at(np.array([chip])), network.kinds[kind], []
+    for backward in question.directions:
+        work = layer.work(backward, tensor, size, (file.bandwidth, file.clock))
+        pairs = [[ceil(float(side[0]) / file.granularity) * file.granularity for side in operator_cycles(*one, own)] for one in work]
+        graph = layer.pass_graph(backward)
+        cores = int(own.tensor_cores[0]), int(own.vector_cores[0])
+        found.append(shortest(graph, [pair[0] for pair in pairs], [pair[1] for pair in pairs], cores) / file.clock)
+    return found
+
+
+def _cuts(network: Network, inside: frozenset[int]) -> Iterator[tuple[frozenset[int], ...]]:
+    """All ways to cut what is outside in stages."""
+    outside = [layer for layer in range(len(network)) if layer not in inside]
+    if not outside:
+        yield ()
+    for bits in range(1, 1 << len(outside)):
+        stage = frozenset(layer for place, layer in enumerate(outside) if bits >> place & 1)
+        if all(set(network.before[layer]) <= inside | stage for layer in stage):
+            for rest in _cuts(network, inside | stage):
+                yield (stage, *rest)
+
+
+def _time(
+    question: AcceleratorQuestion,
+    network: Network,
+    size: int,
+    cycles: dict[tuple[int, int], list[float]],
+    stages: list[tuple[frozenset[int], int, str]],
+) -> float:
+    """The least seconds of a batch over numbers of pipelines."""
+    file, slowest, inside = question.file, 0.0, frozenset[int]()
+    training = file.passes == "training"
+    for number, (stage, tensor, again) in enumerate(stages):
+        kinds = [network.kinds[network.kind_of[layer]] for layer in stage]
+        passes = [sum(column) for column in zip(*(cycles[network.kind_of[layer], tensor] for layer in stage), strict=True)]
+        came, goes = (size * _passing(network, one) / file.bandwidth for one in (inside, inside | stage))
+        waiting = len(stages) - number - 1
+        parameters = sum(kind.parameters.on_device(tensor) for kind in kinds)
+        activations = sum(kind.activations.on_device(tensor, size) for kind in kinds)
+        stash = size * _passing(network, inside) if again == "full" else activations
+        if (file.copies * parameters + activations + waiting * stash if training else parameters + activations) > file.memory:
+            return inf
+        hidden = max(passes[0], goes) if again == "full" and waiting else goes
+        slowest = max(slowest, came + passes[0] + hidden + sum(passes[1:]))
+        inside |= stage
+    first = sum(network.kinds[network.kind_of[layer]].parameters.on_device(stages[0][1]) for layer in stages[0][0])
+    microbatches, devices = file.batch // size, sum(tensor for _, tensor, _ in stages)
+    found = inf
+    for data in range(1, min(file.devices // devices, microbatches) + 1):
+        if not file.divisible or (file.devices % data == 0 and microbatches % data == 0):
+            synced = 4.0 * (data - 1) / data * first / file.bandwidth if training else 0.0
+            found = min(found, slowest * (ceil(microbatches / data) + len(stages) - 1) + synced)
+    return found
+
+
+def _passing(network: Network, inside: frozenset[int]) -> float:
+    leaving = {one for layer, before in enumerate(network.before) if layer not in inside for one in before if one in inside}
+    return float(sum(ceil(network.kinds[network.kind_of[one]].output) for one in leaving))

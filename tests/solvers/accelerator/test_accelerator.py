@@ -1,0 +1,316 @@
+"""Chips of the template: areas, shortest schedules, stages, answers equal to a look at everything, refused edits, faults."""
+
+import csv
+import json
+from dataclasses import replace
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.accelerator import BUFFER_SIZES, Chips, OperatorGraph, area_parts, chip_area, chips_of, reference_area
+from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
+from crossopt.formulation.accelerator.stages import Option, Pipelines, best_stages, cuts_of
+from crossopt.instances.accelerator.question import AcceleratorQuestion
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read
+from crossopt.reports.cli import main
+from crossopt.solvers.accelerator.family import FAMILY
+from crossopt.solvers.accelerator.judge import AcceleratorFigures, AcceleratorPlan
+from crossopt.solvers.answer import Limits, Result, unwatched
+from crossopt.solvers.checking import check_answer
+from crossopt.solvers.family import solve
+from tests.extent import FULL, some
+from tests.paths import INSTANCES, reference
+from tests.solvers.accelerator.drawn import drawn, least_of_everything, question_of, shortest
+
+CORES = tuple(1 << power for power in range(13))
+SIDES = CORES[1:9]
+LAYER: dict[str, Any] = {
+    "kind": "accelerator",
+    "devices": 4,
+    "batch": 8,
+    "memory": "1 kB",
+    "bandwidth": "1 MB/s",
+    "chips": {"tensor_cores": [1, 2], "vector_cores": [1], "width": [2], "depth": [2], "buffer": [2], "least_share": 0},
+    "layers": [
+        {
+            "name": "first",
+            "output": "8 B",
+            "parameters": "40 B",
+            "activations": "20 B",
+            "operators": [{"name": "a", "cores": "tensor", "size": 80}],
+        },
+        {"name": "second", "parameters": "60 B", "operators": [{"name": "b", "cores": "vector", "size": 40}]},
+    ],
+}
+
+
+def answered(question: AcceleratorQuestion) -> Result[AcceleratorPlan, AcceleratorFigures]:
+    return solve(FAMILY, question, "auto", Limits(), unwatched)
+
+
+def value_of(question: AcceleratorQuestion) -> float:
+    found = answered(question).value
+    return inf if found is None else float(found)
+
+
+def test_the_template_has_the_published_chips_and_areas() -> None:
+    chips = chips_of((CORES, CORES, SIDES, SIDES, BUFFER_SIZES), reference_area(), 0.3)
+    area = chip_area(chips) * 1e12
+    assert reference_area() * 1e12 == pytest.approx(278826676.31216, rel=1e-12)
+    assert len(chips) == 29_360
+    assert int(((chips.tensor_cores == 1) | (chips.vector_cores == 1)).sum()) == 9_308
+    assert area.min() == pytest.approx(3355047.77325, rel=1e-12)
+    assert area.sum() == pytest.approx(3938358656612.66, rel=1e-12)
+    assert len(np.unique(area // 10_000.0)) == 13_506
+    assert sum(area_parts(chips).values()) == pytest.approx(float(chip_area(chips)[0]), rel=1e-12)
+
+
+@pytest.mark.data
+def test_areas_are_those_of_the_list() -> None:
+    rows = list(csv.DictReader(reference("phaze/area_samples.csv").read_text().splitlines()))
+    columns = [np.array([int(row[key]) for row in rows]) for key in ("num_tc", "num_vc", "width", "depth", "glb")]
+    found = chip_area(Chips(*columns[:4], columns[4] >> 20)) * 1e12
+    assert found == pytest.approx(np.array([float(row["area"]) for row in rows]), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "vector", "side", "least"),
+    [(8, 2, 128, 674_498), (4, 4, 64, 1_928_897), (2, 8, 128, 839_729), (1, 1, 256, 833_730), (32, 16, 32, 964_449)],
+)
+def test_a_layer_of_llama_2_has_its_shortest_schedule(tensor: int, vector: int, side: int, least: int) -> None:
+    settings = {"tensor_cores": tensor, "vector_cores": vector, "width": side, "depth": side}
+    question = read(INSTANCES / "accelerator/llama2-7b-layer-on-cores.yaml", [f"chips.{key}={one}" for key, one in settings.items()])
+    result = answered(question)
+    assert result.details is not None
+    assert result.status == "OPTIMAL"
+    assert result.details.networks[0].passes[0].cycles == 64 * least
+    assert result.value == pytest.approx(64 * least / 1.05e9, rel=1e-12)
+
+
+def test_all_operators_on_all_cores_take_the_published_cycles() -> None:
+    question = read(
+        INSTANCES / "accelerator/llama2-7b-layer-on-cores.yaml", ["chips.tensor_cores=8", "chips.vector_cores=2", "granularity=1"]
+    )
+    details = answered(question).details
+    assert details is not None
+    assert details.networks[0].passes[0].one_by_one == 43_167_784
+
+
+def drawn_graph(seed: int) -> tuple[OperatorGraph, list[int], list[int], tuple[int, int]]:
+    """A graph of up to 7 operators with cycles on one core and on all."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 8))
+    before = tuple(tuple(int(one) for one in range(row) if random.random() < 0.25) for row in range(count))
+    cores = tuple(str(random.choice(["tensor", "vector", "both"])) for _ in range(count))
+    one = [int(cycles) for cycles in random.integers(0, 12, count)]
+    every = [int(random.integers(0, cycles + 1)) for cycles in one]
+    graph = OperatorGraph(tuple(map(str, range(count))), cores, before)  # type: ignore[arg-type]
+    return graph, one, every, (int(random.integers(1, 4)), int(random.integers(1, 4)))
+
+
+@pytest.mark.parametrize("seed", some(range(400), 60))
+def test_schedules_are_the_shortest_of_all(seed: int) -> None:
+    graph, one, every, cores = drawn_graph(seed)
+    found, least = best_schedule(graph, one, every, cores), shortest(graph, one, every, cores)
+    assert found.least == found.cycles == least
+    ends = [start + (every if whole else one)[row] for row, (start, whole) in enumerate(zip(found.starts, found.on_all, strict=True))]
+    assert max(ends) == found.cycles
+    columns = (np.array(cycles, np.float64)[:, None] for cycles in (one, every))
+    bound = least_cycles(graph, *columns, *(np.array([count]) for count in cores))  # type: ignore[call-arg, misc]
+    assert bound[0] <= least
+
+
+@pytest.mark.parametrize("seed", some(range(100), 20))
+def test_a_search_that_is_cut_short_has_a_bound(seed: int) -> None:
+    graph, one, every, cores = drawn_graph(seed)
+    found, least = best_schedule(graph, one, every, cores, 2), shortest(graph, one, every, cores)
+    assert found.least <= least <= found.cycles
+
+
+def chain(layers: int, hidden: int, sequence: int, microbatch: int, tensor: tuple[int, ...]) -> tuple[Any, list[Option], Pipelines]:
+    """A chain of equal layers between embedding and head, as PHAZE's dynamic program was run on it."""
+    bandwidth, memory, unit = 4.0 * 2**30, 80.0 * 2**30, 2.0**-46
+    count, edge, peak = layers + 2, 2.0 * microbatch * sequence * hidden, 8 * 128 * 128 * 1.05e9 * 2
+    ideals = np.array([[min(row, 1), max(0, min(row - 1, layers)), max(0, row - 1 - layers)] for row in range(count + 1)])
+    entering = np.array([0.0, *[edge] * (count - 1), 0.0])
+    cuts = cuts_of(ideals, entering, np.triu(np.ones((count + 1, count + 1), bool), 1))
+    forward = (24.0 * microbatch * sequence * hidden**2 + 4.0 * microbatch * sequence**2 * hidden) / (0.6 * peak)
+    moved, options = np.floor(entering / bandwidth / unit), list[Option]()
+    for one in tensor:
+        summed = 4.0 * edge / bandwidth * (one - 1) / one
+        passes = [np.floor(np.array([0.1 * time / one, time / one + summed, 0.5 * time / one]) / unit) for time in (forward, 2.0 * forward)]
+        vocabulary, weights = 100_000.0 * hidden / one, 24.0 * hidden**2 / one
+        parameters = cuts.inside @ np.array([vocabulary, weights, vocabulary])
+        stored = cuts.inside @ (np.array([edge, 34.0 * microbatch * sequence * hidden, 4.0 * edge]) / one)
+        ahead, back = (cuts.inside @ column for column in passes)
+        for again in (False, True):
+            came, goes = moved[cuts.first], moved[cuts.last]
+            loads = came + ahead + (np.maximum(ahead, goes) if again else goes) + back
+            stash = entering[cuts.first] if again else stored
+            left = memory - 2.0 * parameters - stored
+            most = np.where(left < 0.0, 0.0, np.where(stash > 0.0, np.floor(left / np.maximum(stash, 1.0)) + 1.0, 1e6))
+            options.append(Option(one, again, loads, 2 if again else 1, most.astype(np.int64), parameters))
+    return cuts, options, Pipelines(1024, 4096 // microbatch, 4.0 / bandwidth, unit)
+
+
+@pytest.mark.parametrize(
+    ("shape", "seconds", "recomputed"),
+    [
+        ((24, 1024, 512, 8, (1,)), 0.1956659621345883, 0.19848368379236858),
+        ((48, 1600, 1024, 2, (1,)), 0.6252912217410407, 0.7217094413933298),
+        pytest.param((72, 3072, 1024, 4, (1, 2, 4, 8)), 3.3767011328323377, 3.9294263171713686, marks=pytest.mark.thorough),
+        pytest.param((96, 12288, 2048, 1, (1, 2, 4, 8)), 86.72937565629293, 94.49189336167915, marks=pytest.mark.thorough),
+    ],
+)
+def test_stages_of_one_degree_are_those_of_the_public_program(shape: tuple[Any, ...], seconds: float, recomputed: float) -> None:
+    cuts, options, shared = chain(*shape)
+    stored = min(best_stages(cuts, [option], shared).value for option in options if not option.recompute)
+    assert stored == pytest.approx(seconds, rel=1e-9)
+    pairs = [
+        [one, replace(other, most_stages=np.minimum(other.most_stages, 1))] for other, one in zip(options[::2], options[1::2], strict=True)
+    ]
+    assert min(best_stages(cuts, pair, shared).value for pair in pairs) == pytest.approx(recomputed, rel=1e-9)
+
+
+def test_stages_with_degrees_of_their_own_are_quicker() -> None:
+    cuts, options, shared = chain(72, 3072, 1024, 4, (1, 2, 4, 8))
+    assert best_stages(cuts, options, shared).value == pytest.approx(3.336924810369055, rel=1e-9)
+    assert best_stages(cuts, options, shared, 3.3).stages == ()
+
+
+@cache
+def least(seed: int) -> float:
+    return least_of_everything(drawn(seed))
+
+
+@pytest.mark.parametrize("seed", some(range(300), 40))
+def test_answers_are_the_best_of_everything_and_are_proved_again(seed: int) -> None:
+    question = drawn(seed)
+    result = answered(question)
+    assert result.proved
+    assert (inf if result.value is None else result.value) == pytest.approx(least(seed), rel=1e-9)
+    assert check_answer(FAMILY, result, question).accepted
+
+
+@pytest.mark.parametrize("seed", some([seed for seed in range(60) if not FULL or seed % 3], 12))
+def test_a_bound_above_the_optimum_is_refused(seed: int) -> None:
+    question = drawn(seed)
+    result = answered(question)
+    if result.value is None or not result.value:
+        return
+    raised = replace(result, value=result.value * 1.01, bound=result.value * 1.01)
+    assert FAMILY.prove(question, raised, unwatched).refused
+
+
+def test_more_of_anything_is_no_worse() -> None:
+    before = value_of(question_of(LAYER))
+    for setting in ("devices=8", "memory=2 kB", "bandwidth=2 MB/s", "clock=2 GHz", "chips.width=[2, 4]", "chips.vector_cores=[1, 2]"):
+        assert value_of(question_of(LAYER, setting)) <= before
+
+
+def test_the_clock_of_the_public_program_makes_computing_a_thousand_times_slower() -> None:
+    alone = ("devices=1", "batch=1", "layers.0.output=0 B")
+    slow, fast = (value_of(question_of(LAYER, *alone, f"clock={clock}")) for clock in ("1.05 MHz", "1.05 GHz"))
+    assert slow == pytest.approx(1000.0 * fast, rel=1e-12)
+
+
+def test_several_networks_share_a_chip_and_their_mean_throughput_counts() -> None:
+    layers = LAYER["layers"]
+    both = {key: one for key, one in LAYER.items() if key != "layers"} | {
+        "networks": {"one": {"layers": layers}, "two": {"layers": layers[:1]}}
+    }
+    apart = [value_of(question_of(LAYER | {"layers": one, "chips": LAYER["chips"] | {"tensor_cores": 2}})) for one in (layers, layers[:1])]
+    assert value_of(question_of(both)) == pytest.approx(2.0 / (1.0 / apart[0] + 1.0 / apart[1]), rel=1e-9)
+
+
+def test_layers_alike_under_two_names_are_scheduled_once() -> None:
+    twin = LAYER | {"layers": [*LAYER["layers"], LAYER["layers"][1] | {"name": "third"}]}
+    result = answered(question_of(twin))
+    assert any("second and third are alike" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (["memory=100 B", "layers.1.parameters=60 B"], "second alone keeps 120"),
+        (["memory=150 B", "devices=1"], "no stages keep the memory of every device"),
+    ],
+)
+def test_why_there_is_no_plan(settings: list[str], reason: str) -> None:
+    result = answered(question_of(LAYER, *settings))
+    assert result.status == "INFEASIBLE"
+    assert reason in result.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["chips.vector_cores=0"], "no chip has vector cores, which b of second needs"),
+        (["chips.area=1 mm^2"], "no chip keeps the area of 1 mm^2"),
+        (["chips.area=0 mm^2"], "chips.area"),
+        (["chips.width=3"], "3 is no power of two"),
+        (["chips.buffer=3"], "a buffer of 3 MiB has no known area"),
+        (["memory=0 B"], "no network keeps a memory of 0 bytes"),
+        (["bandwidth=0 B/s"], "bandwidth"),
+        (["microbatch=3"], "microbatches of 3 samples do not divide"),
+        (["tensor=8"], "a stage of 8 devices is larger than all 4"),
+        (["workload=llama2-7b"], "one of workload, transformer, layers and networks is needed"),
+        (["layers.0.after=[second]", "layers.1.after=[first]"], "the graph of layers has a cycle through first"),
+        (["layers.0.after=[third]"], "there is no layer 'third'"),
+        (["layers.1.name=first"], "two layers are called 'first'"),
+        (["layers.0.operators.0.after=[a]"], "the operators have a cycle through a"),
+        (["layers.0.operators.0.after=[z]"], "there is no operator 'z'"),
+        (["layers.0.operators=[]"], "a layer has one operator at the least"),
+        (["fixed={stages: 2, tensor: 2}"], "2 is not among the tensor degrees"),
+        (["passes=forward", "recompute=full"], "nothing is computed again without a backward pass"),
+    ],
+)
+def test_faults(settings: list[str], message: str) -> None:
+    with pytest.raises(InstanceError, match=message.replace("^", r"\^")):
+        question_of(LAYER, *settings)
+
+
+def test_a_shape_whose_heads_cannot_be_shared_is_refused() -> None:
+    shape = {"layers": 2, "hidden": 12, "heads": 3, "ffn": 8, "vocabulary": 10, "sequence": 4}
+    with pytest.raises(InstanceError, match="2 devices cannot share 3 heads evenly"):
+        question_of({key: one for key, one in LAYER.items() if key != "layers"} | {"transformer": shape, "tensor": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("bert-large", 0.048682948), ("gpt2", 0.298301), ("gpt3", 30.1013946), ("opt", 0.476519), ("llama2-7b", 2.93780)],
+)
+@pytest.mark.thorough
+def test_the_best_chip_and_plan_of_published_networks(name: str, seconds: float) -> None:
+    result = answered(read(INSTANCES / f"accelerator/{name}-on-phaze.yaml"))
+    assert result.status == "OPTIMAL"
+    assert result.value == pytest.approx(seconds, rel=1e-4)
+
+
+def test_edits_of_a_result_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "result.json"
+    assert (
+        main(["solve", str(INSTANCES / "accelerator/llama2-7b-layer-on-cores.yaml"), "--set", "chips.tensor_cores=1", "--out", str(saved)])
+        == 0
+    )
+    true = json.loads(saved.read_text())
+    for place, edit in ((("chip", "tensor_cores"), 2), (("plans", 0, "data"), 2), (("plans", 0, "schedules", 0, "starts", 3), 0)):
+        edited = json.loads(saved.read_text())
+        inner = edited["answer"]
+        for step in place[:-1]:
+            inner = inner[step]
+        inner[place[-1]] = edit
+        assert edited != true
+        (tmp_path / "edited.json").write_text(json.dumps(edited))
+        assert main(["check", str(tmp_path / "edited.json")]) == 30
+    capsys.readouterr()
+
+
+def test_a_schedule_says_whether_it_is_closed() -> None:
+    assert Schedule(3, 3, (), ()).closed
+    assert not Schedule(2, 3, (), ()).closed
