@@ -360,6 +360,18 @@ class Priced:
     form: Literal["priced"] = "priced"
 
 
+@dataclass(frozen=True, slots=True)
+class PricedTree:
+    """A tree of branches on strategies of layers, and prices of budgets for each of its leaves (formulation.layers.branches)."""
+
+    by: str
+    branches: tuple[tuple[int, int] | None, ...]
+    """In preorder: a variable and the strategy that it has in the first branch and not in the second; None for a leaf."""
+    prices: tuple[tuple[float, ...], ...]
+    """Of the leaves in their order."""
+    form: Literal["priced-tree"] = "priced-tree"
+
+
 Proof = (
     UnverifiedBound
     | RecomputableBound
@@ -380,5 +392,6 @@ Proof = (
     | Chosen
     | Integers
     | Priced
+    | PricedTree
 )
 """Any proof of a bound."""

@@ -10,6 +10,7 @@ Costs and uses are exact integers. Only the comparison with the aim is in floati
 rounding errors of MOST_STEPS additions of numbers that are not negative.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -170,10 +171,12 @@ def pareto_pass(
     tick: Tick,
     beam: int | None = None,
     objective: bool = True,
+    most: int = MOST_STATES,
 ) -> Found:
     """The best choice within all budgets that costs less than the aim.
 
-    A beam keeps so many states of each front, those of the least bounds; without one a ManyStatesError ends a pass that grows too large.
+    A beam keeps so many states of each front, those of the least bounds; without one a ManyStatesError ends a pass that grows beyond the
+    most states.
     """
     weights = _weights(prices, objective)
     behind = least_behind(core, steps, weights, by_figure=True)
@@ -188,8 +191,8 @@ def pareto_pass(
             order = np.argsort(bounds, kind="stable")
             dropped = min(dropped, float(bounds[order[beam]]))
             states = _of(states, np.sort(order[:beam]))
-        if len(states.keys) > MOST_STATES:
-            raise ManyStatesError(f"more than {MOST_STATES:,} combinations of cost and uses are equally promising")
+        if len(states.keys) > most:
+            raise ManyStatesError(f"more than {most:,} combinations of cost and uses are equally promising")
         count += len(states.keys)
         trail.append(states)
     if not trail or not len(trail[-1].keys):
@@ -228,11 +231,11 @@ def _undominated(keys: Whole, totals: Whole) -> Whole:
         return order[starts]
     if totals.shape[1] == 2:
         return order[_falling(totals[:, 1], starts)]
-    return (
-        order[np.concatenate([first + _pareto(totals[first:last, 1:]) for first, last in zip(starts, ends, strict=True)])]
-        if len(keys)
-        else order
-    )
+    if not len(keys):
+        return order
+    front = _staircase if totals.shape[1] == 3 else _pareto
+    rows = np.concatenate([first + front(totals[first:last, 1:]) for first, last in zip(starts, ends, strict=True)])
+    return np.asarray(order[rows])
 
 
 def _falling(uses: Whole, starts: Whole) -> Mask:
@@ -245,6 +248,23 @@ def _falling(uses: Whole, starts: Whole) -> Mask:
     shifted = uses + shift
     least = np.minimum.accumulate(shifted)
     return np.concatenate([[True], shifted[1:] < least[:-1]]) if len(uses) else np.zeros(0, bool)
+
+
+def _staircase(uses: Whole) -> Whole:
+    """Rows of two uses, ordered by rising cost, that no row before them betters or equals in both: above a staircase of those before."""
+    kept, firsts, seconds = list[int](), list[int](), list[int]()
+    for row, (first, second) in enumerate(uses.tolist()):
+        place = bisect_right(firsts, first)
+        if place and seconds[place - 1] <= second:
+            continue
+        kept.append(row)
+        end = place
+        while end < len(seconds) and seconds[end] >= second:
+            end += 1
+        if place and firsts[place - 1] == first:
+            place -= 1
+        firsts[place:end], seconds[place:end] = [first], [second]
+    return np.array(kept, np.int64)
 
 
 def _pareto(uses: Whole) -> Whole:
@@ -288,9 +308,9 @@ def _traced(core: Core, steps: Sequence[Step], trail: Sequence[_States]) -> tupl
 
 
 def best_prices(
-    core: Core, steps: Sequence[Step], tick: Tick, rounds: int = 200, objective: bool = True
+    core: Core, steps: Sequence[Step], tick: Tick, rounds: int = 200, objective: bool = True, known: Sequence[Sequence[int]] = ()
 ) -> tuple[list[float], Dual, list[Dual]]:
-    """Prices of the highest bound, the bound, and all choices that were met on the way.
+    """Prices of the highest bound, the bound, and all choices that were met on the way; mixtures have known choices from the start.
 
     Column generation (Dantzig and Wolfe 1960): mixtures of the choices met, within the budgets on average, cost no less than the best
     bound. The prices of the cheapest mixture give a bound and a further choice, until both meet.
@@ -300,6 +320,8 @@ def best_prices(
     best = dual_of(core, steps, prices, objective)
     met, unit = [best], max(float(best.totals[0]), 1.0) if objective else 1.0
     mixture, greatest = _Mixture(len(limits)), greatest_cost(core)
+    for totals in (totals_of(core, choice) for choice in known):
+        mixture.add((np.array(totals[1:]) - limits) / scale, totals[0] / unit if objective else 0.0)
     for _ in range(rounds if len(limits) else 0):
         tick()
         last = met[-1]

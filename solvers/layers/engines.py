@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from math import exp, inf, log10
 from random import Random
 from time import monotonic
 
 import numpy as np
 
+from crossopt.formulation.layers.branches import Branch, Part, best_branch, halves, whole_part
 from crossopt.formulation.layers.core import Core, Step, WideError, core_of, steps_of
 from crossopt.formulation.layers.frontier import (
+    MOST_STATES,
     Dual,
     ManyStatesError,
     best_prices,
@@ -31,18 +34,25 @@ from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, W
 from crossopt.solvers.layers.judge import (
     BY_ALL,
     BY_FRONTIER,
+    BY_TREE,
     MOST_CHOICES,
     SMALLEST,
     LayerChoices,
     best_of_all,
     every_choice,
 )
-from crossopt.solvers.proofs import Priced, RecomputableBound
+from crossopt.solvers.proofs import Priced, PricedTree, RecomputableBound
 
 _BEAMS = (64, 1_024, 8_192)
 """States of a front in passes that look for good choices."""
 _SPELLED = 10**15
 """Numbers below are printed with all digits; Python prints none of thousands of digits."""
+_MOST_OF_PART, _PARTS, _ROUNDS_OF_PART = 4_000, 20, 60
+"""States of a pass of one part, so many more after each of so many parts; rounds of the prices of a part."""
+_FAR = 0.01
+"""Share of the incumbent that the bound leaves where parts are looked at before exchanges."""
+_EQUAL = 1e-6
+"""Share of the cost at the prices by which choices may differ that are taken as equally cheap."""
 _STARTS = 6
 """Choices from which exchanges start."""
 _PROPOSALS, _TEMPERATURE = 20_000, 1e-3
@@ -63,6 +73,7 @@ class _Run:
         self.cost: int | None = None
         self.bound: int | None = None
         self.prices: tuple[float, ...] = (0.0,) * len(self.core.limits)
+        self.tree: _Leaf | None = None
         self.trace = list[tuple[float, float | None, float | None]]()
 
     def tick(self) -> None:
@@ -129,7 +140,7 @@ def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOu
     return SearchOutcome(
         answer=run.answer(),
         bound=bound if run.choice is not None else None,
-        proof=None if bound is None or run.choice is None else Priced(BY_FRONTIER, run.prices),
+        proof=None if bound is None or run.choice is None else _proof(run),
         engine="frontier",
         stopped=stopped,
         notes=notes,
@@ -154,7 +165,8 @@ def _searched(run: _Run) -> tuple[str, ...]:
         _look_for_choices(run, steps, prices, met)
     if run.cost is None and not _any_within(run):
         return ("the budgets are out of reach together, each of them alone is not",)
-    return _closed(run, prices)
+    _closed(run, _leaf(whole_part(core), steps, prices, dual, met))
+    return ()
 
 
 def _look_for_choices(run: _Run, steps: Sequence[Step], prices: list[float], met: list[Dual]) -> None:
@@ -162,20 +174,35 @@ def _look_for_choices(run: _Run, steps: Sequence[Step], prices: list[float], met
     core, weights = run.core, np.array(prices)
     by_price = sorted(met, key=lambda one: one.totals[0] + float(weights @ np.array(one.totals[1:])))
     choices = list(dict.fromkeys(one.choice for one in by_price))
-    for choice in choices[:_STARTS] if core.limits else ():
-        if not _is_closed(run):
+    several = len(core.limits) > 1
+    for beam in _BEAMS[:2] if several else ():
+        if _is_closed(run):
+            return
+        _narrow(run, steps, prices, beam)
+    for choice in choices[: 2 if several else _STARTS] if core.limits else ():
+        if not _is_closed(run) and not _is_far(run):
             run.offer(exchanged(core, choice, choices, prices, run.tick))
-    for beam in () if _is_closed(run) else _BEAMS:
-        aim = inf if run.cost is None else float(run.cost)
-        found = pareto_pass(core, steps, prices, aim, run.tick, beam)
-        run.offer(found.choice)
-        if found.dropped == inf:
+    for beam in () if _is_closed(run) or several else _BEAMS:
+        if _narrow(run, steps, prices, beam):
             break
+
+
+def _narrow(run: _Run, steps: Sequence[Step], prices: Sequence[float], beam: int) -> bool:
+    """A pass of so many states of a front; whether it dropped none."""
+    found = pareto_pass(run.core, steps, prices, inf if run.cost is None else float(run.cost), run.tick, beam)
+    run.offer(found.choice)
+    return found.dropped == inf
 
 
 def _is_closed(run: _Run) -> bool:
     """Whether the bound is as near to the incumbent as is asked."""
     return run.cost is not None and run.bound is not None and run.bound >= _aim(run, run.cost)
+
+
+def _is_far(run: _Run) -> bool:
+    """Whether prices of several budgets leave so much that parts come first."""
+    several = len(run.core.limits) > 1
+    return several and run.cost is not None and run.bound is not None and run.bound < run.cost * (1.0 - _FAR)
 
 
 def _aim(run: _Run, cost: int) -> int:
@@ -199,18 +226,90 @@ def _any_within(run: _Run) -> bool:
     return found.choice is not None
 
 
-def _closed(run: _Run, prices: list[float]) -> tuple[str, ...]:
-    """The pass that leaves nothing out below the incumbent, or below what the asked gap leaves of it."""
-    core = run.core
-    steps = steps_of(core)
-    aim = _aim(run, run.cost if run.cost is not None else 0)
-    if run.bound is None or run.bound < aim:
-        found = pareto_pass(core, steps, prices, float(aim), run.tick)
-        run.offer(found.choice)
-        proved = aim if found.cost is None else found.cost
-        run.bound = None if run.bound is not None and run.bound > proved else run.bound
-        run.prove(proved, tuple(prices))
-    return ()
+@dataclass(eq=False, slots=True)
+class _Leaf:
+    """A part of all choices, with the prices of its best bound."""
+
+    part: Part
+    steps: tuple[Step, ...]
+    prices: tuple[float, ...]
+    bound: int
+    met: list[tuple[int, ...]]
+    """Choices that the search for prices met."""
+    near: list[tuple[int, ...]]
+    """Those of the least cost at the prices."""
+    branch: Branch | None = None
+    halves: tuple["_Leaf", "_Leaf"] | None = None
+
+
+def _leaf(part: Part, steps: tuple[Step, ...], prices: Sequence[float], dual: Dual, met: Sequence[Dual]) -> _Leaf:
+    weights = np.array([1.0, *prices])
+    costs = [float(weights @ np.array(found.totals)) for found in met]
+    aim = min(costs) * (1.0 + _EQUAL)
+    near = [found.choice for cost, found in zip(costs, met, strict=True) if cost <= aim]
+    return _Leaf(part, steps, tuple(prices), proved_units(dual, part.core, prices), [found.choice for found in met], near)
+
+
+def _closed(run: _Run, root: _Leaf) -> None:
+    """Passes that leave nothing out below the incumbent, or below what the gap leaves of it. Where a pass of several budgets has too many
+    states, its part is cut in two, each with prices of its own; the part of the least bound comes first."""
+    heap, number, lowest = [(root.bound, 0, root)], 0, inf
+    run.tree = root
+    while heap and run.cost is not None:
+        aim, leaf = _aim(run, run.cost), heap[0][2]
+        run.prove(int(min(leaf.bound, lowest)))
+        if leaf.bound >= aim:
+            return
+        heappop(heap)
+        several = len(run.core.limits) > 1
+        try:
+            most = min(_MOST_OF_PART * (1 + number // _PARTS), MOST_STATES) if several else MOST_STATES
+            found = pareto_pass(leaf.part.core, leaf.steps, leaf.prices, float(aim), run.tick, most=most)
+        except ManyStatesError:
+            branch = best_branch(leaf.part, leaf.near, np.array([1.0, *leaf.prices])) if several else None
+            if branch is None:
+                raise
+            leaf.halves, leaf.branch = _halved(run, leaf, branch), branch
+            for half in leaf.halves:
+                number += 1
+                heappush(heap, (half.bound, number, half))
+            continue
+        lowest = min(lowest, aim if found.cost is None else found.cost)
+        run.offer(None if found.choice is None else leaf.part.to_whole(found.choice))
+    run.prove(int(lowest))
+
+
+def _halved(run: _Run, leaf: _Leaf, branch: Branch) -> tuple[_Leaf, _Leaf]:
+    """Both parts with their prices, and a narrow pass in each that is not closed by them."""
+    found = list[_Leaf]()
+    for part in halves(leaf.part, branch):
+        steps = steps_of(part.core)
+        known = [own for choice in leaf.met if (own := part.from_whole(leaf.part.to_whole(choice))) is not None]
+        prices, dual, met = best_prices(part.core, steps, run.tick, _ROUNDS_OF_PART, known=known)
+        half = _leaf(part, steps, prices, dual, met)
+        half.bound, half.met = max(half.bound, leaf.bound), [*half.met, *known]
+        for choice in half.met:
+            run.offer(part.to_whole(choice))
+        if run.cost is not None and half.bound < _aim(run, run.cost):
+            good = pareto_pass(part.core, steps, prices, float(run.cost), run.tick, _BEAMS[0]).choice
+            run.offer(None if good is None else part.to_whole(good))
+        found.append(half)
+    return found[0], found[1]
+
+
+def _proof(run: _Run) -> Priced | PricedTree:
+    """The prices of the bound, or those of all leaves."""
+    if run.tree is None or run.tree.halves is None:
+        return Priced(BY_FRONTIER, run.prices)
+    branches, prices, left = list[Branch | None](), list[tuple[float, ...]](), [run.tree]
+    while left:
+        leaf = left.pop()
+        branches.append(leaf.branch)
+        if leaf.halves is None:
+            prices.append(leaf.prices)
+        else:
+            left += leaf.halves[::-1]
+    return PricedTree(BY_TREE, tuple(branches), tuple(prices))
 
 
 def _too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:

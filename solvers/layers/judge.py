@@ -5,6 +5,7 @@ from itertools import product
 from math import inf, isfinite, prod
 from typing import Final
 
+from crossopt.formulation.layers.branches import Branch, leaves
 from crossopt.formulation.layers.core import WideError, core_of, steps_of
 from crossopt.formulation.layers.frontier import ManyStatesError, pareto_pass, without_objective
 from crossopt.instances.layers.problem import Problem, chosen
@@ -12,9 +13,10 @@ from crossopt.instances.layers.question import LayersQuestion
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Priced, RecomputableBound
+from crossopt.solvers.proofs import Priced, PricedTree, Proof, RecomputableBound
 
 BY_FRONTIER: Final = "a dynamic program along the graph, at prices of the budgets"
+BY_TREE: Final = f"branches on strategies, and in each part {BY_FRONTIER}"
 BY_ALL: Final = "a look at every choice"
 MOST_CHOICES = 200_000
 """Choices that are looked at one by one."""
@@ -92,25 +94,47 @@ def prove(question: LayersQuestion, saved: Result[LayerChoices, LayerTotals], wa
         few = every_choice(problem) <= MOST_CHOICES
         found = by_looking_at_all(saved, lambda: best_of_all(question)[0] if few else None, question.unit)
         return Proved(found.checked, found.refused, found.unverified, BY_ALL)
-    budgets = sum(limit is not None for limit in problem.limits)
-    if not isinstance(proof, Priced) or len(proof.prices) != budgets or not all(isfinite(one) and one >= 0.0 for one in proof.prices):
-        return Proved(refused=(f"proof: {budgets} prices of budgets are needed, which are finite and not negative",))
+    trees = _priced_tree(proof, sum(limit is not None for limit in problem.limits))
+    if isinstance(trees, str):
+        return Proved(refused=(f"proof: {trees}",))
     aim = problem.units_from(inf if saved.bound is None else saved.bound)
-    core = core_of(problem)
+    core = core_of(problem) if aim is not None else without_objective(core_of(problem))
+    branches, prices = trees
+    states = 0
     try:
-        steps = steps_of(core)
-        watch(Progress("the proof", None))
-        if aim is None:
-            found_pass = pareto_pass(without_objective(core), steps, proof.prices, SMALLEST, _nothing, objective=False)
-        else:
-            found_pass = pareto_pass(core, steps, proof.prices, float(aim), _nothing)
+        for part, own in zip(leaves(core, branches), prices, strict=True):
+            watch(Progress("the proof", None))
+            steps, lowest = steps_of(part.core), SMALLEST if aim is None else float(aim)
+            found_pass = pareto_pass(part.core, steps, own, lowest, _nothing, objective=aim is not None)
+            if found_pass.cost is not None:
+                least = problem.amount(0, found_pass.cost)
+                told = "something is" if aim is None else f"a choice costs {least!r} {question.unit}".rstrip()
+                return Proved(refused=(f"bound: {told} within all budgets, the result claims {saved.bound!r}",))
+            states += found_pass.states
     except (WideError, ManyStatesError) as error:
         return Proved(refused=(f"proof: it cannot be carried out, as {error}",))
-    if found_pass.cost is not None:
-        least = problem.amount(0, found_pass.cost)
-        told = "something is" if aim is None else f"a choice costs {least!r} {question.unit}".rstrip()
-        return Proved(refused=(f"bound: {told} within all budgets, the result claims {saved.bound!r}",))
-    return Proved((f"the dynamic program was carried out anew, of {found_pass.states:,} states",), by=BY_FRONTIER)
+    except ValueError as error:
+        return Proved(refused=(f"proof: {error}",))
+    parts = f" in {len(prices):,} parts" if len(prices) > 1 else ""
+    return Proved(
+        (f"the dynamic program was carried out anew{parts}, of {states:,} states",), by=BY_TREE if len(branches) > 1 else BY_FRONTIER
+    )
+
+
+def _priced_tree(proof: Proof | None, budgets: int) -> tuple[tuple[Branch | None, ...], tuple[tuple[float, ...], ...]] | str:
+    """Branches and prices of the leaves; or what is wrong with them."""
+    branches: tuple[Branch | None, ...] = (None,)
+    if isinstance(proof, Priced):
+        prices: tuple[tuple[float, ...], ...] = (proof.prices,)
+    elif isinstance(proof, PricedTree):
+        branches, prices = proof.branches, proof.prices
+    else:
+        return f"{budgets} prices of budgets are needed"
+    if len(prices) != sum(branch is None for branch in branches):
+        return "each leaf of the tree needs its prices"
+    if not all(len(own) == budgets and all(isfinite(price) and price >= 0.0 for price in own) for own in prices):
+        return f"{budgets} prices of budgets are needed, which are finite and not negative"
+    return branches, prices
 
 
 def _nothing() -> None:

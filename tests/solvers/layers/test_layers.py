@@ -6,8 +6,10 @@ from math import inf
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
+from crossopt.formulation.layers import frontier
 from crossopt.formulation.layers.core import core_of, steps_of
 from crossopt.formulation.layers.frontier import best_prices, dual_of, exchanged, is_within, pareto_pass, totals_of
 from crossopt.instances.errors import InstanceError
@@ -16,10 +18,11 @@ from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.question import read, read_again
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
+from crossopt.solvers.layers import engines
 from crossopt.solvers.layers.engines import best_by_use
 from crossopt.solvers.layers.family import FAMILY
-from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, judge, prove
-from crossopt.solvers.proofs import Priced, RecomputableBound
+from crossopt.solvers.layers.judge import BY_TREE, LayerChoices, LayerTotals, best_of_all, judge, prove
+from crossopt.solvers.proofs import Priced, PricedTree, RecomputableBound
 from tests.extent import FULL
 from tests.samples import SAMPLES
 from tests.solvers.layers.drawn import drawn
@@ -209,24 +212,28 @@ def test_exchanges_end_within_the_budgets_and_cost_no_more() -> None:
     assert gained > 10
 
 
-def long_chain(budgets: dict[str, float]) -> LayersQuestion:
-    """300 layers of 6 strategies with figures of many digits, whose names differ at a price."""
-    random = Random(7)
-    names = [f"n{number}" for number in range(300)]
+def chain(seed: int, scales: list[float], strategies: int, budgets: dict[str, float]) -> LayersQuestion:
+    """Layers with figures of many digits at these scales, and a price where names of neighbours differ."""
+    random, names = Random(seed), [f"n{number}" for number in range(len(scales))]
     layers = {
         name: {
             f"s{one}": {
-                "time": random.uniform(1, 2) * 0.7**one,
-                "quality": random.random() * 0.3 * one,
-                "size": random.uniform(0.5, 1.5) * 100.0 / (1 + one),
+                "time": scale * (random.uniform(1, 2) * 0.7**one),
+                "quality": scale * (random.random() * 0.3 * one),
+                "size": scale * (random.uniform(0.5, 1.5) * 100.0 / (1 + one)),
             }
-            for one in range(6)
+            for one in range(strategies)
         }
-        for name in names
+        for name, scale in zip(names, scales, strict=True)
     }
-    pairs = {(f"s{one}", f"s{other}"): {"time": 0.05} for one in range(6) for other in range(6) if one != other}
+    pairs = {(f"s{one}", f"s{other}"): {"time": 0.05} for one in range(strategies) for other in range(strategies) if one != other}
     links = [(one, other, pairs) for one, other in pairwise(names)]
-    return LayersQuestion("long", problem_of(Written(layers, links, "time", budgets)), budgets, {})
+    return LayersQuestion("chain", problem_of(Written(layers, links, "time", budgets)), budgets, {})
+
+
+def long_chain(budgets: dict[str, float]) -> LayersQuestion:
+    """300 layers of 6 strategies."""
+    return chain(7, [1.0] * 300, 6, budgets)
 
 
 @pytest.mark.parametrize(("budgets", "gap"), [({"quality": 60.0}, 1e-4), ({"quality": 60.0, "size": 6_900.0}, 2e-4)])
@@ -235,6 +242,50 @@ def test_a_long_chain_with_conversions_is_proved(budgets: dict[str, float], gap:
     found = solved(asked, gap=gap)
     assert found.proved
     assert found.details is not None and all(share > 0.98 for share in found.details.budget_shares.values())
+    assert not prove(asked, found, unwatched).refused
+
+
+def test_parts_with_prices_of_their_own_prove_what_one_price_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes of one state, so that choices are cut into parts; each change of the tree that leaves something out is refused."""
+    monkeypatch.setattr(engines, "_MOST_OF_PART", 1)
+    monkeypatch.setattr(engines, "_PARTS", 10_000)
+    trees = 0
+    for seed in range(120 if FULL else 14):
+        asked = chain(seed, [1.0] * 6, 3, {"quality": 0.8, "size": 250.0})
+        found, (value, _) = solved(asked), best_of_all(asked)
+        assert found.value == (None if value == inf else value), seed
+        assert (found.proved, prove(asked, found, unwatched).refused) == (True, ()), seed
+        if not isinstance(found.proof, PricedTree):
+            continue
+        trees += 1
+        assert found.bound is not None
+        higher = replace(found, bound=found.bound * 1.01 + 1.0)
+        assert "a choice costs" in prove(asked, higher, unwatched).refused[0]
+        branches, prices = found.proof.branches, found.proof.prices
+        for cut in (PricedTree(BY_TREE, branches, prices[1:]), PricedTree(BY_TREE, branches[:-1], prices[:-1])):
+            assert prove(asked, replace(found, proof=cut), unwatched).refused
+        strange = PricedTree(BY_TREE, ((10_000, 0), *branches[1:]), prices)
+        assert "no branch of this part" in prove(asked, replace(found, proof=strange), unwatched).refused[0]
+    assert trees > 3
+
+
+def test_the_minima_of_two_uses_are_those_of_comparing_all_rows() -> None:
+    numbers = np.random.default_rng(1)
+    for _ in range(300):
+        uses = numbers.integers(0, numbers.integers(2, 30), (numbers.integers(1, 60), 2))
+        better = (uses[None, :, :] <= uses[:, None, :]).all(axis=2) & np.tri(len(uses), k=-1, dtype=bool)
+        assert frontier._staircase(uses).tolist() == np.flatnonzero(~better.any(axis=1)).tolist()
+
+
+def test_one_very_large_layer_leaves_no_gap_of_two_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_MOST_OF_PART", 300)
+    asked = chain(0, [100.0] + [1.0] * 39, 6, {"quality": 40.0, "size": 8_000.0})
+    core = core_of(asked.problem)
+    _, dual, _ = best_prices(core, steps_of(core), nothing)
+    found = solved(asked)
+    assert found.proved and found.value is not None
+    assert dual.bound / 10.0 ** asked.problem.places[0] < found.value * (1.0 - 1e-3)
+    assert isinstance(found.proof, PricedTree)
     assert not prove(asked, found, unwatched).refused
 
 
