@@ -8,6 +8,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from crossopt.crossflow.cost import Prices
+from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.records import dataclass
@@ -376,6 +377,8 @@ class Instance:
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
     """Objectives with an upper limit, beside those of the budget."""
+    sites: Groups | None = None
+    """Groups that exchange rarely; workload and cluster are then those of one group."""
     ranges: tuple["Range", ...] = ()
     """Constants with uncertainty ranges."""
     others: tuple[Other, ...] = ()
@@ -389,7 +392,7 @@ class Instance:
     def measures_time(self) -> bool:
         """Whether the objective is in proportion to the step time, so that errors of one are errors of the other."""
         paid_in_full = self.goal is not None and self.goal.purchase is not None and self.goal.purchase.lifetime == inf
-        return self.objective in ("step_time", "time_per_sample") or (self.objective == "run_cost" and not paid_in_full)
+        return self.objective in ("step_time", "time_per_sample", "mean_step_time") or (self.objective == "run_cost" and not paid_in_full)
 
 
 def under_each(instance: Instance) -> tuple[tuple[str, Instance], ...]:
@@ -447,19 +450,20 @@ class MultiScaleQuestion:
     impossible: tuple[tuple[Scale, str], ...] = ()
     """Combinations without a valid question, and why."""
     compared: tuple[str, ...] = ("network",)
-    """What `Place.network` names: any of device, precision and network."""
+    """What `Place.network` names: any of device, precision, groups and network."""
 
     __repr__ = short_repr
 
     @property
     def compared_name(self) -> str:
         """The compared axes in words."""
-        return " and ".join("kind of device" if axis == "device" else axis for axis in self.compared)
+        named = {"device": "kind of device", "groups": "number of groups"}
+        return " and ".join(named.get(axis, axis) for axis in self.compared)
 
     @property
     def compared_names(self) -> str:
         """Several of them in words."""
-        several = {"device": "kinds of devices", "precision": "precisions", "network": "networks"}
+        several = {"device": "kinds of devices", "precision": "precisions", "network": "networks", "groups": "numbers of groups"}
         return several[self.compared[0]] if len(self.compared) == 1 else f"combinations of {' and '.join(self.compared)}"
 
     @property
@@ -491,7 +495,7 @@ class MultiScaleQuestion:
     @property
     def by_devices(self) -> bool:
         """Whether labels of parts state the number of devices: several are asked for, or nothing else distinguishes parts."""
-        return len(self.asked_for) > 1 or not (self.batches or self.networks)
+        return (len(self.asked_for) > 1 and "groups" not in self.compared) or not (self.batches or self.networks)
 
     @property
     def samples(self) -> tuple[int, ...]:

@@ -35,6 +35,7 @@ from crossopt.instances.codesign.plan_choices import Report
 from crossopt.instances.codesign.plan_groups import last_with_plan
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, TRANSFORMER_CHOICES, CodesignFile
+from crossopt.instances.codesign.sites import groups_faults, per_mean_step
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, fault_at, node_of, read_text
@@ -49,8 +50,8 @@ _MOST_COUNTED = 1_000
 """Largest number of open questions counted exactly, for the message that there are too many."""
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """Placeholders for required sections that cannot be read."""
-_NAMED = ("cluster.network.", "hardware=", "workload.precision=")
-"""How settings begin that select a network, a device or a precision."""
+_NAMED = ("cluster.network.", "hardware=", "workload.precision=", "sites.groups=")
+"""How settings begin that select a network, a device, a precision or a number of groups."""
 Part = tuple[Scale, CodesignFile, tuple[str, ...]]
 """A part: its identification, the question, and the settings that select it."""
 _LOOKS_AT = {
@@ -108,7 +109,7 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
 
 # Lists of devices and precisions: a question for each of them, as if a setting had named it.
 
-_LISTS = {"hardware": "device", "workload.precision": "precision"}
+_LISTS = {"hardware": "device", "workload.precision": "precision", "sites.groups": "groups"}
 
 
 def _items_at(root: Node, path: list[str]) -> tuple[Node, ...]:
@@ -132,7 +133,7 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
     compared, impossible, objective = [_LISTS[path] for path in listed], list[tuple[Scale, str]](), ""
     for nodes in product(*listed.values()):
         texts = [str(node.value.text) for node in nodes if isinstance(node.value, Scalar)]
-        label = ", ".join(texts)
+        label = ", ".join(_item_label(path, text) for path, text in zip(listed, texts, strict=True))
         try:
             question = read(_with_named(written, dict(zip(listed, nodes, strict=True)), texts))
         except InstanceError as error:
@@ -150,11 +151,18 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         each = [dict.fromkeys(replace(fault, message=_plain_message(fault)) for fault in error.faults) for _, error in wrong]
         shared = [fault for fault in each[0] if all(fault in others for others in each)]
         raise written.refused(shared or dict.fromkeys(fault for others in each for fault in others))
+    if "groups" in compared and (message := groups_faults([part for _, part in found])):
+        raise written.refused([written.fault("sites.groups", message)])
     found.sort(key=lambda pair: pair[0].devices)
     pairs = dict.fromkeys((scale.devices, scale.batch) for scale, _ in found)
     impossible += [(Scale(*pair, label), _why(error)) for label, error in wrong for pair in pairs]
     places, parts = zip(*found, strict=True)
     return MultiScaleQuestion(parts[0].name, objective, places, parts, written.document, tuple(impossible), tuple(compared))
+
+
+def _item_label(path: str, text: str) -> str:
+    """What an item of a list is called."""
+    return f"{text} group{'s' * (text != '1')}" if path == "sites.groups" else text
 
 
 def _load_device_files(nodes: Iterable[Node], written: Written) -> None:
@@ -257,7 +265,7 @@ def _section(path: str) -> str:
 
 def _question_in(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | MultiScaleQuestion | None:
     """The section as one question, or as one per number of devices, batch and workload."""
-    file = per_sample(file, written.root)
+    file = per_mean_step(per_sample(file, written.root), written.root)
     counts, batches = file.cluster.devices, batches_of(file)
     faults = [*(batch_faults(file) if batches else []), *zero_faults(file.cluster)]
     for size, path, what in (
@@ -268,6 +276,8 @@ def _question_in(file: CodesignFile, written: Written, report: Report) -> Instan
         if size > MOST_COUNTS:
             faults.append((path, f"{size} {what} are more than the {MOST_COUNTS} that a question may have (give fewer, or a larger step)"))
             break
+    if file.sites is not None and len(counts) * len(batches or (0,)) > 1:
+        faults.append(("sites", "groups share one number of devices and one batch (give one of each)"))
     for path, message in faults:
         report(path, message)
     if faults:
@@ -374,7 +384,8 @@ def _on_one_number(question: Instance | Portfolio | MultiScaleQuestion) -> Insta
 
 def key_compared(question: MultiScaleQuestion) -> str:
     """The key of the question that lists what is compared beside numbers of devices and batches."""
-    return {"device": "hardware", "precision": "workload.precision", "network": "cluster.network"}[question.compared[0]]
+    keys = {"device": "hardware", "precision": "workload.precision", "groups": "sites.groups", "network": "cluster.network"}
+    return keys[question.compared[0]]
 
 
 def several_text(question: MultiScaleQuestion) -> str:

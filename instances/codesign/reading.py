@@ -56,6 +56,7 @@ from crossopt.instances.codesign.section import (
     LinkSection,
     TechnologySection,
 )
+from crossopt.instances.codesign.sites import groups_of, one_group
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.table import Machine, Stack
 from crossopt.instances.files.units import quoted
@@ -82,6 +83,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     stack = _stack(file, report)
     if isinstance(workload, Transformer) and stack is not None:
         workload = stack.trained(workload, file.workload)
+    whole = workload
+    file, workload, apart = one_group(file, workload, report)
     sound = _sound(file, workload, report)
     levels, cluster = levels_of(file.cluster, _usual_node(file), report)
     hardware, ranges = _hardware(file, levels, report)
@@ -89,7 +92,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     options = None
     if workload is not None and cluster is not None and not _too_large(file, workload):  # whose divisors would take days
         options = plan_options(file.choices, workload, cluster, report)
-    if not sound or workload is None or cluster is None or hardware is None or options is None:
+    if not (sound and apart) or workload is None or cluster is None or hardware is None or options is None:
         return None
     goal = goal_of(file, workload.tokens, cluster.devices, getattr(hardware, "power", 0.0), _usual_node(file))
     instance = Instance(
@@ -108,6 +111,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         stack=stack,
         goal=goal,
         ceilings=ceilings_of(file, goal),
+        sites=groups_of(file, whole, _usual_node(file), report),
         derived=derived_text(device_given(file.hardware)[0]) if file.hardware is not None else "",
         priced_by=_constants_text(file, stack),
         calibrated=file.hardware is None or is_calibrated(device_given(file.hardware)[0], file.launcher),

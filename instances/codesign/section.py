@@ -27,6 +27,7 @@ from crossopt.crossflow.fields import (
     PowerPerArea,
     PricePerEnergy,
     Prose,
+    Ratio,
     RatioChoice,
     Setting,
     Several,
@@ -117,6 +118,48 @@ class FailuresSection:
 
 
 @dataclass(frozen=True, slots=True)
+class QualityRow:
+    """How many steps training takes with some exchanges, relative to data parallelism. Keys that are left out match everything."""
+
+    steps: Annotated[float, Bounds(0.0), Doc("steps needed, over those of data parallelism with the same global batch; above 0")]
+    sync_every: Annotated[Positive | None, Doc("of rows about this many steps between exchanges")] = None
+    groups: Annotated[Positive | None, Doc("of rows about this many groups")] = None
+    compression: Annotated[Ratio | None, Doc("of rows about this compression")] = None
+    overlap_steps: Annotated[int | None, Bounds(0), Doc("of rows about this overlap")] = None
+    exchange: Annotated[Literal["synchronous", "asynchronous"] | None, Doc("of rows about this kind of exchange")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SitesSection:
+    """Groups of devices, each synchronous inside, that exchange rarely or asynchronously over slow links (DiLoCo, 15-PF)."""
+
+    groups: Annotated[
+        Positive, Several(), Doc("equal groups that share devices and global batch, such as sites; a list compares several numbers")
+    ] = 2
+    bandwidth: Annotated[Bandwidth | None, Doc("of the link of a group to the others, per direction, such as 10 Gbit/s")] = None
+    latency: Annotated[Duration, Doc("of an exchange, beside its transfer")] = 0.0
+    exchange: Annotated[
+        tuple[Literal["synchronous", "asynchronous"], ...],
+        Choice(),
+        Doc("groups wait for each other's exchange, or exchange with a parameter server and never wait"),
+    ] = ("synchronous",)
+    sync_every: Annotated[
+        CountChoice, Doc("steps between two exchanges of the same parameter; 1 with `synchronous` is data parallelism")
+    ] = (1,)
+    fragments: Annotated[CountChoice, Doc("parts of the network that are exchanged at different steps (streaming DiLoCo)")] = (1,)
+    overlap_steps: Annotated[tuple[int, ...], Bounds(0), Choice(), Doc("steps that may run before an exchange must have arrived")] = (0,)
+    compression: Annotated[RatioChoice, Doc("bytes sent over bytes of the parameters, above 0")] = (1.0,)
+    bytes_per_parameter: Annotated[float, Bounds(0.0), Doc("bytes of a parameter before compression")] = 2.0
+    straggler: Annotated[
+        Ratio, Doc("relative spread s of the step times of nodes: n nodes that wait for each other take 1 + s sqrt(2 ln n) as long")
+    ] = 0.0
+    quality: Annotated[
+        tuple[QualityRow, ...],
+        Doc("steps that training needs; the first row that matches counts. Needed where ways to learn are compared that differ"),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSection:
     """The number of devices and their network."""
 
@@ -163,6 +206,7 @@ Objective = Literal[
     "die_area",
     "power",
     "devices",
+    "mean_step_time",
 ]
 StackName = Literal["megatron-core", "torchtitan", "deepspeed", "fsdp"]
 Degrees = CountChoice | Literal["divisors"]
@@ -406,7 +450,10 @@ class CodesignFile:
     stack: Annotated[
         StackSection | None, Short("name"), Doc("training stack that launches the plan; only plans that it supports are considered")
     ] = None
-    objective: Annotated[Objective, Doc("quantity to minimise; default with several batches: `time_per_sample`")] = "step_time"
+    sites: Annotated[SitesSection | None, Doc("groups of devices that exchange rarely, over slow links")] = None
+    objective: Annotated[
+        Objective, Doc("quantity to minimise; default with several batches: `time_per_sample`, with `sites`: `mean_step_time`")
+    ] = "step_time"
     prices: Annotated[PricesSection | None, Doc("for `cost_per_token`")] = None
     efficiency: Annotated[dict[str, float], Doc("model constants that differ from the hardware's")] = field(default_factory=dict)
     factors: Annotated[

@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 from typing import Any
 
+from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
@@ -53,6 +54,7 @@ _AIMS = {
     "energy_per_token": "with the least energy a token",
     "rated_energy_per_token": "with the most tokens for a watt of rated power and second",
     "cost_per_token": "at the least cost a token",
+    "mean_step_time": "in the shortest time with exchanges",
     "run_cost": "at the least cost of the whole run",
     "die_area": "on the smallest die",
     "power": "with the least power",
@@ -65,14 +67,14 @@ def text_of_question(instance: Instance) -> QuestionText:
     free = isinstance(instance.hardware, FreeHardware)
     name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
     count, options = instance.cluster.devices, instance.hardware.options if isinstance(instance.hardware, FreeHardware) else ()
-    devices = f"{count:,} device{'s' * (count != 1)}"
+    devices = f"{count:,} device{'s' * (count != 1)}{_of_each(instance.sites)}"
     which = f"Which chip of {name} and which plan train" if free else "Which plan trains"
     sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
     sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
     terms = [
         ("workload", _workload(instance)),
         *zip(("model", "work"), model_text(instance.workload), strict=False),
-        ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}"),
+        ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}{_of_each(instance.sites)}"),
     ]
     if instance.failures is not None:
         left = goodput(instance.failures, count)
@@ -88,10 +90,15 @@ def text_of_question(instance: Instance) -> QuestionText:
     return QuestionText(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
 
 
+def _of_each(sites: Groups | None) -> str:
+    return f" in each of {sites.groups} groups" if sites is not None and sites.groups > 1 else ""
+
+
 def text_of_scales(question: MultiScaleQuestion) -> QuestionText:
     """The question in words where the number of devices, the network or the batch is open."""
     largest = text_of_question(question.parts[-1])
-    listed = _or_list(question.numbers)
+    grouped = question.parts[-1].sites if "groups" in question.compared else None
+    listed = _or_list(question.numbers if grouped is None else (grouped.groups * question.parts[-1].cluster.devices,))
     workload = question.parts[-1].workload.name
     aim = "every limit be kept" if question.objective == FEWEST else f"{workload} be trained {_AIMS[question.objective]}"
     terms = tuple((name, text) for name, text in largest.terms if name != "devices" and name not in question.compared)
@@ -100,7 +107,7 @@ def text_of_scales(question: MultiScaleQuestion) -> QuestionText:
     terms = (*terms, *((("batches", _or_list(question.samples)),) if question.batches else ()))
     batch = f" with which batch, of {_or_list(question.samples)}," if question.batches else ""
     batch = f" on which of {len(networks)} {question.compared_names},{' and' * bool(batch)}{batch}" if networks else batch
-    if batch and len(question.numbers) == 1:
+    if batch and (len(question.numbers) == 1 or grouped is not None):
         return QuestionText(f"{batch[1:].capitalize()} can {aim}?", terms, largest.open)
     how = "On how few devices" if question.objective == FEWEST else "On how many devices"
     return QuestionText(f"{how}, of {listed},{' and' * bool(batch)}{batch} can {aim}?", terms, largest.open)

@@ -93,7 +93,7 @@ def launch(
     settings = export.on(machine, (*export.settings(model, found), *numerics))
     text = export.written(model, found, settings)
     launched = _named_alike(model, export.read(export.parsed(text), model, plan.devices), plan)
-    options = tuple((setting.name if setting.value is None else f"{setting.name} {setting.value}", setting.meaning) for setting in settings)
+    options = tuple((setting.label, setting.meaning) for setting in settings)
     return Launch(launched, text, options, (*export.remarks(model, found), *left), _instead(stack.name, plan, launched, broken))
 
 
@@ -174,9 +174,14 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
         _refuse_what_does_not_fit(name, found, nearest_plan)
         priced = nearest_plan
     heads += _run_text(instance.goal, priced.step_time)
+    text, options = found.text, found.options
+    if instance.sites is not None and (apart := torchtitan.site_settings(name, instance.sites, priced.step_time)):
+        text = torchtitan.with_sites(text, instance.sites, model.global_batch, apart)
+        options += tuple((setting.label, setting.meaning) for setting in apart)
+        heads.append(f"one of {instance.sites.groups} groups, whose mean step is {float(instance.sites.least(priced.step_time)):.4g} s")
     notes = tuple(f"note: {words}" for words in found.remarks if UNSAID not in words)
     environment = EXPORTS[name].environment(model, found.plan, instance.machine)
-    return Launched(found.plan, found.text, found.options, tuple(heads), notes, environment, priced.step_time)
+    return Launched(found.plan, text, options, tuple(heads), notes, environment, priced.step_time)
 
 
 def _run_text(goal: Goal | None, step_time: float) -> list[str]:

@@ -50,6 +50,10 @@ class Setting:
     meaning: str
     """What it does."""
 
+    @property
+    def label(self) -> str:
+        return self.name if self.value is None else f"{self.name} {self.value}"
+
 
 Settings = Mapping[str, str | None]
 """Settings as they were read back: by name, with their values."""

@@ -1,9 +1,11 @@
 """Settings of torchtitan's job configuration, as of its releases 0.2.0 to 0.2.2."""
 
+from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.plan import END_STAGES, Plan, Schedule
 from crossopt.crossflow.stages import split_layers
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.stacks.launched import SELECTIVE
+from crossopt.instances.errors import RefusedError
 from crossopt.reports.launching.options import (
     Export,
     Setting,
@@ -216,3 +218,44 @@ def _unsaid(model: Transformer, plan: Plan) -> tuple[str, ...]:
 
 
 EXPORT = Export("torchtitan", OPTIONS, settings, lambda _model, _plan, found: flags(found), parsed_flags, read, remarks)
+
+
+# Groups that exchange rarely: options of torchft (`torchtitan/experiments/ft`).
+
+_FP8 = 0.5
+"""What torchft sends with `should_quantize`, over bf16 (torchft/quantization.py)."""
+
+
+def site_settings(name: str, sites: Groups, step: float) -> tuple[Setting, ...]:
+    """The options of one group; a RefusedError where the stack has none."""
+    way = sites.ways[sites.chosen(step)]
+    if sites.groups == 1:
+        return ()
+    if name != "torchtitan":
+        raise RefusedError(f"--as {name}: groups that exchange every {way.every} steps are launched by torchtitan alone (--as torchtitan)")
+    if way.asynchronous:
+        raise RefusedError("--as torchtitan: torchft has no asynchronous groups (--set sites.exchange=synchronous)")
+    own = "--fault_tolerance."
+    found = [
+        Setting(f"{own}enable", None, "groups are replicas of torchft, which needs its lighthouse (TORCHFT_LIGHTHOUSE)"),
+        Setting(f"{own}group_size", str(sites.groups), "groups; each is a run of its own"),
+        Setting(f"{own}replica_id", "$GROUP", "this group, from 0"),
+        Setting(f"{own}min_replica_size", str(sites.groups), "no step without all groups"),
+    ]
+    if way.learns_alike:
+        return tuple(found)
+    found.append(Setting(f"{own}semi_sync_method", "diloco", "groups exchange rarely"))
+    found.append(Setting(f"{own}sync_steps", str(way.every), "steps between two exchanges"))
+    if way.fragments > 1:
+        found.append(Setting(f"{own}num_fragments", str(way.fragments), "parts of the network, one after the other"))
+    if way.overlap:
+        found.append(Setting(f"{own}fragment_sync_delay", str(way.overlap), "steps that run before an exchange must have arrived"))
+    if way.compression < 1.0:
+        found.append(Setting(f"{own}should_quantize", None, f"sends {_FP8:g} of bf16; {way.compression:g} is priced"))
+    return tuple(found)
+
+
+def with_sites(text: str, sites: Groups, batch: int, found: tuple[Setting, ...]) -> str:
+    """The command line of one group, with the global batch of all groups, as torchft divides it."""
+    option = "--training.global_batch_size"
+    return text.replace(f"{option} {batch}", f"{option} {batch * sites.groups}") + " \\\n  " + flags(found).replace("'$GROUP'", "$GROUP")

@@ -113,6 +113,13 @@ def _run_cost(instance: Instance, step_time: Real) -> Real:
     return money
 
 
+def _mean_step(instance: Instance, step_time: Real) -> Real:
+    """The least mean step over all ways to exchange: a minimum of what never falls when the step grows."""
+    if instance.sites is None:
+        raise ValueError("the mean step needs sites that exchange")
+    return instance.sites.least(step_time)
+
+
 def _rated(power: Real, step_time: Real, instance: Instance) -> Real:
     return power * step_time * float(instance.cluster.devices) / _tokens(instance)
 
@@ -123,6 +130,11 @@ OBJECTIVES: dict[str, Objective] = {
         "s/sample",
         lambda question, prices, _: prices.step_time / _samples(question),
         lambda question, evaluation: evaluation.step_time / _samples(question),
+    ),
+    "mean_step_time": Objective(
+        "s",
+        lambda question, prices, _: _mean_step(question, prices.step_time),
+        lambda question, evaluation: float(_mean_step(question, evaluation.step_time)),
     ),
     "worst_step_time": Objective("s", lambda _, prices, __: prices.step_time, lambda _, evaluation: evaluation.likely[1]),
     "energy_per_token": Objective(
@@ -149,6 +161,7 @@ take the greatest, as prices are of one set. A maximum of what never grows with 
 
 DIMENSIONS = {
     "step_time": "time",
+    "mean_step_time": "time",
     "time_per_sample": "time",
     "worst_step_time": "time",
     "energy_per_token": "energy",

@@ -20,7 +20,11 @@ from tests.paths import INSTANCES, ROOT
 
 TOLD = ("joint-vs-single-layer", "logic-memory-network-scaling")
 """Studies with a text beside them."""
-STUDIES = (*TOLD, "diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield", "congested-links")
+STUDIES = (
+    *TOLD,
+    *("diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield", "congested-links"),
+    "rare-exchanges",
+)
 GALLERY = ROOT / "reports/gallery"
 PAGES = ROOT / "build/gallery"
 FIRST, LAST = "<!-- table -->", "<!-- end of table -->"

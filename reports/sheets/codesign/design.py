@@ -7,6 +7,7 @@ from math import ceil, floor, isfinite
 from textwrap import wrap
 from typing import Any
 
+from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
@@ -382,10 +383,23 @@ def design_sections(context: Context, of: str = "") -> tuple[Section, ...]:
     return (
         Section(f"The design{of}", (given_in((*chip_rows(context), ("plan", design.plan_label))),)),
         Section(f"Estimates{of}", (given_in(estimated),) if estimated else ()),
+        *([_sites(question.sites, evaluation.step_time)] if question.sites is not None and question.sites.groups > 1 else []),
         time_section(evaluation, of),
         Section(f"Limits{of}", limits_parts(context)),
         *([_network(network, of)] if network is not None else []),
     )
+
+
+def _sites(sites: Groups, step: float) -> Section:
+    from crossopt.reports.sheets.codesign.machine import sites_section  # noqa: PLC0415 - most questions have one group
+
+    return sites_section(sites, step)
+
+
+def _sites_text(sites: Groups | None, step: float) -> str:
+    from crossopt.reports.sheets.codesign.machine import sites_text  # noqa: PLC0415 - most questions have one group
+
+    return "" if sites is None else sites_text(sites, step)
 
 
 def _network(network: Any, of: str) -> Section:  # noqa: ANN401 - a network with what is exchanged on it
@@ -782,6 +796,7 @@ def brief_of(context: Context) -> Pairs:
         ("plan", context.design.plan_label),
         *_objective(context),
         ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
+        ("exchange", _sites_text(question.sites, evaluation.step_time)),
         ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
         ("deadline", deadline_text(question.goal, evaluation.step_time)),

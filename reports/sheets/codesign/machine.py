@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from crossopt.crossflow.exchanges.rare import Groups, bandwidth_for, volume
+from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns
 from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
@@ -10,7 +12,7 @@ from crossopt.reports.facts.chip import MEMORIES, Amounts, Roofs, Watts, Work, y
 from crossopt.reports.facts.design import Chip
 from crossopt.reports.facts.network import Exchanged, Network
 from crossopt.reports.sheets.amounts import shown, time_of
-from crossopt.reports.sheets.sheet import Breakdown, Picture, Section, Table, amounts, names
+from crossopt.reports.sheets.sheet import Breakdown, Pairs, Picture, Section, Table, amounts, given_in, names
 from crossopt.reports.sheets.sheet import Part as SheetPart
 
 
@@ -209,3 +211,67 @@ def stages_section(stages: Sequence[Amounts], capacity: float, of: str = "") -> 
         )
     )
     return Section(title, (picture, table))
+
+
+# Groups that exchange rarely: every way to exchange, rules of practice, and the bandwidth that compute needs.
+
+_SHARES = (0.5, 0.75, 0.9, 0.95, 0.99)
+_MOST = 16
+
+
+def sites_text(sites: Groups, step: float) -> str:
+    """The way to exchange that is chosen, with what it comes to."""
+    if sites.groups == 1:
+        return "one group, which exchanges with no other"
+    number = sites.chosen(step)
+    mean = float(sites.mean(sites.ways[number], step))
+    steps = f", {sites.steps[number]:.4g} x the steps" if sites.steps[number] != 1.0 else ""
+    return f"{sites.groups} groups, {sites.ways[number]}: {time_of(mean)} a step, {step / mean:.1%} of it compute{steps}"
+
+
+def rivals(sites: Groups, step: float) -> Pairs:
+    """Rules of practice on the same plan: exchange always, each fixed number of steps, SkewScout's climb."""
+    values = [float(sites.effective(number, step)) for number in range(len(sites.ways))]
+    best = min(values)
+
+    def least(numbers: list[int]) -> str:
+        number = min(numbers, key=values.__getitem__)
+        return f"{time_of(values[number])}, {values[number] / best - 1.0:.1%} above ({sites.ways[number]})"
+
+    rows = dict[str, str]()
+    if always := [number for number, way in enumerate(sites.ways) if way.learns_alike]:
+        rows["always"] = least(always)
+    for every in sorted({way.every for way in sites.ways}):
+        rows[f"fixed H = {every}"] = least([number for number, way in enumerate(sites.ways) if way.every == every])
+    rows["SkewScout's climb"] = least([sites.climbed(step)])
+    return tuple(rows.items())
+
+
+def sites_section(sites: Groups, step: float) -> Section:
+    """All ways, the best first, and the bandwidth that the chosen one needs."""
+    values = [float(sites.effective(number, step)) for number in range(len(sites.ways))]
+    order = sorted(range(len(values)), key=values.__getitem__)
+    means = [float(sites.mean(sites.ways[number], step)) for number in order]
+    table = Table(
+        (
+            names("exchange", [str(sites.ways[number]) for number in order]),
+            amounts("mean step x steps", [values[number] for number in order], time_of, "s"),
+            amounts("mean step", means, time_of, "s"),
+            amounts("compute", [step / mean for mean in means], lambda share: f"{share:.1%}"),
+            amounts("steps needed", [sites.steps[number] for number in order], lambda factor: f"{factor:.4g}"),
+        ),
+        most=_MOST,
+    )
+    way = sites.ways[order[0]]
+    parts: list[SheetPart] = [table]
+    if len(sites.ways) > 1:
+        parts.append(given_in(rivals(sites, step)))
+    if not way.asynchronous:
+        size = volume(sites.parameters, sites.bytes_per_parameter, sites.groups, way)
+        needed = [(share, bandwidth_for(share, way, step, size, sites.groups)) for share in _SHARES]
+        texts = (format_quantity(8.0 * rate, "bandwidth").replace("B/s", "bit/s") for _, rate in needed)
+        parts.append(given_in([(f"{share:.0%} compute needs", text) for (share, _), text in zip(needed, texts, strict=True)]))
+    parts.append("All other figures are those of one group.")
+    if not sites.known:
+        parts.append("How many steps training needs with these exchanges is not known: the mean step says nothing of it.")
+    return Section(f"Exchange between {sites.groups} groups", tuple(parts))

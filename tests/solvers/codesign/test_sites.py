@@ -1,0 +1,127 @@
+"""Groups that exchange rarely: answers against brute force over plans and exchanges, faults, and what torchtitan is told."""
+
+from itertools import product
+from random import Random
+
+import pytest
+
+import crossopt
+from crossopt.crossflow.exchanges.rare import mean_step, straggling
+from crossopt.crossflow.plan import rows_of
+from crossopt.instances.codesign.instance import Instance
+from crossopt.instances.codesign.question import read_question
+from crossopt.instances.codesign.space import plan_blocks
+from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.reports.launching.torchtitan import site_settings
+from crossopt.solvers.codesign.answer import candidate
+from crossopt.solvers.codesign.judge import verify
+
+PLANS = "tensor: [1, 2], microbatch: [1, 2], recompute: [none, full]"
+
+
+def text(sites: str, more: str = "", devices: int = 8) -> str:
+    return (
+        "kind: codesign\nworkload: {model: gpt3-125m, global_batch: 64, precision: bf16}\n"
+        f"cluster: {{devices: {devices}, devices_per_node: 4}}\nhardware: a100-80g\nchoices: {{{PLANS}}}\nsites: {{{sites}}}\n{more}"
+    )
+
+
+def question(written: str) -> Instance:
+    return read_question({"text": written, "source": "question.yaml", "settings": []})
+
+
+def drawn(random: Random) -> tuple[str, dict[tuple[int, int, float], float]]:
+    every, shares = random.sample((1, 2, 10, 40, 100), 2), random.sample((1.0, 0.5, 0.25), 2)
+    overlaps = random.sample((0, 1, 3), 2)
+    table = {way: round(random.uniform(1.0, 1.5), 3) for way in product(every, overlaps, shares)}
+    rows = [f"{{sync_every: {way[0]}, overlap_steps: {way[1]}, compression: {way[2]}, steps: {steps}}}" for way, steps in table.items()]
+    lines = [
+        f"groups: {random.choice((2, 4))}",
+        f"bandwidth: {10.0 ** random.uniform(1.0, 6.0):.6g} Mbit/s",
+        f"latency: {random.choice((0, 1, 50))} ms",
+        f"sync_every: {every}",
+        f"fragments: [1, {random.choice((2, 6, 12))}]",
+        f"overlap_steps: {overlaps}",
+        f"compression: {shares}",
+        f"straggler: {random.choice((0, 0.02))}",
+        f"quality: [{', '.join(rows)}]",
+    ]
+    return ", ".join(lines), table
+
+
+def brute_force(instance: Instance, table: dict[tuple[int, int, float], float]) -> float:
+    """The least time over all plans and exchanges, one by one; that of mean steps is tested part by part elsewhere."""
+    sites, found = instance.sites, []
+    assert sites is not None
+    steps = [
+        verify(instance, candidate(rows_of(plans, slice(row, row + 1)), 0, 0))
+        for plans in plan_blocks(instance)
+        for row in range(len(plans))
+    ]
+    for verdict, way in product([step for step in steps if not step.violations], sites.ways):
+        nodes = sites.nodes * (sites.groups if way.every == 1 else 1)
+        step = verdict.details.step_time * straggling(sites.spread, nodes)
+        sent = 2.0 * sites.parameters * way.compression * 2.0 * (1.0 - 1.0 / sites.groups) / way.fragments / sites.bandwidth
+        factor = 1.0 if way.learns_alike else table[way.every, way.overlap, way.compression]
+        found.append(factor * float(mean_step(way, step, sent, sites.latency, sites.groups)))
+    return min(found)
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(4, 300))])
+def test_answers_are_those_of_brute_force(seed: int) -> None:
+    sites, table = drawn(Random(seed))
+    answer = crossopt.solve(text(sites))
+    assert answer.proved
+    assert answer.value == pytest.approx(brute_force(question(text(sites)), table), rel=1e-12)
+    assert crossopt.check(answer).accepted
+
+
+def test_several_numbers_of_groups_are_compared() -> None:
+    quality = "quality: [{groups: 2, steps: 1.1}, {groups: 4, steps: 1.5}]"
+    answer = crossopt.solve(text(f"groups: [1, 2, 4], bandwidth: 1 Gbit/s, sync_every: 30, {quality}"))
+    alone = [crossopt.solve(text(f"groups: {groups}, bandwidth: 1 Gbit/s, sync_every: 30, {quality}")) for groups in (1, 2, 4)]
+    assert answer.value == min(part.value for part in alone if part.value is not None)
+    assert answer.proved
+    assert crossopt.check(answer).accepted
+
+
+@pytest.mark.parametrize(
+    ("sites", "more", "message"),
+    [
+        ("bandwidth: 1 Gbit/s, sync_every: 0", "", "too small"),
+        ("groups: 16, bandwidth: 1 Gbit/s", "", "16 groups do not divide the 8 devices"),
+        ("bandwidth: 1 Gbit/s, sync_every: 100, fragments: 13", "", "13 fragments are more than the 12 layers"),
+        ("bandwidth: 1 Gbit/s, sync_every: 4, fragments: 8", "", "8 fragments are more than the 4 steps"),
+        ("groups: 2", "", "groups need a link between them"),
+        ("bandwidth: 1 Gbit/s, compression: 1.5", "", "too large"),
+        ("bandwidth: 1 Gbit/s, compression: 0", "", "zero sends nothing"),
+        ("bandwidth: 1 Gbit/s, sync_every: [1, 30]", "", "how many steps training needs is not known for every 30 steps"),
+        ("groups: [2, 4], bandwidth: 1 Gbit/s, sync_every: 30", "", "depends on the groups"),
+        ("bandwidth: 1 Gbit/s, sync_every: [30, 60], quality: [{sync_every: 30, steps: 1}]", "", "no row for every 60 steps"),
+        ("bandwidth: 1 Gbit/s", "goal: {tokens: 1e9, deadline: 1 d}", "a whole run"),
+        ("bandwidth: 1 Gbit/s", "budget: {step_time: 1 s}", "limits on time"),
+        ("bandwidth: 1 Gbit/s", "objective: energy_per_token", "compared by their mean step"),
+    ],
+)
+def test_bad_sites_are_refused_in_a_sentence(sites: str, more: str, message: str) -> None:
+    with pytest.raises(InstanceError, match=message) as caught:
+        question(text(sites, more))
+    assert len(caught.value.faults) == 1
+
+
+def test_a_single_exchange_needs_no_table() -> None:
+    found = question(text("bandwidth: 1 Gbit/s, sync_every: 30")).sites
+    assert found is not None
+    assert found.steps == (1.0,)
+    assert not found.known
+
+
+def test_torchtitan_is_told_how_to_exchange() -> None:
+    sites = question(text("bandwidth: 1 Gbit/s, sync_every: 30, fragments: 4, overlap_steps: 1, compression: 0.5")).sites
+    assert sites is not None
+    named = {setting.name.removeprefix("--fault_tolerance."): setting.value for setting in site_settings("torchtitan", sites, 1.0)}
+    assert named | {"sync_steps": "30", "num_fragments": "4", "fragment_sync_delay": "1", "group_size": "2"} == named
+    assert named["semi_sync_method"] == "diloco"
+    assert "should_quantize" in named
+    with pytest.raises(RefusedError, match="torchtitan alone"):
+        site_settings("megatron", sites, 1.0)
