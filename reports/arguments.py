@@ -400,13 +400,17 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     """Arguments of `serve`."""
     model = "model to serve: a name from `crossopt list workloads`, its name on the hub, or the path of a config.json"
     parser.add_argument("model", metavar="MODEL", help=model)
-    parser.add_argument("--gpus", required=True, metavar="DEVICES", help="devices at most: COUNTxDEVICE such as 8xh100")
+    parser.add_argument(
+        "--gpus", required=True, metavar="DEVICES", help="devices at most: COUNTxDEVICE such as 8xh100, several kinds by commas"
+    )
     parser.add_argument("--input", required=True, metavar="N", help="tokens of a prompt, such as 4000 or 4k (4,096)")
     parser.add_argument("--output", required=True, metavar="N", help="tokens of an answer")
     parser.add_argument("--context", metavar="N", help="longest context of the model, such as 40960: longer requests are refused")
     parser.add_argument("--rate", type=float, metavar="N", help="requests a second that are served at least")
     parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")
     parser.add_argument("--tpot", metavar="TIME", help="limit of the time per output token, such as 10ms")
+    whose = "whose latencies keep the limits: p90, p95 (default) or p99 of random arrivals, or the mean without queues"
+    parser.add_argument("--at", metavar="LEVEL", help=whose)
     parser.add_argument(
         "--engine", default="vllm", metavar="NAME", help="serving engine: vllm (default), sglang, trtllm, or eager without graphs"
     )
@@ -416,7 +420,9 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", metavar="NAMES", help=formats)
     parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8")
     parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")
-    goal = "throughput (default): most requests a second; devices: fewest for --rate; cost: least money for an output token"
+    shapes = "one: all workers of a part are alike (default); any: also several shapes (with --at mean)"
+    parser.add_argument("--shapes", metavar="MIX", help=shapes)
+    goal = "throughput (default): most requests a second; devices: fewest for --rate; cost: least money for --rate, or for an output token"
     goals = parser.add_mutually_exclusive_group()
     goals.add_argument("--minimize", metavar="GOAL", help=goal)
     for name, aim in (("fewest", "devices"), ("cheapest", "cost")):

@@ -1,4 +1,4 @@
-"""One copy of a model that serves requests of one length: what its memory holds, seconds of prefill and decode, and its rates."""
+"""One copy of a model that serves requests of one length: what its memory holds, seconds of prefill and decode, rates and queues."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -90,6 +90,8 @@ class WorkerTimes:
     """Mean step of a piece alone."""
     load: Real
     """Pieces of the prompts of all others for each step of a request, by stages."""
+    pieces: int
+    """Of a prompt."""
 
 
 def stage_layers(model: Transformer, split: Split) -> Real:
@@ -160,7 +162,7 @@ def worker_times(
         decode = decode + step_time(model, kernels, engine, split, Step(group, context), hardware)
     passed = stages * np.where(np.greater(stages, 1.0), _send(model, group, hardware), 0.0)
     load = count * np.maximum(worker.batch - 1.0, 0.0) / (max(requests.output - 1.0, 1.0) * stages)
-    return WorkerTimes(filled, alone / stages, decode / CONTEXTS + passed, mixed / count + passed, alone / count, load)
+    return WorkerTimes(filled, alone / stages, decode / CONTEXTS + passed, mixed / count + passed, alone / count, load, count)
 
 
 def contexts(requests: Requests) -> Iterator[float]:
@@ -218,3 +220,96 @@ def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwid
     """Seconds in which the cache of a prompt passes from a prefill to a decode worker, at bytes per second of both."""
     whole = Split(np.float64(1.0), np.float64(1.0))
     return float(requests.input * cache_of_token(model, whole, stored) / bandwidth)
+
+
+# Queues of requests that arrive at random: latencies that a share of them exceeds, by the rate at which they come.
+#
+# Requests come one by one, at random (Poisson), l of them a second to a copy. They hold a slot for H seconds; of c slots of all copies a
+# share rho = l H / slots of a copy is in use, so that a share C of the requests waits, and of all a share p longer than W:
+#
+#     C = 1 / (1 + beta Phi(beta) / phi(beta)),   beta = (1 - rho) sqrt(c)    at most rho   (Halfin and Whitt 1981; phi, Phi of the normal)
+#     W = H / (2 c (1 - rho)) ln(C / p)           where C is above p, else 0              (services that take equally long: half as long)
+#
+# Prefills of a copy, one after the other, are a queue of the same kind with one server. A part p of requests that waits too long is shared
+# evenly by the two. In the T seconds in which a request gets its tokens the prompts of mu = l T others come, of n pieces each, and more by
+# z sqrt(mu) where z is the percentile of a normal figure. With steps D alone, M with a piece beside, and A of a piece alone (above):
+#
+#     T = (S_out - 1) D / (1 - l n (M - D)),   or with more pieces than steps   T = (S_out - 1) (M - A) / (1 - l n A);   H = P + T
+#
+# All rise with l and with the seconds of each step, and fall with c.
+
+_NORMAL = (0.319381530, -0.356563782, 1.781477937, -1.821255978, 1.330274429)
+"""Phi to 7.5e-8 (Abramowitz and Stegun 26.2.17)."""
+_FULL = 1.0e-9
+"""What is left of a server that is busy all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A copy as queues see it; arrays of one shape. Workers that only prefill have one slot, and no steps."""
+
+    slots: Real
+    """Requests that a copy holds at once."""
+    first: Real
+    """Seconds to the first token without waiting."""
+    crowd: Real
+    """Seconds that a request waits for prefills of the others where all slots are in use, as in measured runs."""
+    busy: Real
+    """Seconds of the steps with the prompt of a request; 0 where it holds a slot while it is computed."""
+    prefill: Real
+    """Seconds in a slot before the first token."""
+    steps: Real
+    """Tokens after the first."""
+    decode: Real
+    mixed: Real
+    piece: Real
+    """Seconds of a step alone, with a piece of a prompt beside it, and of a piece alone."""
+    pieces: Real
+    """Of a prompt, for each stage."""
+
+
+def waiting_share(servers: Real, load: Real) -> Real:
+    """Share of the requests that wait."""
+    beta = (1.0 - np.minimum(load, 1.0)) * np.sqrt(servers)
+    density = np.exp(-0.5 * beta * beta) / np.sqrt(2.0 * np.pi)
+    t, tail = 1.0 / (1.0 + 0.2316419 * beta), 0.0 * beta
+    for factor in reversed(_NORMAL):
+        tail = (tail + factor) * t
+    share: Real = np.minimum(density / (density + beta * (1.0 - density * tail)), load)
+    return share
+
+
+def waiting(servers: Real, load: Real, hold: Real, share: float) -> Real:
+    """Seconds that so small a share of the requests waits longer than."""
+    left = np.maximum(1.0 - load, _FULL)
+    excess = np.log(np.maximum(waiting_share(servers, load) / share, 1.0))
+    return np.where(np.greater_equal(load, 1.0), np.inf, np.minimum(hold, _NEVER) / (2.0 * servers * left) * excess)
+
+
+_NEVER = 1.0e30
+"""Seconds of what does not end."""
+
+
+def token_seconds(pool: Pool, rate: Real) -> Real:
+    """Mean seconds in which a request gets its tokens after the first."""
+    beside, after = rate * pool.pieces * (pool.mixed - pool.decode), rate * pool.pieces * pool.piece
+    few = np.where(np.less(beside, 1.0), pool.steps * pool.decode / np.maximum(1.0 - beside, _FULL), _NEVER)
+    many = np.where(np.less(after, 1.0), pool.steps * (pool.mixed - pool.piece) / np.maximum(1.0 - after, _FULL), _NEVER)
+    return np.where(np.less_equal(rate * few * pool.pieces, pool.steps), few, np.maximum(many, few))
+
+
+def first_token_beyond(pool: Pool, copies: Real, rate: Real, share: float) -> Real:
+    """Seconds to the first token that a share of the requests exceeds, where so many a second come to each copy."""
+    half, hold = 0.5 * share, pool.prefill + token_seconds(pool, rate)
+    load = rate * hold / pool.slots
+    slots = waiting(pool.slots * copies, load, hold, half)
+    prefills = waiting(1.0, rate * pool.busy, pool.busy, half)
+    return pool.first + np.maximum(pool.crowd * np.minimum(load, 1.0), prefills) + slots
+
+
+def output_time_beyond(pool: Pool, rate: Real, normal: float) -> Real:
+    """Seconds per output token that requests exceed in whose time more prompts come than so many standard deviations above the mean."""
+    came = rate * token_seconds(pool, rate)
+    pieces = pool.pieces * (came + normal * np.sqrt(came)) / np.maximum(pool.steps, 1.0)
+    part = np.minimum(pieces, 1.0)
+    return (1.0 - part) * pool.decode + part * pool.mixed + np.maximum(pieces - 1.0, 0.0) * pool.piece

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -19,7 +19,11 @@ from crossopt.instances.files.written import Written, short_repr
 Objective = Literal["throughput", "devices", "cost"]
 Mode = Literal["together", "apart"]
 Role = Literal["both", "prefill", "decode"]
-MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES = 100_000, 200_000, 1 << 21, 256
+Level = Literal["mean", "p90", "p95", "p99"]
+Mix = Literal["one", "any"]
+BEYOND: Final = {"p90": (0.10, 1.2816), "p95": (0.05, 1.6449), "p99": (0.01, 2.3263)}
+"""Of percentiles the share of requests beyond, and the standard deviations at which a normal figure has that share beyond."""
+MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS = 100_000, 200_000, 1 << 21, 256, 4
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _POWERS: Final = (1, 2, 4, 8, 16)
 
@@ -35,10 +39,17 @@ class RequestsSection:
 
 @dataclass(frozen=True, slots=True)
 class LimitsSection:
-    """Service levels, as means."""
+    """Service levels."""
 
     ttft: Annotated[Duration | None, NonZero(), Doc("time to first token")] = None
     tpot: Annotated[Duration | None, NonZero(), Doc("time per output token after the first")] = None
+    at: Annotated[
+        Level | None,
+        Doc(
+            "whose latencies keep the limits: p90, p95 or p99 of requests that arrive at random, or the mean with all slots in use and no "
+            "queue; default: p95, of stated workers mean"
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,9 @@ class ChoicesSection:
     mode: Annotated[
         tuple[Mode, ...], Choice(), Doc("prefill and decode together on each copy, or apart on copies of their own (disaggregated)")
     ] = ("together", "apart")
+    shapes: Annotated[
+        Mix | None, Doc("one: all workers of a part on one kind of device are alike; any: several shapes; default: one, at mean any")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +93,10 @@ class WorkerSection:
     tpot: Annotated[Duration, Doc("time per output token; of prefill workers none")] = 0.0
 
 
+Available = Annotated[int, Bounds(1, MOST_DEVICES)]
+Rent = Annotated[Money, NonZero()]
+
+
 @dataclass(frozen=True, slots=True)
 class ServingFile:
     """How is a model served within limits of latency?"""
@@ -87,10 +105,16 @@ class ServingFile:
     requests: Annotated[RequestsSection, Doc("what is asked of the model")]
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
     config: Annotated[str | None, Doc("in place of `model`: path of a Hugging Face config.json, relative to this file")] = None
-    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`")] = None
-    devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("devices at most; needed unless they are the objective")] = None
+    hardware: Annotated[
+        tuple[str, ...] | None, Choice(), Doc("devices of `crossopt list hardware`: one kind, or several of which plans may take some")
+    ] = None
+    devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("devices at most, of all kinds; needed for throughput")] = None
+    available: Annotated[dict[str, Available] | None, Doc("devices at most of each kind")] = None
     objective: Annotated[
-        Objective, Doc("throughput: most requests a second; devices: fewest for the rate; cost: least money for a million output tokens")
+        Objective,
+        Doc(
+            "throughput: most requests a second; devices: fewest for the rate; cost: least money for an output token, at the rate asked for"
+        ),
     ] = "throughput"
     limits: Annotated[LimitsSection, Doc("service levels")] = LimitsSection()
     choices: Annotated[ChoicesSection, Doc("what may be chosen")] = ChoicesSection()
@@ -101,6 +125,7 @@ class ServingFile:
     memory: Annotated[Ratio | None, NonZero(), Doc("share of the memory that the engine may fill; default: the engine's")] = None
     reserve: Annotated[Bytes | None, Doc("of that for graphs and context of the engine; default: the engine's")] = None
     rent: Annotated[Money | None, NonZero(), Doc("of a device and hour, for `cost`; default: the list price")] = None
+    rents: Annotated[dict[str, Rent] | None, Doc("the same by kind of device")] = None
     hub: Annotated[str | None, Doc("the model's name on the hub or its folder, for exported command lines")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
@@ -121,6 +146,21 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DeviceKind:
+    """A kind of device, with what copies on it may be."""
+
+    name: str
+    hardware: Hardware
+    most: int
+    """Devices of this kind at most."""
+    options: Options
+    rent: float
+    """Of a device and hour; nan if unknown."""
+    usable_memory: float
+    """Bytes of a device for weights, cache and activations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ServingQuestion:
     """Which copies of which shape serve the requests best?"""
 
@@ -128,10 +168,8 @@ class ServingQuestion:
     file: ServingFile
     model: Transformer | None
     """None where the workers are stated."""
-    hardware: Hardware | None
-    options: Options
-    rent: float
-    """Of a device and hour; nan if unknown."""
+    kinds: tuple[DeviceKind, ...]
+    """None where the workers are stated."""
     document: dict[str, Any] = field(repr=False)
 
     __repr__ = short_repr
@@ -145,28 +183,41 @@ class ServingQuestion:
         return self.file.limits.tpot or inf
 
     @property
-    def devices(self) -> int:
-        return self.file.devices or MOST_DEVICES
+    def level(self) -> Level:
+        """Whose latencies keep the limits."""
+        return self.file.limits.at or ("mean" if self.model is None else "p95")
 
     @property
-    def usable_memory(self) -> float:
-        """Bytes of a device for weights, cache and activations."""
-        if self.hardware is None:
-            return inf
-        entry = ENGINES[self.file.engine]
-        share = entry.memory if self.file.memory is None else self.file.memory
-        left = float(self.hardware.dram.capacity) * share - (entry.reserve if self.file.reserve is None else self.file.reserve)
-        return max(left, 0.0)
+    def alike(self) -> bool:
+        """Whether all workers of a part on one kind of device have one shape."""
+        return (self.file.choices.shapes or ("any" if self.level == "mean" else "one")) == "one"
+
+    @property
+    def devices(self) -> int:
+        """Devices of all kinds at most."""
+        within = sum(kind.most for kind in self.kinds) if self.kinds else MOST_DEVICES
+        return min(self.file.devices or MOST_DEVICES, within)
+
+    @property
+    def rent(self) -> float:
+        """Of a device and hour, where there is one kind; nan if unknown."""
+        return self.kinds[0].rent if self.kinds else (self.file.rent or nan)
+
+    def kind_of(self, name: str) -> DeviceKind:
+        """The kind of that name; the only one has none."""
+        return next((kind for kind in self.kinds if kind.name == name), self.kinds[0])
 
 
 def size_of(question: ServingQuestion) -> str:
     """How large the question is, in words."""
-    file, options = question.file, question.options
+    file = question.file
     within = f"up to {question.devices:,} devices" if file.devices else "any number of devices"
     if file.workers is not None:
         return f"{len(file.workers)} kinds of workers, {within}"
+    kinds = f" on {len(question.kinds)} kinds of devices" if len(question.kinds) > 1 else ""
+    options = question.kinds[0].options
     splits = len(options.tensor) * len(options.pipeline) * len(options.expert) * len(options.weights) * len(options.cache)
-    return f"{splits:,} splits and formats, {len(options.batch)} batches, {within}"
+    return f"{splits:,} splits and formats, {len(options.batch)} batches{kinds}, {within}"
 
 
 def read(written: Written) -> ServingQuestion:
@@ -176,24 +227,35 @@ def read(written: Written) -> ServingQuestion:
     name = file.name or Path(written.source).stem
     if file.workers is not None:
         written.refuse(_faults_of_goal(file, file.rent))
-        return ServingQuestion(name, file, None, None, Options(), file.rent or float("nan"), written.document)
-    shape, gpu = _network(file, written), file.hardware or ""
+        return ServingQuestion(name, file, None, (), written.document)
+    shape = _network(file, written)
+    kinds = tuple(_device_kind(file, shape, name, written) for name in file.hardware or ())
+    faults = [*_faults_of_goal(file, None if any(isnan(kind.rent) for kind in kinds) else kinds[0].rent), *_faults_of_lengths(file, shape)]
+    for kind in kinds:
+        entry = device(kind.name)
+        faults += _faults_of_options(file, kind.options, shape, entry.devices_per_node)
+        faults += _faults_of_formats(file, kind.name, entry.peak)
+    written.refuse(dict.fromkeys(faults))
+    return ServingQuestion(name, file, shape, kinds, written.document)
+
+
+def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Written) -> DeviceKind:
     try:
         entry = device(gpu)
     except ValueError as error:
         raise written.refused([written.fault("hardware", str(error))]) from error
     hardware = build_device(entry, gpu, "bf16" if "bf16" in entry.peak else "fp16", 2)
+    rent = (file.rents or {}).get(gpu) or file.rent or (entry.rent.price if entry.rent else nan)
+    most = (file.available or {}).get(gpu, MOST_DEVICES)
     options = _options(file, shape, entry.peak, entry.devices_per_node)
-    rent = file.rent or (entry.rent.price if entry.rent else None)
-    written.refuse(
-        [
-            *_faults_of_goal(file, rent),
-            *_faults_of_lengths(file, shape),
-            *_faults_of_options(file, options, shape, entry.devices_per_node),
-            *_faults_of_formats(file, gpu, entry.peak),
-        ]
-    )
-    return ServingQuestion(name, file, shape, hardware, options, rent or float("nan"), written.document)
+    return DeviceKind(gpu, hardware, most, options, rent, _usable_memory(file, hardware))
+
+
+def _usable_memory(file: ServingFile, hardware: Hardware) -> float:
+    entry = ENGINES[file.engine]
+    share = entry.memory if file.memory is None else file.memory
+    left = float(hardware.dram.capacity) * share - (entry.reserve if file.reserve is None else file.reserve)
+    return max(left, 0.0)
 
 
 def _network(file: ServingFile, written: Written) -> Transformer:
@@ -214,7 +276,8 @@ def _network(file: ServingFile, written: Written) -> Transformer:
 def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], node: int) -> Options:
     """The options of the question with the usual ones in place of those that it leaves out."""
     choices, entry = file.choices, ENGINES[file.engine]
-    weights = choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
+    offered = tuple(one for one in choices.weights if len(file.hardware or ()) == 1 or PEAKS.get(one, "bf16") in (*peaks, "bf16"))
+    weights = offered or choices.weights or (("fp8",) if "fp8" in peaks else ("bf16",))
     narrow = entry.cache if any(one in PEAKS for one in weights) else "bf16"
     return Options(
         tensor=choices.tensor or tuple(one for one in _POWERS if one <= node and shape.heads % one == 0),
@@ -232,17 +295,26 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
 def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
     """Faults of what is there and what is not."""
     if file.workers is not None:
-        for key in ("model", "config", "hardware"):
+        for key in ("model", "config", "hardware", "available", "rents"):
             if getattr(file, key) is not None:
                 yield key, f"{key} is not needed where workers are stated (take one of them away)"
         if not file.workers:
             yield "workers", "no worker is stated (give one by name, or model and hardware)"
         yield from _faults_of_workers(file)
+        if file.limits.at not in (None, "mean"):
+            yield "limits.at", "queues of stated workers are not known (state latencies at that percentile, and at: mean)"
         return
     if (file.model is None) == (file.config is None):
         yield "model" if file.model else "", "one of model and config is needed (such as model: llama3-70b)"
     if file.hardware is None:
         yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
+    elif len(file.hardware) > MOST_KINDS:
+        yield "hardware", f"{len(file.hardware)} kinds of devices are more than the {MOST_KINDS} of a question (name fewer)"
+    for key, by_kind in (("available", file.available), ("rents", file.rents)):
+        for name in set(by_kind or ()) - set(file.hardware or ()):
+            yield f"{key}.{name}", f"{quoted(name)} is none of the devices (add it to hardware, or take it away)"
+    if file.choices.shapes == "any" and file.limits.at != "mean":
+        yield "choices.shapes", "queues in front of several shapes are not priced (take shapes: one, or limits: {at: mean})"
 
 
 def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
@@ -258,8 +330,11 @@ def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
 def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str, str]]:
     if file.objective == "devices" and file.requests.rate is None:
         yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
-    if file.objective != "devices" and file.devices is None:
+    limited = file.devices is not None or set(file.available or ()) >= set(file.hardware or ("",))
+    if file.objective != "devices" and not limited and not (file.objective == "cost" and file.requests.rate):
         yield "devices", "how many devices are there at most? (add devices: 32, or objective: devices with a rate)"
+    if file.objective == "cost" and file.requests.rate is None and len(file.hardware or ()) > 1:
+        yield "requests.rate", "the cheapest devices of several kinds for which rate? (add requests: {rate: 40}, in requests a second)"
     if file.objective == "cost" and rent is None:
         yield "rent", "what does a device cost an hour? (add rent: 2.5 USD)"
     if file.requests.output == 1 and file.choices.mode == ("apart",):
@@ -316,6 +391,6 @@ def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str
 def _faults_of_formats(file: ServingFile, gpu: str, peaks: dict[str, float]) -> Iterator[tuple[str, str]]:
     for weights in file.choices.weights:
         needed = PEAKS.get(weights)
-        if needed is not None and needed not in peaks:
+        if needed is not None and needed not in peaks and (len(file.hardware or ()) == 1 or len(file.choices.weights) == 1):
             has = ", ".join(peaks)
             yield "choices.weights", f"{gpu} has no peak in {needed}, which {quoted(weights)} needs (it has {has}; take int8, int4 or bf16)"

@@ -8,17 +8,20 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.serving.steps import Split
 from crossopt.crossflow.serving.workers import (
     Bytes,
+    Pool,
     Requests,
     Worker,
     WorkerTimes,
     decode_rate,
+    first_token_beyond,
     first_token_time,
     output_time,
+    output_time_beyond,
     prefill_rate,
     streaming_floor,
     together_rate,
@@ -35,7 +38,7 @@ from crossopt.instances.catalogue.engines import (
     constants_of_engine,
     serving_kernels,
 )
-from crossopt.instances.serving.question import Role, ServingQuestion
+from crossopt.instances.serving.question import BEYOND, Level, Role, ServingQuestion
 
 UNITS: Final = 10**9
 """Units of a request a second: rates are rounded down to whole ones, so that sums over workers are exact."""
@@ -55,6 +58,8 @@ class Shape:
     batch: int = 1
     """Requests in flight; of prefill workers prompts at once."""
     chunk: int = 0
+    device: str = ""
+    """Kind of device, where the question has several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,9 @@ class Offer:
     ttft: float
     """Seconds; 0 of decode workers, as those of prefill workers hold the transfer."""
     tpot: float
-    """Seconds; 0 of prefill workers."""
+    """Seconds; 0 of prefill workers. Both are means with all slots in use."""
+    queue: tuple[float, ...]
+    """Figures of a `Pool` in their order; none of stated workers."""
     weights: float
     cache: float
     working: float
@@ -81,20 +88,22 @@ class Offer:
 
 def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
     """All workers that the question offers, those of one role together."""
-    file, options = question.file, question.options
+    file = question.file
     if file.workers is not None:
         for name, worker in file.workers.items():
             if ("together" if worker.role == "both" else "apart") in file.choices.mode:
                 yield Shape(worker.role, name)
         return
-    every = product(options.weights, options.cache, options.tensor, options.pipeline, options.expert)
-    splits = [split for split in every if not split[2] % split[4]]
-    for role in roles_of(question):
-        for split, chunk in product(splits, options.chunk):
-            for batch in options.prefill_batch if role == "prefill" else options.batch:
-                fits = role != "prefill" or batch == 1 or batch * file.requests.input <= chunk
-                if fits and (role == "prefill" or batch >= split[3]):
-                    yield Shape(role, "", *split, batch, chunk)
+    for kind in question.kinds:
+        options, device = kind.options, kind.name if len(question.kinds) > 1 else ""
+        every = product(options.weights, options.cache, options.tensor, options.pipeline, options.expert)
+        splits = [split for split in every if not split[2] % split[4]]
+        for role in roles_of(question):
+            for split, chunk in product(splits, options.chunk):
+                for batch in options.prefill_batch if role == "prefill" else options.batch:
+                    fits = role != "prefill" or batch == 1 or batch * file.requests.input <= chunk
+                    if fits and (role == "prefill" or batch >= split[3]):
+                        yield Shape(role, "", *split, batch, chunk, device)
 
 
 def roles_of(question: ServingQuestion) -> tuple[Role, ...]:
@@ -109,9 +118,9 @@ def priced(question: ServingQuestion, shapes: Iterable[Shape]) -> tuple[Offer, .
     every = tuple(shapes)
     if question.file.workers is not None:
         return tuple(_stated(question, shape) for shape in every)
-    groups: dict[tuple[Role, WeightFormat, CacheFormat, int], list[int]] = {}
+    groups: dict[tuple[str, Role, WeightFormat, CacheFormat, int], list[int]] = {}
     for place, shape in enumerate(every):
-        groups.setdefault((shape.role, shape.weights, shape.cache, shape.chunk), []).append(place)
+        groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk), []).append(place)
     found: dict[int, Offer] = {}
     for places in groups.values():
         found |= dict(zip(places, _group(question, [every[place] for place in places]), strict=True))
@@ -126,19 +135,25 @@ def units_of(rate: float) -> int:
 def _stated(question: ServingQuestion, shape: Shape) -> Offer:
     worker, matching = (question.file.workers or {})[shape.name], question.file.matching
     share = {"both": 1.0, "prefill": matching.prefill, "decode": matching.decode}[shape.role]
-    return Offer(shape, worker.devices, units_of(worker.rate * share), worker.ttft * matching.ttft, worker.tpot, 0.0, 0.0, 0.0)
+    return Offer(shape, worker.devices, units_of(worker.rate * share), worker.ttft * matching.ttft, worker.tpot, (), 0.0, 0.0, 0.0)
 
 
-def network_of(question: ServingQuestion) -> tuple[Transformer, Hardware]:
-    """The model and the device of a question without stated workers."""
-    if question.model is None or question.hardware is None:
+def network_of(question: ServingQuestion, shape: Shape) -> tuple[Transformer, Hardware]:
+    """The model and the device of a worker, where workers are not stated."""
+    if question.model is None:
         raise ValueError("workers are stated, without a model")
-    return question.model, question.hardware
+    return question.model, question.kind_of(shape.device).hardware
+
+
+def sent_at(question: ServingQuestion) -> float:
+    """Bytes a second between prefill and decode workers: of several kinds of devices the slowest network."""
+    return question.file.matching.link or min(float(kind.hardware.links[-1].bandwidth) for kind in question.kinds)
 
 
 def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:
     """Shapes of one role, format and chunk, as columns."""
-    (model, hardware), file, first = network_of(question), question.file, shapes[0]
+    file, first = question.file, shapes[0]
+    model, hardware = network_of(question, first)
     kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
     engine, asked = constants_of_engine(file.engine), Requests(file.requests.input, file.requests.output)
     stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
@@ -153,7 +168,7 @@ def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer
     figures: dict[str, Array] = {
         name: np.broadcast_to(np.asarray(value, np.float64), batch.shape)
         for name, value in {
-            **_latencies(question, first, times, batch),
+            **_latencies(question, first, times, batch, pipeline),
             "weights": memory.weights,
             "cache": memory.cache * (asked.input / (asked.input + asked.output) if prefills else 1.0),
             "working": memory.working,
@@ -167,6 +182,7 @@ def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer
             units_of(own["rate"]),
             own["ttft"],
             own["tpot"],
+            tuple(own[name] for name in _QUEUE),
             own["weights"],
             own["cache"],
             own["working"],
@@ -178,32 +194,74 @@ def replace_batch(worker: Worker, batch: Array) -> Worker:
     return Worker(worker.split, batch, worker.chunk, worker.prompts)
 
 
-def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batch: Array) -> dict[str, Array | float]:
-    """Rate and latencies of workers of one role."""
-    file, (model, hardware) = question.file, network_of(question)
-    asked, engine = Requests(file.requests.input, file.requests.output), constants_of_engine(file.engine)
+def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batch: Array, stages: Array) -> dict[str, Real]:
+    """Rate, latencies and queue of workers of one role."""
+    file, (model, _) = question.file, network_of(question, shape)
+    asked, engine, none = Requests(file.requests.input, file.requests.output), constants_of_engine(file.engine), 0.0 * batch
     if shape.role == "both":
-        first = first_token_time(times, batch, engine) * file.matching.ttft
-        return {
-            "rate": np.asarray(together_rate(times, batch, asked)),
-            "ttft": np.asarray(first),
-            "tpot": np.asarray(output_time(times, asked)),
-        }
+        first, rate = first_token_time(times, batch, engine) * file.matching.ttft, together_rate(times, batch, asked)
+        crowd = engine.wait * np.maximum(batch - 1.0, 0.0) * times.prefill * file.matching.ttft
+        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5)
+        if asked.output > 1:
+            steps, pieces = none + (asked.output - 1.0), times.pieces / stages
+            busy, own = times.mixed * times.pieces, (times.decode, times.mixed, times.piece)
+            pool = Pool(batch, first - crowd, crowd, busy, times.prefill, steps, *own, pieces)
+        return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
-        link = file.matching.link or float(hardware.links[-1].bandwidth)
-        sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
+        sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), sent_at(question))
         first = times.prefill * (engine.first * file.matching.ttft) + sent
-        return {"rate": np.asarray(prefill_rate(times, batch)) * file.matching.prefill, "ttft": np.asarray(first), "tpot": 0.0}
-    rate = np.asarray(decode_rate(times, batch, asked)) * file.matching.decode
-    return {"rate": rate, "ttft": 0.0, "tpot": np.asarray(times.decode)}
+        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5)
+        return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
+    steps = none + (asked.output - 1.0)
+    pool = Pool(batch, *(none,) * 4, steps, times.decode, times.decode, none, none)
+    return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": times.decode, **_queue(pool)}
+
+
+_QUEUE: Final = tuple(Pool.__dataclass_fields__)
+
+
+def _queue(pool: Pool) -> dict[str, Real]:
+    return {name: getattr(pool, name) for name in _QUEUE}
+
+
+# How many requests a second may come to copies of a shape.
+
+
+def latencies_at(level: Level, offer: Offer, copies: Array, rates: Array) -> tuple[Array, Array]:
+    """Seconds to the first token and per output token at a percentile, for requests a second of each copy."""
+    pool, (share, normal) = Pool(*map(np.float64, offer.queue)), BEYOND[level]
+    rates = rates / (offer.shape.batch if offer.shape.role == "prefill" else 1)  # prompts that are computed at once wait as one
+    return np.asarray(first_token_beyond(pool, copies, rates, share)), np.asarray(output_time_beyond(pool, rates, normal))
+
+
+def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: Whole) -> Whole:
+    """The most units of a request a second that may come to each copy of a shape within the limits, for numbers of copies."""
+    wait = 0.0 if offer.shape.role == "decode" and ttft < inf else ttft  # others leave none to wait for a slot
+    low, high, number = np.zeros(len(copies), np.int64), np.full(len(copies), offer.rate), copies.astype(np.float64)
+    middle = high
+    while (low < high).any():
+        first, token = latencies_at(level, offer, number, middle / UNITS)
+        within = (first <= wait) & (token <= tpot)
+        low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
+        middle = high - (high - low) // 2
+    return low
+
+
+def least_latencies(question: ServingQuestion, offer: Offer) -> tuple[float, float]:
+    """Seconds to the first token and per output token that are to be within the limits; at a percentile those without any queue."""
+    if question.level == "mean" or offer.shape.role != "both":
+        return offer.ttft, offer.tpot
+    own = dict(zip(_QUEUE, offer.queue, strict=True))
+    return own["first"], own["decode"]
 
 
 def broken(question: ServingQuestion, offer: Offer) -> tuple[str, ...]:
     """Limits that a worker breaks, by name."""
+    ttft, tpot = least_latencies(question, offer)
     held = (
-        ("memory", offer.memory <= question.usable_memory),
-        ("ttft", offer.ttft <= question.ttft),
-        ("tpot", offer.tpot <= question.tpot),
+        ("memory", not question.kinds or offer.memory <= question.kind_of(offer.shape.device).usable_memory),
+        ("ttft", ttft <= question.ttft),
+        ("tpot", tpot <= question.tpot),
         ("rate", offer.rate > 0),
     )
     return tuple(name for name, holds in held if not holds)
@@ -213,10 +271,10 @@ def floors(question: ServingQuestion) -> dict[str, float]:
     """Seconds in which the weights pass from memory once, least over all splits: nothing decodes faster. Empty for stated workers."""
     if question.model is None:
         return {}
-    model, hardware = network_of(question)
     best = inf
-    for weights in question.options.weights:
-        for tensor in question.options.tensor:
-            split = Split(np.float64(tensor), np.float64(1.0))
-            best = min(best, float(streaming_floor(model, split, Bytes(WEIGHT_BYTES[weights], 0.0), hardware)))
+    for kind in question.kinds:
+        for weights in kind.options.weights:
+            for tensor in kind.options.tensor:
+                split = Split(np.float64(tensor), np.float64(1.0))
+                best = min(best, float(streaming_floor(question.model, split, Bytes(WEIGHT_BYTES[weights], 0.0), kind.hardware)))
     return {"tpot": best}

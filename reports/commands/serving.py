@@ -32,16 +32,19 @@ _OPTIONS: Final = {
     "config": "MODEL",
     "hardware": "--gpus",
     "devices": "--gpus",
+    "available": "--gpus",
     "requests.input": "--input",
     "requests.output": "--output",
     "requests.rate": "--rate",
     "requests": "--input",
     "limits.ttft": "--ttft",
     "limits.tpot": "--tpot",
+    "limits.at": "--at",
     "engine": "--engine",
     "choices.weights": "--weights",
     "choices.cache": "--cache",
     "choices.mode": "--mode",
+    "choices.shapes": "--shapes",
     "objective": "--minimize",
     "rent": "--rent",
     "context": "--context",
@@ -78,23 +81,28 @@ def serve(options: Namespace) -> int:
 def _lines(options: Namespace) -> Iterator[str]:
     """The question in YAML; a ValueError in a sentence where an option makes no sense."""
     groups = groups_in(options.gpus)
-    if len(groups) != 1:
-        raise ValueError("--gpus: one kind of device serves (name one, such as 8xh100)")
+    if len({group.device for group in groups}) < len(groups):
+        raise ValueError("--gpus: a kind of device is named twice (name each once)")
     key, value = model_named(options.model)
+    devices = " and ".join(f"{group.count} {group.device}" for group in groups)
     requests: dict[str, float] = {name: _tokens(f"--{name}", getattr(options, name)) for name in ("input", "output")}
     requests |= {"rate": options.rate} if options.rate is not None else {}
     shares = {"prefill": options.prefill_share, "decode": options.decode_share, "ttft": options.ttft_factor}
-    levels = {name: getattr(options, name) for name in ("ttft", "tpot") if getattr(options, name)}
-    choices = {name: _listed(getattr(options, name)) for name in ("weights", "cache", "mode") if getattr(options, name)}
+    levels = {name: getattr(options, name) for name in ("ttft", "tpot", "at") if getattr(options, name)}
+    choices = {name: _listed(getattr(options, name)) for name in ("weights", "cache", "mode", "shapes") if getattr(options, name)}
     yield f"kind: {KIND}"
-    yield f"name: {json.dumps(f'{Path(value).stem} on {groups[0].count} {groups[0].device}')}"
+    yield f"name: {json.dumps(f'{Path(value).stem} on {devices}')}"
     yield f"{key}: {json.dumps(str(Path(value).resolve()) if key == 'config' else value)}"
     if key == "model" and _HUB.fullmatch(options.model):
         yield f"hub: {json.dumps(options.model)}"
     if options.context:
         yield f"context: {_tokens('--context', options.context)}"
-    yield f"hardware: {groups[0].device}"
-    yield f"devices: {groups[0].count}"
+    if len(groups) == 1:
+        yield f"hardware: {groups[0].device}"
+        yield f"devices: {groups[0].count}"
+    else:
+        yield f"hardware: {json.dumps([group.device for group in groups])}"
+        yield f"available: {json.dumps({group.device: group.count for group in groups})}"
     yield f"requests: {json.dumps(requests)}"
     yield f"engine: {json.dumps(options.engine)}"
     if levels:

@@ -64,13 +64,24 @@ def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) 
     how = "together" if plan.workers[0].shape.role == "both" else "prefill and decode apart"
     asked = question.file.requests.rate
     rate = f"{said.rate:.4g} requests/s{f' of {asked:g}' if asked is not None else ''}"
-    return (*rows, ("rate", f"{rate}, {how}, {said.devices:,} device{'s' * (said.devices != 1)}"))
+    return (*rows, ("rate", f"{rate}, {how}, {_devices_text(question, plan, said)}"))
+
+
+def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:
+    """Devices of each kind."""
+    if len(question.kinds) < 2:
+        return f"{said.devices:,} device{'s' * (said.devices != 1)}"
+    used = {kind.name: 0 for kind in question.kinds}
+    for copies, offer in zip(plan.workers, said.offers, strict=True):
+        used[copies.shape.device] += copies.count * offer.devices
+    return " and ".join(f"{count:,} {name}" for name, count in used.items() if count)
 
 
 def _figures(question: ServingQuestion, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     """Both latencies beside their limits, on one line."""
+    at = "" if question.level == "mean" else f" at {question.level}"
     first = f"TTFT {_beside(said.ttft, question.ttft)}"
-    return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}" if said.tpot else first),)
+    return (("latency", f"{first} · TPOT {_beside(said.tpot, question.tpot)}{at}" if said.tpot else f"{first}{at}"),)
 
 
 def _beside(seconds: float, limit: float) -> str:
@@ -98,9 +109,9 @@ def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | 
 
 def _money_text(question: ServingQuestion, said: ServingFigures) -> str:
     """Rent of the plan, and the cost of output tokens at its own rate and at the one that is asked for."""
-    if said.cost is None:
+    if said.cost is None or said.hourly is None:
         return ""
-    text = f"{question.rent * said.devices:,.4g} USD/h, {said.cost:,.4g} a million output tokens"
+    text = f"{said.hourly:,.4g} USD/h, {said.cost:,.4g} a million output tokens"
     rate = question.file.requests.rate
     return text if rate is None else f"{text}; {said.cost * said.rate / rate:,.4g} at {rate:g}/s"
 
@@ -111,16 +122,17 @@ def _beyond_text(question: ServingQuestion, said: ServingFigures, found: Replaye
     beyond = [f"{name} p95 is {_beside(times[_P95], limit)}" for name, times, limit in pairs if times and times[_P95] > limit]
     if not beyond:
         return ""
-    apart = any(offer.shape.role == "prefill" for offer in said.offers)
-    remedy = "--prefill-share 0.9 --decode-share 0.92 --ttft-factor 1.8" if apart else "--ttft-factor 1.8"
-    return f"{' and '.join(beyond)}; leave room by `matching`, such as {remedy}"
+    if question.level != "mean":
+        return f"{' and '.join(beyond)}: queues are longer than priced; leave room by --ttft-factor 1.3"
+    return f"{' and '.join(beyond)}: limits hold for means alone (--at p95 leaves room)"
 
 
 def _assumed_text(question: ServingQuestion) -> str:
     """Formats of weights that the question does not name."""
-    if question.file.choices.weights or question.options.weights == ("bf16",):
+    offered = tuple(dict.fromkeys(weights for kind in question.kinds for weights in kind.options.weights))
+    if question.file.choices.weights or offered == ("bf16",):
         return ""
-    return f"{' and '.join(question.options.weights)} weights; quality is not priced (--weights bf16)"
+    return f"{' and '.join(offered)} weights; quality is not priced (--weights bf16)"
 
 
 def _replay_text(found: Replayed) -> str:
@@ -139,7 +151,7 @@ def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
     """Uses of a device of the fullest worker, which is named where there are several."""
     offer = max(said.offers, key=lambda one: one.memory)
     parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in _USES)
-    sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.usable_memory / _GIB:,.3g}"
+    sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g}"
     return f"{parts} = {sizes}{f' ({brief_shape_text(offer.shape)})' if len(said.offers) > 1 else ''}"
 
 
@@ -148,9 +160,10 @@ _GIB = 1 << 30
 
 def binding(question: ServingQuestion, offer: Offer) -> str:
     """What keeps the next larger batch of this shape out."""
-    options = question.options.prefill_batch if offer.shape.role == "prefill" else question.options.batch
+    options = question.kind_of(offer.shape.device).options
+    batches = options.prefill_batch if offer.shape.role == "prefill" else options.batch
     part = {"both": "", "prefill": "prefill: ", "decode": "decode: "}[offer.shape.role]
-    larger = min((batch for batch in options if batch > offer.shape.batch), default=None)
+    larger = min((batch for batch in batches if batch > offer.shape.batch), default=None)
     if larger is None:
         return f"{part}no larger batch is offered"
     after = priced(question, [replace(offer.shape, batch=larger)])[0]
@@ -163,17 +176,17 @@ def notes_of(question: ServingQuestion, result: Result[ServingPlan, ServingFigur
     """What a reader has to know before trusting the figures."""
     if question.model is None or result.answer is None:
         return ()
-    return (*_of_accuracy(question), *_of_queues(result), *_of_shapes(question, result.answer))
+    return (*_of_accuracy(question), *_of_queues(question, result), *_of_shapes(question, result.answer))
 
 
 def _of_accuracy(question: ServingQuestion) -> tuple[str, ...]:
     return (f"TPOT is {ENGINES[question.file.engine].errors}",)
 
 
-def _of_queues(result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
+def _of_queues(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
     """What queues do to latencies."""
     plan, said = result.answer, result.details
-    if plan is None or said is None:
+    if plan is None or said is None or question.level != "mean":
         return ()
     rate = sum(copies.count * offer.rate for copies, offer in zip(plan.workers, said.offers, strict=True) if copies.shape.role == "prefill")
     if not rate:
@@ -183,16 +196,16 @@ def _of_queues(result: Result[ServingPlan, ServingFigures]) -> tuple[str, ...]:
 
 def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
     model, found = question.model, list[str]()
-    if model is None or question.hardware is None:
+    if model is None:
         return ()
     for copies in plan.workers:
-        shape = copies.shape
+        shape, gpu = copies.shape, question.kind_of(copies.shape.device).name
         if not model.latent and shape.tensor > model.attention_groups:
             heads = f"{model.attention_groups} heads of keys and values on {shape.tensor} ranks"
             found.append(f"{heads} are held {shape.tensor // model.attention_groups} times: more ranks save no cache")
-        _, lent = serving_kernels(question.hardware.name, shape.weights, shape.cache, question.file.engine)
+        _, lent = serving_kernels(gpu, shape.weights, shape.cache, question.file.engine)
         if lent:
-            found.append(f"kernels of {question.hardware.name} are taken over: {', '.join(lent)}")
+            found.append(f"kernels of {gpu} are taken over: {', '.join(lent)}")
         if shape.expert > 1:
             found.append("experts are taken at random: a router that prefers some makes their ranks slower")
     return tuple(dict.fromkeys(found))
@@ -202,11 +215,11 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
     file = question.file
     rows = [
         ("model", file.model or file.config or "workers are stated"),
-        ("device", file.hardware or ""),
+        ("device" if len(question.kinds) < 2 else "devices of", " and ".join(kind.name for kind in question.kinds)),
         ("devices", f"{file.devices:,}" if file.devices else ""),
         ("engine", file.engine if question.model is not None else ""),
         ("constants", _fitted(question) if question.model is not None else ""),
-        ("rent", f"{question.rent:g} USD for a device and hour" if isfinite(question.rent) else ""),
+        ("rent", _rents(question)),
         ("requests", f"{file.requests.input:,} tokens in, {file.requests.output:,} out"),
         ("rate", f"{file.requests.rate:g} a second" if file.requests.rate else ""),
         ("TTFT at most", rounded_quantity(question.ttft, "time", 4) if file.limits.ttft else ""),
@@ -215,6 +228,12 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
     if floor := floors(question).get("tpot"):
         rows.append(("weights pass from memory in", rounded_quantity(floor, "time", 4)))
     return tuple(row for row in rows if row[1])
+
+
+def _rents(question: ServingQuestion) -> str:
+    if len(question.kinds) < 2:
+        return f"{question.rent:g} USD for a device and hour" if isfinite(question.rent) else ""
+    return ", ".join(f"{kind.rent:g} USD for a {kind.name} and hour" for kind in question.kinds if isfinite(kind.rent))
 
 
 def _fitted(question: ServingQuestion) -> str:
@@ -252,19 +271,21 @@ def _limits(question: ServingQuestion, said: ServingFigures) -> Section:
         if limit != float("inf")
     ]
     if question.model is not None:
-        rows.append(Limit("memory", max(offer.memory for offer in said.offers), question.usable_memory, "bytes"))
+        fullest = max(said.offers, key=lambda offer: offer.memory / max(question.kind_of(offer.shape.device).usable_memory, 1.0))
+        rows.append(Limit("memory", fullest.memory, question.kind_of(fullest.shape.device).usable_memory, "bytes"))
     return Section("Limits", (Limits(tuple(rows)),) if rows else ())
 
 
 def _memory(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[Section, ...]:
     """A section for each worker, whose title names it."""
-    if question.hardware is None:
+    if question.model is None:
         return ()
     sections = []
-    whole = float(question.hardware.dram.capacity)
     for copies, offer in zip(plan.workers, said.offers, strict=True):
+        kind = question.kind_of(copies.shape.device)
+        whole = float(kind.hardware.dram.capacity)
         uses = [(name, getattr(offer, name)) for name in _USES]
-        uses.append(("kept back by the engine", whole - question.usable_memory))
-        title = f"Memory of a device: {brief_shape_text(copies.shape)}"
+        uses.append(("kept back by the engine", whole - kind.usable_memory))
+        title = f"Memory of a device: {brief_shape_text(copies.shape)}{f' on {kind.name}' if copies.shape.device else ''}"
         sections.append(Section(title, (Breakdown("use", tuple(uses), "bytes", "", whole),)))
     return tuple(sections)

@@ -1,11 +1,11 @@
 """Engines for serving plans: the dynamic program over devices, and a look at every number of workers of small questions."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import Final
 
-from crossopt.formulation.serving.matching import counts_on
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import Offer, broken, priced, shapes_of
@@ -18,10 +18,13 @@ from crossopt.solvers.serving.judge import (
     ServingPlan,
     Table,
     best_of,
+    cost_unit,
     judge,
-    kinds_of,
+    plan_of,
+    rate_sought,
     reasons_of,
     table_of,
+    units_of_copy,
     value_of,
 )
 
@@ -33,47 +36,65 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
     began = monotonic()
     if not limits.seconds:
         return SearchOutcome(None, engine="program", stopped="time limit")
-    table = table_of(question)
-    best = best_of(question, table)
+    try:
+        table = table_of(question)
+        best = best_of(question, table)
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
     if best is None:
         return SearchOutcome(None, inf, RecomputableBound(BY_PROGRAM), "program", reasons=reasons_of(question, table))
-    answer, value = plan_of(table, best), value_of(question, best.rate, best.devices)
+    answer, value = plan_of(question, table, best), value_of(question, best.rate, best.devices, best.cost)
     watch(Progress("dynamic program", float(value), float(value), answer=lambda: answer))
     return SearchOutcome(
         answer=answer,
         bound=value,
         proof=RecomputableBound(BY_PROGRAM),
         engine="program",
-        baselines=baselines(question, table, best),
+        baselines=(*baselines(question, table, best), *_of_one_kind(question)),
         trace=((monotonic() - began, float(value), float(value)),),
         value=value,
     )
 
 
-def plan_of(table: Table, best: Best) -> ServingPlan:
-    """Workers that reach the best rate, those that give most first."""
-    parts = [("both", best.devices)] if best.prefill < 0 else [("prefill", best.prefill), ("decode", best.devices - best.prefill)]
-    found = list[Copies]()
-    for role, devices in parts:
-        counts = counts_on(kinds_of(table.offers[role]), table.last[role], devices)
-        found += [Copies(count, table.offers[role][place].shape) for place, count in sorted(counts.items())]
-    return ServingPlan(tuple(found))
-
-
 def baselines(question: ServingQuestion, table: Table, best: Best) -> tuple[Baseline[ServingPlan], ...]:
-    """Rules of thumb: the largest and the smallest copies within the limits, with their largest batch."""
+    """Rules of thumb on one kind of device: the largest and the smallest copies within the limits, with their best batch."""
     found = list[Baseline[ServingPlan]]()
-    offers = table.offers["both"]
+    offers = tuple(table.of_role("both"))
     for name, pick in (("largest copies", max), ("smallest copies", min)):
-        if not offers:
+        if not offers or len(question.kinds) > 1:
             continue
         size = pick(offer.devices for offer in offers)
-        offer = max((one for one in offers if one.devices == size), key=lambda one: (one.shape.batch, one.rate))
-        if count := best.devices // size:
-            plan = ServingPlan((Copies(count, offer.shape),))
-            if not judge(question, plan).violations:
-                found.append(Baseline(name, None, plan))
+        most = (question.devices if rate_sought(question) is not None else best.devices) // size
+        own = [offer for offer in offers if offer.devices == size]
+        offer = max(own, key=lambda one: (units_of_copy(question, one, most) if most else 0, one.shape.batch))
+        if (count := _fewest_copies(question, offer, most)) is not None:
+            found.append(Baseline(name, None, ServingPlan((Copies(count, offer.shape),))))
     return tuple(found)
+
+
+def _fewest_copies(question: ServingQuestion, offer: Offer, most: int) -> int | None:
+    """As few copies as serve the rate that is needed, or all of them; None where they do not."""
+    if most < 1 or judge(question, ServingPlan((Copies(most, offer.shape),))).violations:
+        return None
+    low = 1 if rate_sought(question) is not None else most
+    while low < most:
+        middle = (low + most) // 2
+        if judge(question, ServingPlan((Copies(middle, offer.shape),))).violations:
+            low = middle + 1
+        else:
+            most = middle
+    return most
+
+
+def _of_one_kind(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]]:
+    """The best plan on each kind of device alone: what the others are worth."""
+    for kind in question.kinds if len(question.kinds) > 1 else ():
+        others = {other.name: replace(other, most=0) for other in question.kinds if other is not kind}
+        alone = replace(question, kinds=tuple(others.get(own.name, own) for own in question.kinds))
+        table = table_of(alone)
+        best = best_of(alone, table)
+        if best is not None:
+            yield Baseline(f"{kind.name} alone", None, plan_of(question, table, best))
 
 
 def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
@@ -83,12 +104,12 @@ def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")
     every = [offer for offer in priced(question, shapes_of(question)) if not broken(question, offer)]
-    devices = len(table_of(question).best["both"]) - 1
+    devices = _devices_looked_at(question, every)
     if _too_many(every, devices):
         raise RefusedError(f"there are more than {_MOST_PLANS:,} plans to look at (take the engine auto)")
     best: tuple[float, ServingPlan | None] = (inf, None)
     stopped = "complete"
-    for plan in _plans(every, devices):
+    for plan in _plans(every, devices, question.alike):
         if monotonic() - began > limits.seconds:
             stopped = "time limit"
             break
@@ -98,6 +119,16 @@ def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     if best[1] is None:
         return SearchOutcome(None, engine="exhaustive", stopped=stopped)
     return SearchOutcome(best[1], engine="exhaustive", value=judge(question, best[1]).value, stopped=stopped)
+
+
+def _devices_looked_at(question: ServingQuestion, offers: list[Offer]) -> int:
+    """Devices beyond which no plan is better: those of the question, or as many as the rate needs with workers of any part."""
+    if rate_sought(question) is None or not offers:
+        return question.devices
+    best = best_of(question, table_of(question))
+    dearest = max((cost_unit(question, kind) for kind in question.kinds), default=1)
+    cheapest = min((cost_unit(question, kind) for kind in question.kinds), default=1)
+    return question.devices if best is None else min(question.devices, best.devices * dearest // max(cheapest, 1))
 
 
 def _too_many(offers: list[Offer], devices: int) -> bool:
@@ -113,20 +144,22 @@ def _too_many(offers: list[Offer], devices: int) -> bool:
     return False
 
 
-def _plans(offers: list[Offer], devices: int) -> Iterator[ServingPlan]:
-    """All plans of workers of one mode."""
+def _plans(offers: list[Offer], devices: int, alike: bool) -> Iterator[ServingPlan]:
+    """All plans of workers of one mode; with workers of a part alike on each kind of device, where they are to be."""
     for roles in (("both",), ("prefill", "decode")):
         own = [offer for offer in offers if offer.shape.role in roles]
-        for counts in _counts(own, devices):
+        for counts in _counts(own, devices, alike, frozenset()):
             workers = tuple(Copies(count, offer.shape) for count, offer in zip(counts, own, strict=True) if count)
             if all(any(copies.shape.role == role for copies in workers) for role in roles):
                 yield ServingPlan(workers)
 
 
-def _counts(offers: list[Offer], devices: int) -> Iterator[tuple[int, ...]]:
+def _counts(offers: list[Offer], devices: int, alike: bool, taken: frozenset[tuple[str, str]]) -> Iterator[tuple[int, ...]]:
     if not offers:
         yield ()
         return
-    for count in range(devices // offers[0].devices + 1):
-        for rest in _counts(offers[1:], devices - count * offers[0].devices):
+    part = offers[0].shape.device, offers[0].shape.role
+    most = 0 if alike and part in taken else devices // offers[0].devices
+    for count in range(most + 1):
+        for rest in _counts(offers[1:], devices - count * offers[0].devices, alike, taken | {part} if count else taken):
             yield (count, *rest)

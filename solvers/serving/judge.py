@@ -1,13 +1,40 @@
 """Serving plans, their judge worker by worker, and the proof of a bound carried out anew."""
 
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, inf, isfinite
 from typing import Final
 
-from crossopt.formulation.serving.matching import Kinds, apart_bound, crossing, density, rates_on, together_bound
-from crossopt.instances.serving.question import MOST_DEVICES, ServingQuestion
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, floors, priced, shapes_of
+import numpy as np
+
+from crossopt.formulation.serving.matching import (
+    Kinds,
+    Part,
+    apart_bound,
+    copies_on,
+    counts_on,
+    crossing,
+    density,
+    divided,
+    rates_on,
+    together_bound,
+)
+from crossopt.instances.serving.question import MOST_DEVICES, DeviceKind, Level, LimitsSection, Role, ServingQuestion
+from crossopt.instances.serving.workers import (
+    UNITS,
+    Offer,
+    Shape,
+    broken,
+    floors,
+    latencies_at,
+    least_latencies,
+    priced,
+    shapes_of,
+    units_within,
+)
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
 
@@ -39,13 +66,17 @@ class ServingFigures:
     devices: int
     ttft: float
     tpot: float
-    """Seconds, of the slowest worker."""
+    """Seconds, of the slowest worker, at the percentile of the question."""
+    loads: tuple[float, ...]
+    """How busy the slots of each shape are at that rate, so that requests keep the limits; 1 where queues are not priced."""
     tokens_per_device: float
     """Output tokens a second and device."""
     tokens_per_user: float
     """Output tokens a second of one request."""
     cost: float | None
-    """Dollars for a million output tokens; None without a rent."""
+    """Dollars for a million output tokens at that rate; None without a rent."""
+    hourly: float | None
+    """Dollars an hour."""
     offers: tuple[Offer, ...]
     """The price of each shape, in the order of the plan."""
 
@@ -63,24 +94,55 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     if strange := [shape for shape in shapes if shape not in offered]:
         raise ValueError(f"the question offers no worker like {shape_text(strange[0])}")
     offers = priced(question, shapes)
-    totals = {role: sum(c.count * o.rate for c, o in zip(answer.workers, offers, strict=True) if c.shape.role == role) for role in _ROLES}
-    devices = sum(copies.count * offer.devices for copies, offer in zip(answer.workers, offers, strict=True))
-    apart = min(totals["prefill"], totals["decode"])
+    counts = [copies.count for copies in answer.workers]
+    each = [units_of_copy(question, offer, count) for offer, count in zip(offers, counts, strict=True)]
+    rates = [count * units for count, units in zip(counts, each, strict=True)]
+    totals = {role: sum(rate for rate, shape in zip(rates, shapes, strict=True) if shape.role == role) for role in _ROLES}
     violations = [f"{shape_text(offer.shape)} breaks its limit of {name}" for offer in offers for name in broken(question, offer)]
-    if totals["both"] and (totals["prefill"] or totals["decode"]):
-        violations.append("workers that do both stand beside others")
-    if not totals["both"] and not apart:
-        violations.append("prefill or decode workers are missing")
+    violations += _violations(question, shapes, totals)
+    apart = min(totals["prefill"], totals["decode"])
     rate = totals["both"] or apart
+    used = {kind.name: 0 for kind in question.kinds}
+    for offer, count in zip(offers, counts, strict=True):
+        used[_kind_name(question, offer.shape)] = used.get(_kind_name(question, offer.shape), 0) + count * offer.devices
+    devices = sum(used.values())
     if devices > question.devices:
         violations.append(f"{devices:,} devices are more than {question.devices:,}")
+    for kind in question.kinds:
+        if used[kind.name] > kind.most:
+            violations.append(f"{used[kind.name]:,} {kind.name} are more than {kind.most:,}")
     if rate < needed_units(question):
         violations.append(f"{rate / UNITS:.6g} requests a second are fewer than {question.file.requests.rate:g}")
-    value = value_of(question, rate, devices) if rate else inf
-    return Verdict(value, tuple(violations), _figures(question, rate, devices, offers))
+    cost = sum(used[kind.name] * cost_unit(question, kind) for kind in question.kinds) if question.kinds else devices
+    value = value_of(question, rate, devices, cost) if rate else inf
+    return Verdict(value, tuple(violations), _figures(question, rate, offers, counts, each))
 
 
-_ROLES: Final = ("both", "prefill", "decode")
+def _kind_name(question: ServingQuestion, shape: Shape) -> str:
+    return question.kind_of(shape.device).name if question.kinds else ""
+
+
+def _violations(question: ServingQuestion, shapes: Sequence[Shape], totals: Mapping[Role, int]) -> Iterator[str]:
+    """Of the parts of a plan."""
+    if totals["both"] and (totals["prefill"] or totals["decode"]):
+        yield "workers that do both stand beside others"
+    if not totals["both"] and not (totals["prefill"] and totals["decode"]):
+        yield "prefill or decode workers are missing"
+    if question.alike and len({(shape.device, shape.role) for shape in shapes}) < len(shapes):
+        yield "workers of a part have several shapes on one kind of device"
+
+
+def units_of_copy(question: ServingQuestion, offer: Offer, count: int) -> int:
+    """Units of each of some copies of a shape that keep the limits."""
+    return offer.rate if question.level == "mean" else _units(question.level, question.ttft, question.tpot, offer, count)
+
+
+@lru_cache(maxsize=10_000)
+def _units(level: Level, ttft: float, tpot: float, offer: Offer, count: int) -> int:
+    return int(units_within(level, ttft, tpot, offer, np.array([count]))[0])
+
+
+_ROLES: Final[tuple[Role, ...]] = ("both", "prefill", "decode")
 
 
 def needed_units(question: ServingQuestion) -> int:
@@ -89,40 +151,66 @@ def needed_units(question: ServingQuestion) -> int:
     return 0 if rate is None else ceil(Fraction(rate) * UNITS)
 
 
-def value_of(question: ServingQuestion, rate: int, devices: int) -> float | int:
-    """The objective of so many units on so many devices."""
+MILLION: Final = 1_000_000
+
+
+def cost_unit(question: ServingQuestion, kind: DeviceKind) -> int:
+    """What a device of a kind counts in the objective: one, or where money is minimised millionths of a dollar an hour."""
+    return round(kind.rent * MILLION) if question.file.objective == "cost" else 1
+
+
+def value_of(question: ServingQuestion, rate: int, devices: int, cost: int) -> float | int:
+    """The objective of a plan with so many units of rate and of cost."""
     match question.file.objective:
         case "devices":
             return devices
         case "throughput":
             return UNITS / rate
         case "cost":
-            return cost_of(question, rate, devices)
+            asked = question.file.requests.rate
+            hourly = cost / MILLION if question.kinds else question.rent * devices
+            return cost_of(question, rate if asked is None else asked * UNITS, hourly)
 
 
-def cost_of(question: ServingQuestion, rate: int, devices: int) -> float:
-    """Dollars for a million output tokens."""
-    return question.rent / _HOUR * _MILLION * UNITS / question.file.requests.output * (devices / rate)
+def cost_of(question: ServingQuestion, rate: float, hourly: float) -> float:
+    """Dollars for a million output tokens at a rate in units."""
+    return hourly / _HOUR * _MILLION * UNITS / question.file.requests.output / rate
 
 
-def _figures(question: ServingQuestion, rate: int, devices: int, offers: tuple[Offer, ...]) -> ServingFigures:
-    tpot = max(offer.tpot for offer in offers)
+def _figures(question: ServingQuestion, rate: int, offers: tuple[Offer, ...], counts: Sequence[int], each: Sequence[int]) -> ServingFigures:
+    devices = sum(count * offer.devices for count, offer in zip(counts, offers, strict=True))
+    latencies = [_latencies(question, offer, count, units) for offer, count, units in zip(offers, counts, each, strict=True)]
+    ttft, tpot = (max(pair[place] for pair in latencies) for place in range(2))
     tokens = rate / UNITS * question.file.requests.output
+    rents = [question.kind_of(offer.shape.device).rent if question.kinds else question.rent for offer in offers]
+    hourly = sum(rent * count * offer.devices for rent, count, offer in zip(rents, counts, offers, strict=True))
+    known = isfinite(hourly)
     return ServingFigures(
         rate=rate / UNITS,
         devices=devices,
-        ttft=max(offer.ttft for offer in offers),
+        ttft=ttft,
         tpot=tpot,
+        loads=tuple(units / offer.rate if offer.rate else 0.0 for offer, units in zip(offers, each, strict=True)),
         tokens_per_device=tokens / devices,
         tokens_per_user=1.0 / tpot if tpot else 0.0,
-        cost=cost_of(question, rate, devices) if isfinite(question.rent) and rate else None,
+        cost=cost_of(question, rate, hourly) if known and rate else None,
+        hourly=hourly if known else None,
         offers=offers,
     )
 
 
+def _latencies(question: ServingQuestion, offer: Offer, count: int, units: int) -> tuple[float, float]:
+    """Seconds to the first token and per output token of copies of a shape; means where queues are not priced, or where they never end."""
+    if question.level == "mean":
+        return offer.ttft, offer.tpot
+    first, token = latencies_at(question.level, offer, np.array([float(count)]), np.array([units / UNITS]))
+    return (float(first[0]) if isfinite(first[0]) else offer.ttft), float(token[0])
+
+
 def shape_text(shape: Shape) -> str:
     """A worker in a few words."""
-    return shape.name or f"{brief_shape_text(shape)}, {shape.weights} weights, {shape.cache} cache"
+    where = f" on {shape.device}" if shape.device else ""
+    return shape.name or f"{brief_shape_text(shape)}{where}, {shape.weights} weights, {shape.cache} cache"
 
 
 def brief_shape_text(shape: Shape) -> str:
@@ -137,146 +225,252 @@ def brief_shape_text(shape: Shape) -> str:
 
 # The best plan by the dynamic program: what the engine answers, and what a check carries out anew.
 
+Key = tuple[str, Role]
+"""A kind of device and a part of the workers on it; stated workers have no device."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Workers within the limits, by role, with the best rates on every number of devices."""
+    """Workers within the limits by kind of device and part, with the best rates on every number of devices."""
 
-    offers: dict[str, tuple[Offer, ...]]
-    best: dict[str, list[int]]
-    last: dict[str, list[int]]
+    offers: dict[Key, tuple[Offer, ...]]
+    best: dict[Key, list[int]]
+    picks: dict[Key, list[tuple[int, int]]]
+    """Of each number of devices the last worker and one; or where all are alike the worker and its copies."""
     shapes: int
     """Workers that were priced."""
-    within: dict[str, int]
-    """Of all of them those that keep each limit."""
+
+    def of_role(self, role: Role) -> Iterator[Offer]:
+        for (_, own), offers in self.offers.items():
+            if own == role:
+                yield from offers
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best rate on a number of devices, and how it is split."""
+    """The best rate, its cost, and the devices of each part."""
 
     rate: int
     devices: int
-    prefill: int
-    """Devices of the prefill workers; -1 where workers do both."""
+    cost: int
+    parts: dict[Key, int]
 
 
 def table_of(question: ServingQuestion) -> Table:
-    """All workers, priced, and the dynamic program of each role."""
+    """All workers, priced, and the dynamic program of each part on each kind of device."""
     every = priced(question, shapes_of(question))
-    kept: dict[str, list[Offer]] = {role: [] for role in _ROLES}
-    within = dict.fromkeys(("memory", "ttft", "tpot"), 0)
+    kept: dict[Key, list[Offer]] = {(name, role): [] for name in _names(question) for role in _ROLES}
     for offer in every:
-        faults = broken(question, offer)
-        for name in within:
-            within[name] += name not in faults
-        if not faults:
-            kept[offer.shape.role].append(offer)
-    devices = _most_devices(question, kept)
-    found = {role: rates_on([(offer.devices, offer.rate) for offer in offers], devices) for role, offers in kept.items()}
+        if not broken(question, offer):
+            kept[_kind_name(question, offer.shape), offer.shape.role].append(offer)
+    found = {key: _rates(question, offers, _most_of(question, key[0])) for key, offers in kept.items()}
     return Table(
-        {role: tuple(offers) for role, offers in kept.items()},
-        {role: pair[0] for role, pair in found.items()},
-        {role: pair[1] for role, pair in found.items()},
+        {key: tuple(offers) for key, offers in kept.items()},
+        {key: pair[0] for key, pair in found.items()},
+        {key: pair[1] for key, pair in found.items()},
         len(every),
-        within,
     )
 
 
-def kinds_of(offers: tuple[Offer, ...] | list[Offer]) -> Kinds:
+def _names(question: ServingQuestion) -> tuple[str, ...]:
+    return tuple(kind.name for kind in question.kinds) or ("",)
+
+
+def _most_of(question: ServingQuestion, name: str) -> int:
+    """Devices of a kind at most."""
+    return min(question.devices, next((kind.most for kind in question.kinds if kind.name == name), MOST_DEVICES))
+
+
+def kinds_of(offers: Sequence[Offer]) -> Kinds:
     """Devices and rates alone."""
     return [(offer.devices, offer.rate) for offer in offers]
 
 
-def _most_devices(question: ServingQuestion, kept: dict[str, list[Offer]]) -> int:
-    """Devices on which the best is looked for: those of the question, or as many as the rate needs for sure."""
-    if question.file.objective != "devices":
-        return question.devices
-    needed, fewest = needed_units(question), MOST_DEVICES
-    dense = {role: density(kinds_of(offers)) for role, offers in kept.items()}
-    for roles in (("both",), ("prefill", "decode")):
-        if all(dense[role] for role in roles):
-            largest = sum(max(offer.devices for offer in kept[role]) for role in roles)
-            fewest = min(fewest, ceil(sum(needed / dense[role] for role in roles)) + largest)
-    return min(fewest, question.devices)
+def _rates(question: ServingQuestion, offers: Sequence[Offer], most: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """Best rates of one part on all numbers of devices, up to those with which the rate that is needed is reached."""
+    needed = rate_sought(question)
+    dense = density(kinds_of(offers))
+    devices = most if needed is None or not dense else min(most, ceil(needed / dense) + max(offer.devices for offer in offers))
+    while True:
+        best, picks = _program(question, offers, devices)
+        if needed is None or devices == most or best[-1] >= needed:
+            return best, picks
+        devices = min(2 * devices, most)
 
 
-def best_on(table: Table, devices: int) -> Best:
-    """The best rate on at most so many devices; workers that do both where apart gives no more."""
-    both = table.best["both"][devices]
-    rate, prefill = crossing(table.best["prefill"], table.best["decode"], devices)
-    return Best(both, devices, -1) if both >= rate else Best(rate, devices, prefill)
+def rate_sought(question: ServingQuestion) -> int | None:
+    """The rate for which as little as possible is taken; None where the greatest one is sought, or the cheapest one."""
+    objective = question.file.objective
+    return needed_units(question) if objective == "devices" or (objective == "cost" and question.file.requests.rate is not None) else None
+
+
+def _program(question: ServingQuestion, offers: Sequence[Offer], devices: int) -> tuple[list[int], list[tuple[int, int]]]:
+    kinds = kinds_of(offers)
+    if not question.alike:
+        best, last = rates_on(kinds, devices)
+        return best, [(place, 1) for place in last]
+    values: dict[int, list[tuple[int, int]]] = {}
+    for size in sorted({size for size, _ in kinds if size <= devices}):
+        own = [place for place, kind in enumerate(kinds) if kind[0] == size]
+        values[size] = list(_best_copies(question, offers, own, devices // size))
+    return copies_on(values, devices)
+
+
+def _best_copies(question: ServingQuestion, offers: Sequence[Offer], own: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """The best rate of 1, 2, ... copies of workers of one size, and the worker that has it."""
+    if question.level == "mean":
+        place = max(own, key=lambda one: offers[one].rate)
+        yield from ((count * offers[place].rate, place) for count in range(1, most + 1))
+        return
+    best, found = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    for place in sorted(own, key=lambda one: -offers[one].rate):  # those that are slower without a queue are not looked at
+        better = np.flatnonzero(best < offers[place].rate)
+        if not len(better):
+            break
+        units = units_within(question.level, question.ttft, question.tpot, offers[place], better + 1)
+        found[better] = np.where(units > best[better], place, found[better])
+        best[better] = np.maximum(best[better], units)
+    yield from ((count * units, place) for count, (units, place) in enumerate(zip(best.tolist(), found.tolist(), strict=True), 1))
 
 
 def best_of(question: ServingQuestion, table: Table) -> Best | None:
     """The best plan of the question; None where none keeps the limits."""
-    most, needed = len(table.best["both"]) - 1, max(needed_units(question), 1)
-    top = best_on(table, most)
+    found = [best for roles in (("both",), ("prefill", "decode")) if (best := _best_of_mode(question, table, roles)) is not None]
+    needed = rate_sought(question)
+    if needed is None and question.file.objective == "cost":
+        return min(found, key=lambda best: (Fraction(best.devices, best.rate), best.devices), default=None)
+    if needed is None:
+        return max(found, key=lambda best: (best.rate, -best.devices), default=None)
+    return min(found, key=lambda best: (best.cost, -best.rate), default=None)
+
+
+def _best_of_mode(question: ServingQuestion, table: Table, roles: tuple[Role, ...]) -> Best | None:
+    """The best plan of workers that do both, or of prefill and decode workers."""
+    names, needed = _names(question), max(needed_units(question), 1)
+    if len(names) > 1:
+        return _best_of_kinds(question, table, roles)
+    keys = [(names[0], role) for role in roles]
+    unit = cost_unit(question, question.kinds[0]) if question.kinds else 1
+    if rate_sought(question) is not None:
+        counts = [bisect_left(table.best[key], needed) for key in keys]
+        if sum(counts) > question.devices or any(count == len(table.best[key]) for key, count in zip(keys, counts, strict=True)):
+            return None
+        rate = min(table.best[key][count] for key, count in zip(keys, counts, strict=True))
+        return Best(rate, sum(counts), unit * sum(counts), dict(zip(keys, counts, strict=True)))
+    top = _on(table, keys, question.devices, unit)
     if top.rate < needed:
         return None
     if question.file.objective == "cost":
-        every = (best_on(table, devices) for devices in range(1, most + 1))
-        enough = [best for best in every if best.rate >= needed]
-        return min(enough, key=lambda best: (Fraction(best.devices, best.rate), best.devices))
-    least = top.rate if question.file.objective == "throughput" else needed
-    low, high = 1, most
-    while low < high:
+        every = (_on(table, keys, devices, unit) for devices in range(1, question.devices + 1))
+        return min((best for best in every if best.rate >= needed), key=lambda best: (Fraction(best.devices, best.rate), best.devices))
+    low, high = 1, question.devices
+    while low < high:  # the fewest devices with that rate
         middle = (low + high) // 2
-        low, high = (low, middle) if best_on(table, middle).rate >= least else (middle + 1, high)
-    return best_on(table, low)
+        low, high = (low, middle) if _on(table, keys, middle, unit).rate >= top.rate else (middle + 1, high)
+    return _on(table, keys, low, unit)
+
+
+def _on(table: Table, keys: Sequence[Key], devices: int, unit: int) -> Best:
+    """The best rate of one or two parts on at most so many devices of one kind."""
+    if len(keys) == 1:
+        return Best(table.best[keys[0]][devices], devices, devices * unit, {keys[0]: devices})
+    rate, first = crossing(table.best[keys[0]], table.best[keys[1]], devices)
+    return Best(rate, devices, devices * unit, {keys[0]: first, keys[1]: devices - first})
+
+
+def _best_of_kinds(question: ServingQuestion, table: Table, roles: tuple[Role, ...]) -> Best | None:
+    """The best division of several kinds of devices."""
+    sought, names = rate_sought(question), _names(question)
+    parts = [
+        Part(tuple(table.best[kind.name, role] for role in roles), cost_unit(question, kind), _most_of(question, kind.name))
+        for kind in question.kinds
+    ]
+    found = divided(parts, question.devices, sought)
+    if found is None or found.rate < needed_units(question):
+        return None
+    counts = {(name, role): own[place] for name, own in zip(names, found.devices, strict=True) for place, role in enumerate(roles)}
+    return Best(found.rate, sum(counts.values()), found.cost, counts)
+
+
+def plan_of(question: ServingQuestion, table: Table, best: Best) -> ServingPlan:
+    """Workers that reach the best rate."""
+    found = list[Copies]()
+    for key, devices in sorted(best.parts.items(), key=lambda part: _ROLES.index(part[0][1])):
+        own, picks = table.offers[key], table.picks[key]
+        counts = dict([picks[devices]]) if question.alike else counts_on(kinds_of(own), [place for place, _ in picks], devices)
+        found += [Copies(count, own[place].shape) for place, count in sorted(counts.items()) if count]
+    return ServingPlan(tuple(found))
 
 
 def prove(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures], watch: Watch) -> Proved:
     """Price every worker again, carry out the dynamic program, and hold it beside the bound by multipliers."""
     watch(Progress("the proof", None))
-    table = table_of(question)
-    best = best_of(question, table)
-    least = inf if best is None else value_of(question, best.rate, best.devices)
+    try:
+        table = table_of(question)
+        best = best_of(question, table)
+    except ValueError as error:
+        return Proved(refused=(f"proof: {error}",))
+    least = inf if best is None else value_of(question, best.rate, best.devices, best.cost)
     claimed = inf if saved.bound is None and saved.value is None else saved.bound
     if claimed is not None and claimed > least:
         return Proved(refused=(f"bound: a plan has the value {least!r}, the result claims {claimed!r}",))
-    devices = len(table.best["both"]) - 1
-    bound = multiplier_bound(table, devices)
-    top = best_on(table, devices).rate
-    if top > bound:
+    devices = best.devices if best is not None else question.devices
+    bound = multiplier_bound(question, table, devices)
+    if best is not None and best.rate > bound:
         return Proved(refused=("bound: the dynamic program is above the bound by multipliers (please report this)",))
-    done = f"{table.shapes:,} workers were priced again, and the dynamic program over {devices:,} devices was carried out anew"
+    on = " and ".join(_names(question)) if len(question.kinds) > 1 else "devices"
+    done = f"{table.shapes:,} workers were priced again, and the dynamic program over {on} was carried out anew"
     beside = f"multipliers alone bound the rate of {devices:,} devices by {float(bound / UNITS):.6g} a second"
     return Proved((done, *((beside,) if bound else ())), by=BY_PROGRAM)
 
 
-def multiplier_bound(table: Table, devices: int) -> Fraction:
+def multiplier_bound(question: ServingQuestion, table: Table, devices: int) -> Fraction:
     """Units that no plan on so many devices exceeds, without the dynamic program."""
-    kinds = {role: kinds_of(offers) for role, offers in table.offers.items()}
-    return max(together_bound(kinds["both"], devices), apart_bound(kinds["prefill"], kinds["decode"], devices))
+    own = {key: kinds_of(offers) for key, offers in table.offers.items()}
+    names = [(name, _most_of(question, name)) for name in _names(question)]
+    together = together_bound([(own[name, "both"], most) for name, most in names], devices)
+    return max(together, apart_bound([(own[name, "prefill"], own[name, "decode"], most) for name, most in names], devices))
 
 
 def reasons_of(question: ServingQuestion, table: Table) -> tuple[str, ...]:
     """Why no plan keeps the limits: limits that no worker keeps alone, or that none keeps together, or the rate."""
-    free = replace(question, file=replace(question.file, limits=type(question.file.limits)()))
+    free = replace(question, file=replace(question.file, limits=LimitsSection(at=question.level)))
     every = [offer for offer in priced(free, shapes_of(free)) if "memory" not in broken(free, offer)]
     if not _complete({offer.shape.role for offer in every}):
-        return (
-            f"memory: no worker fits into {question.usable_memory / 1e9:.4g} GB of a device (more ranks or narrower weights are needed)",
-        )
+        room = max(kind.usable_memory for kind in question.kinds)
+        return (f"memory: no worker fits into {room / 1e9:.4g} GB of a device (more ranks or narrower weights are needed)",)
     found = list[str]()
-    for name, limit, roles in (("tpot", question.tpot, ("both", "decode")), ("ttft", question.ttft, ("both", "prefill"))):
-        amounts = [getattr(offer, name) for offer in every if offer.shape.role in roles]
+    limits: tuple[tuple[str, float, tuple[Role, ...]], ...] = (
+        ("ttft", question.ttft, ("both", "prefill")),
+        ("tpot", question.tpot, ("both", "decode")),
+    )
+    for place, (name, limit, roles) in reversed(list(enumerate(limits))):
+        amounts = [least_latencies(question, offer)[place] for offer in every if offer.shape.role in roles]
         if amounts and min(amounts) > limit:
             floor = floors(question).get(name)
             streamed = f"; the weights alone pass from memory in {floor * 1e3:.4g} ms" if floor else ""
             found.append(f"{name}: {limit * 1e3:.4g} ms are asked, no worker takes less than {min(amounts) * 1e3:.4g} ms{streamed}")
     if found:
         return tuple(found)
-    if not _complete({role for role, offers in table.offers.items() if offers}):
+    if not _complete({role for (_, role), offers in table.offers.items() if offers}):
         return ("ttft and tpot: each can be kept, no worker that fits into memory keeps both",)
-    devices = len(table.best["both"]) - 1
-    if not (top := best_on(table, devices)).rate:
+    return _reasons_of_rate(question, table)
+
+
+def _reasons_of_rate(question: ServingQuestion, table: Table) -> tuple[str, ...]:
+    """The rate that can be served."""
+    greatest = replace(question, file=replace(question.file, objective="throughput", requests=replace(question.file.requests, rate=None)))
+    top = best_of(greatest, table_of(greatest))
+    if top is None:
         fewest = min(offer.devices for offers in table.offers.values() for offer in offers)
-        return (f"devices: a worker needs {fewest:,}, more than the {question.devices:,} of the question",)
-    return (f"rate: {question.file.requests.rate:g} a second are asked, {devices:,} devices serve {top.rate / UNITS:.6g} at most",)
+        if fewest > question.devices:
+            return (f"devices: a worker needs {fewest:,}, more than the {question.devices:,} of the question",)
+        most = f"{question.devices:,} device{'s' * (question.devices != 1)}"
+        return (f"{question.level}: on {most} the queue of any rate breaks the limits (allow more, or limits at mean)",)
+    rate, devices = question.file.requests.rate, question.devices
+    return (f"rate: {rate:g} a second are asked, {devices:,} devices serve {top.rate / UNITS:.6g} at most",)
 
 
-def _complete(roles: set[str]) -> bool:
+def _complete(roles: set[Role]) -> bool:
     """Whether workers of these parts serve requests."""
     return "both" in roles or {"prefill", "decode"} <= roles

@@ -22,11 +22,11 @@ from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import Shape, network_of
-from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan
+from crossopt.instances.serving.workers import Shape, network_of, sent_at
+from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, units_of_copy
 
 LOAD: Final = 0.9
-"""Share of the plan's rate at which requests arrive, where the question states no rate."""
+"""Share of the plan's rate at which requests arrive, where neither the question states a rate nor the plan leaves room for queues."""
 _MOST_WORKERS, _FEWEST, _MOST, _WARM, _ROUNDS = 32, 200, 40_000, 0.25, 40
 """Workers that are replayed, requests, the share of them that fills the slots before latencies count, and requests of a slot."""
 _PERCENTS: Final = (50, 95, 99)
@@ -85,8 +85,8 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers."""
     if question.model is None:
         return None
-    workers, share = _few(plan, said)
-    rate = question.file.requests.rate or LOAD * said.rate
+    workers, share = _few(question, plan, said)
+    rate = question.file.requests.rate or (LOAD if question.level == "mean" else 1.0) * said.rate
     slots = sum(copies.count * copies.shape.batch for copies in workers)
     count = min(max(_FEWEST, _ROUNDS * slots), _MOST)
     random, at, requests = Random(seed), 0.0, list[_Request]()
@@ -108,8 +108,8 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     )
 
 
-def _few(plan: ServingPlan, said: ServingFigures) -> tuple[list[Copies], float]:
-    """The workers of a plan, or few of them in about the same proportion, and the share of the rate that all their roles reach."""
+def _few(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[list[Copies], float]:
+    """The workers of a plan, or few of them in about the same proportion, and the share of its rate that so few reach within the limits."""
     total, slots = sum(copies.count for copies in plan.workers), sum(copies.count * copies.shape.batch for copies in plan.workers)
     factor = max(total / _MOST_WORKERS, _ROUNDS * slots / _MOST)
     if factor <= 1.0:
@@ -118,7 +118,10 @@ def _few(plan: ServingPlan, said: ServingFigures) -> tuple[list[Copies], float]:
     shares = list[float]()
     for role in {copies.shape.role for copies in few}:
         own = [place for place, copies in enumerate(few) if copies.shape.role == role]
-        replayed, whole = (sum(workers[place].count * said.offers[place].rate for place in own) for workers in (few, plan.workers))
+        replayed, whole = (
+            sum(workers[place].count * units_of_copy(question, said.offers[place], workers[place].count) for place in own)
+            for workers in (few, plan.workers)
+        )
         shares.append(replayed / whole)
     return few, min(shares)
 
@@ -130,7 +133,7 @@ def _percentiles(values: list[float]) -> tuple[float, ...]:
 
 def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
     """Steps of 0 to `most` sequences; of prefill workers pieces are those of 1 to `batch` prompts at once."""
-    (model, hardware), file = network_of(question), question.file
+    (model, hardware), file = network_of(question, shape), question.file
     kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
     split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert)))
     numbers, stages = np.arange(most + 1, dtype=np.float64), float(shape.pipeline)
@@ -149,7 +152,7 @@ def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
 
 def _prefills(question: ServingQuestion, shape: Shape) -> list[tuple[float, float]]:
     """Seconds in which a prefill worker computes 1, 2, ... prompts at once, and after which it takes the next ones."""
-    (model, hardware), file = network_of(question), question.file
+    (model, hardware), file = network_of(question, shape), question.file
     kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
     prompts = np.arange(1, shape.batch + 1, dtype=np.float64)
     split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert)))
@@ -210,9 +213,9 @@ def _run(worker: _Slots, until: float, requests: list[_Request], steps: int) -> 
 
 def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
     """Fill in first and last tokens of all requests on prefill and decode workers."""
-    (model, hardware), asked = network_of(question), question.file.requests
+    asked = question.file.requests
     first = [copies for copies in workers if copies.shape.role == "prefill"]
-    link = question.file.matching.link or float(hardware.links[-1].bandwidth)
+    (model, _), link = network_of(question, first[0].shape), sent_at(question)
     free = [(0.0, place) for place, copies in enumerate(first) for _ in range(copies.count)]
     times = [_prefills(question, copies.shape) for copies in first]
     lengths = Requests(asked.input, asked.output)

@@ -143,7 +143,7 @@ def test_same_bits_alone_and_in_a_block() -> None:
 
 
 def test_slots_and_times_give_the_rate() -> None:
-    times = WorkerTimes(*(np.float64(value) for value in (0.2, 0.2, 0.01, 0.16, 0.2, 0.4)))
+    times = WorkerTimes(*(np.float64(value) for value in (0.2, 0.2, 0.01, 0.16, 0.2, 0.4)), pieces=1)
     batch, asked = np.float64(5), Requests(100, 11)
     per_token = 0.6 * 0.01 + 0.4 * 0.16
     assert output_time(times, asked) == pytest.approx(per_token)

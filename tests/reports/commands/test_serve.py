@@ -60,7 +60,8 @@ def test_limits_below_the_floor_are_proved_to_clash(capsys: pytest.CaptureFixtur
     [
         (("llama3-70b", "llama9"), "'llama9' is no model that is known"),
         (("8xh100", "8xh900"), "h900"),
-        (("8xh100", "8xh100,8xh200"), "one kind of device serves"),
+        (("8xh100", "8xh100,4xh100"), "a kind of device is named twice"),
+        (("--tpot", "--at"), "p90, p95, p99"),
         (("30ms", "30"), "--tpot: "),
         (("200", "0"), "--output"),
     ],
@@ -164,13 +165,30 @@ def test_formats_that_are_assumed_are_said_and_those_that_are_named_are_not(caps
     assert "assumed" not in said(capsys)
 
 
-def test_limits_beyond_which_the_replay_is_are_said_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*LINE, "--ttft", "500ms"]) == 0
+def test_limits_of_means_are_exceeded_in_the_replay_and_those_of_percentiles_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*LINE, "--ttft", "500ms", "--at", "mean"]) == 0
     text = said(capsys)
     assert "beyond TTFT p95 is 1.0" in text
-    assert "of 500 ms; leave room by `matching`, such as --prefill-share 0.9 --decode-share 0.92 --ttft-factor 1.8" in text
-    assert main([*LINE, "--mode", "together", "--ttft", "1s", "--rate", "1"]) == 0
-    assert "beyond" not in said(capsys)
+    assert "of 500 ms: limits hold for means alone (--at p95 leaves room)" in text
+    assert main([*LINE, "--ttft", "500ms"]) == 0
+    text = said(capsys)
+    assert "beyond" not in text
+    assert "of 30 ms at p95" in text
+
+
+def test_several_kinds_are_taken_together_with_what_each_serves_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "r.json"
+    line = [word if word != "8xh100" else "4xh100,4xh200" for word in LINE]
+    assert main([*line, "--ttft", "1s", "--out", str(out)]) == 0
+    text = said(capsys)
+    for part in ("on h200, fp8 weights", "4 h100-sxm and 4 h200", "h200 alone", "h100-sxm alone"):
+        assert part in text
+    assert main(["check", str(out)]) == main(["export", str(out), "--as", "vllm"]) == 0
+    assert main([*line, "--ttft", "1s", "--rate", "1", "--cheapest"]) == 0
+    assert "of 1, " in said(capsys)
+    with pytest.raises(SystemExit):
+        main([*line, "--cheapest"])
+    assert "the cheapest devices of several kinds for which rate?" in capsys.readouterr().err
 
 
 def test_shares_of_rates_and_the_factor_of_queues_are_those_of_the_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,7 +259,7 @@ def test_shares_of_matching_leave_room_for_requests_at_random(capsys: pytest.Cap
         "--tpot",
         "20ms",
     ]
-    assert main([*line, "--fewest"]) == 0
+    assert main([*line, "--fewest", "--at", "mean"]) == 0
     assert "beyond TTFT p95 is " in said(capsys)
-    assert main([*line, "--fewest", "--prefill-share", "0.9", "--decode-share", "0.92", "--ttft-factor", "1.8"]) == 0
+    assert main([*line, "--fewest", "--at", "mean", "--prefill-share", "0.9", "--decode-share", "0.92", "--ttft-factor", "1.8"]) == 0
     assert "beyond" not in said(capsys)

@@ -19,6 +19,7 @@ model: llama3-8b
 hardware: h100-sxm
 devices: 4
 requests: {input: 1000, output: 50}
+limits: {at: mean}
 choices: {tensor: 1, batch: 16, prefill_batch: 2, mode: MODE}
 """
 
@@ -123,13 +124,31 @@ def _unequal(question: ServingQuestion) -> ServingPlan:
 
 
 def test_the_share_of_few_workers_is_that_of_their_rates_by_role() -> None:
-    _, plan, said = planned("apart")
+    question, plan, said = planned("apart")
     prefill, decode = plan.workers
     many = ServingPlan((Copies(96, prefill.shape), Copies(32, decode.shape)))
-    few, share = _few(many, said)
+    few, share = _few(question, many, said)
     assert [copies.count for copies in few] == [24, 8]
     assert share == 0.25
-    few, share = _few(ServingPlan((Copies(127, prefill.shape), Copies(1, decode.shape))), said)
+    few, share = _few(question, ServingPlan((Copies(127, prefill.shape), Copies(1, decode.shape))), said)
     assert [copies.count for copies in few] == [32, 1]
     assert share == 32 / 127
-    assert _few(plan, said) == ([*plan.workers], 1.0)
+    assert _few(question, plan, said) == ([*plan.workers], 1.0)
+
+
+@pytest.mark.parametrize(("devices", "ttft", "tpot", "mode"), [(4, 300, 12, "together"), (8, 150, 12, "apart"), (6, 900, 30, "together")])
+def test_the_95th_percentile_of_a_plan_that_leaves_room_is_within_the_limits(devices: int, ttft: int, tpot: int, mode: str) -> None:
+    """At the plan's own rate; where a fifth more requests come, one of the limits is exceeded."""
+    limits = f"{{ttft: {ttft} ms, tpot: {tpot} ms}}"
+    text = TEXT.replace("MODE", mode).replace("{at: mean}", limits).replace("devices: 4", f"devices: {devices}")
+    question: ServingQuestion = read_given(text.replace("output: 50", "output: 200"), "serving")
+    plan = program(question, Limits(), unwatched).answer
+    assert plan is not None
+    said = judge(question, plan).details
+    found = replay(question, plan, said)
+    assert found is not None
+    assert found.rate == said.rate
+    assert found.first[1] <= question.ttft
+    assert found.token[1] <= question.tpot
+    assert said.ttft <= question.ttft
+    assert said.tpot <= question.tpot

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crossopt.formulation.serving.matching import apart_bound, counts_on, crossing, rates_on, together_bound
+from crossopt.formulation.serving.matching import Part, apart_bound, counts_on, crossing, divided, rates_on, together_bound
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
@@ -82,7 +82,12 @@ def test_300_small_questions_as_by_a_look_at_every_plan() -> None:
 
 def test_small_questions_of_a_model_as_by_a_look_at_every_plan() -> None:
     for objective, mode in product(("throughput", "devices", "cost"), ("[together]", "[apart]", "[together, apart]")):
-        text = LLAMA.replace("batch: [8, 32]", f"batch: [16, 64], prefill_batch: 1, mode: {mode}").replace("tensor: [4, 8]", "tensor: 4")
+        text = (
+            LLAMA.replace("40 ms", "40 ms, at: mean")
+            .replace("batch: [8, 32]", f"batch: [16, 64], prefill_batch: 1, mode: {mode}, shapes: any")
+            .replace("devices: 16", "devices: 12")
+            .replace("tensor: [4, 8]", "tensor: 4")
+        )
         question = ask(f"{text}objective: {objective}\n".replace("output: 200", "output: 200, rate: 3"))
         assert best_value(question) == exhaustive(question, Limits(), unwatched).value
 
@@ -109,7 +114,7 @@ def test_the_program_is_exact_in_whole_numbers() -> None:
             used = ((sum(n * size for n, (size, _) in zip(c, kinds, strict=True)), c) for c in every)
             assert best[devices] == max(sum(n * r for n, (_, r) in zip(c, kinds, strict=True)) for total, c in used if total <= devices)
             assert sum(count * kinds[kind][1] for kind, count in counts_on(kinds, last, devices).items()) == best[devices]
-            assert best[devices] <= together_bound(kinds, devices)
+            assert best[devices] <= together_bound([(kinds, devices)], devices)
 
 
 def test_where_two_parts_cross_is_the_best_split() -> None:
@@ -121,12 +126,76 @@ def test_where_two_parts_cross_is_the_best_split() -> None:
         assert rate == max(min(first[x], second[10 - x]) for x in range(11)) == min(first[devices], second[10 - devices])
 
 
+def rising(random: Random, most: int) -> list[int]:
+    return [0, *sorted(random.randint(0, 30) for _ in range(most))]
+
+
+def test_divisions_of_several_kinds_as_by_a_look_at_all() -> None:
+    """Together and apart, for the greatest rate and for the least cost, with limits of each kind and of all."""
+    random = Random(5)
+    for _ in range(200):
+        kinds, roles, total = random.choice((2, 3)), random.choice((1, 2)), random.randint(2, 9)
+        most = [random.randint(1, 4) for _ in range(kinds)]
+        parts = [Part(tuple(rising(random, n) for _ in range(roles)), random.randint(1, 5), n) for n in most]
+        needed = random.choice((None, random.randint(1, 60)))
+        best: tuple[int, int] | None = None
+        for counts in product(*(product(range(n + 1), repeat=roles) for n in most)):
+            used = [sum(own) for own in counts]
+            if sum(used) > total or any(own > n for own, n in zip(used, most, strict=True)):
+                continue
+            rate = min(sum(part.rates[role][own[role]] for part, own in zip(parts, counts, strict=True)) for role in range(roles))
+            cost = sum(part.cost * own for part, own in zip(parts, used, strict=True))
+            if rate and (needed is None or rate >= needed):
+                key = (-rate, 0) if needed is None else (cost, -rate)
+                best = key if best is None else min(best, key)
+        found = divided(parts, total, needed)
+        assert (found is None) == (best is None)
+        if found is not None and best is not None:
+            assert (found.rate if needed is None else found.cost) == abs(best[0])
+            assert found.rate == min(
+                sum(part.rates[role][own[role]] for part, own in zip(parts, found.devices, strict=True)) for role in range(roles)
+            )
+            assert all(sum(own) <= n for own, n in zip(found.devices, most, strict=True))
+
+
+@pytest.mark.parametrize("objective", ["throughput", "devices", "cost"])
+@pytest.mark.parametrize("level", ["mean", "p95"])
+def test_several_kinds_of_devices_as_by_a_look_at_every_plan(objective: str, level: str) -> None:
+    text = f"{LLAMA}objective: {objective}\n".replace("h100-sxm", "[h100-sxm, h200]").replace("40 ms", f"40 ms, at: {level}")
+    text = text.replace("devices: 16", "available: {h100-sxm: 2, h200: 4}").replace("output: 200", "output: 200, rate: 1.5")
+    question = ask(text.replace("tensor: [4, 8], batch: [8, 32]", "tensor: 2, batch: 32, prefill_batch: 1"))
+    found = program(question, Limits(), unwatched)
+    assert found.answer is not None
+    assert judge(question, found.answer).violations == ()
+    assert judge(question, found.answer).value == found.bound == exhaustive(question, Limits(), unwatched).value
+    alone = [judge(question, baseline.answer).value for baseline in found.baselines if baseline.answer]
+    assert alone
+    assert min(alone) >= (found.bound or 0.0)
+
+
+def test_money_at_the_rate_that_is_asked_for_is_least() -> None:
+    """Not that of the rate that the devices could serve: more devices with more requests each would be dearer."""
+    question = ask(f"{LLAMA}objective: cost\nrent: 3.6 USD\n".replace("output: 200", "output: 200, rate: 1"))
+    found = program(question, Limits(), unwatched)
+    assert found.answer is not None
+    said = judge(question, found.answer).details
+    fewest = best_value(ask(f"{LLAMA}objective: devices\n".replace("output: 200", "output: 200, rate: 1")))
+    assert said.devices == fewest
+    assert found.bound == pytest.approx(fewest * 3.6 / 3600 * 1e6 / 200)
+
+
+def test_a_percentile_takes_no_fewer_devices_than_the_mean_and_a_higher_one_no_fewer_than_a_lower() -> None:
+    rates = [rate_of(ask(LLAMA.replace("40 ms", f"40 ms, at: {level}"))) for level in ("mean", "p90", "p95", "p99")]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[1] > rates[3] > 0.0
+
+
 def test_multipliers_bound_parts_apart() -> None:
     prefill, decode = [(2, 7), (3, 11)], [(1, 2), (4, 9)]
     first, second = rates_on(prefill, 20)[0], rates_on(decode, 20)[0]
     for devices in range(21):
-        assert crossing(first, second, devices)[0] <= apart_bound(prefill, decode, devices)
-    assert apart_bound(prefill, decode, 20) == 20 * Fraction(11, 3) * Fraction(9, 4) / (Fraction(11, 3) + Fraction(9, 4))
+        assert crossing(first, second, devices)[0] <= apart_bound([(prefill, decode, devices)], devices)
+    assert apart_bound([(prefill, decode, 20)], 20) == 20 * Fraction(11, 3) * Fraction(9, 4) / (Fraction(11, 3) + Fraction(9, 4))
 
 
 def rate_of(question: ServingQuestion) -> float:
@@ -134,10 +203,11 @@ def rate_of(question: ServingQuestion) -> float:
     return 0.0 if value == inf else 1.0 / value
 
 
-def test_throughput_never_falls_with_devices_memory_or_bandwidth() -> None:
-    question = ask(LLAMA.replace("batch: [8, 32]", "batch: [1, 8, 32, 128, 512]"))
-    hardware = question.hardware
-    assert hardware is not None
+@pytest.mark.parametrize("mode", ["together", "apart"])
+def test_throughput_never_falls_with_devices_memory_or_bandwidth(mode: str) -> None:
+    question = ask(LLAMA.replace("batch: [8, 32]", f"batch: [1, 8, 32, 128, 512], mode: {mode}"))
+    [kind] = question.kinds
+    hardware = kind.hardware
     dram, links = hardware.dram, hardware.links
     before = 0.0
     for devices in (2, 4, 5, 8, 12, 16, 31, 64):
@@ -148,13 +218,15 @@ def test_throughput_never_falls_with_devices_memory_or_bandwidth() -> None:
         before = 0.0
         for factor in (0.5, 0.7, 1.0, 1.2, 2.0):
             memory = replace(dram, **{name: getattr(dram, name) * factor})
-            now = rate_of(replace(question, hardware=replace(hardware, dram=memory)))
+            room = kind.usable_memory * (factor if name == "capacity" else 1.0)
+            other = replace(kind, hardware=replace(hardware, dram=memory), usable_memory=room)
+            now = rate_of(replace(question, kinds=(other,)))
             assert now >= before
             before = now
     before = 0.0
     for factor in (0.3, 1.0, 3.0):
         wider = tuple(replace(link, bandwidth=link.bandwidth * factor) for link in links)
-        now = rate_of(replace(question, hardware=replace(hardware, links=wider)))
+        now = rate_of(replace(question, kinds=(replace(kind, hardware=replace(hardware, links=wider)),)))
         assert now >= before
         before = now
 
@@ -193,7 +265,7 @@ def test_ten_thousand_devices_and_fifty_kinds() -> None:
     table = table_of(question)
     best = best_of(question, table)
     assert best is not None
-    assert best.rate <= multiplier_bound(table, 10_000) <= best.rate * 1.01
+    assert best.rate <= multiplier_bound(question, table, 10_000) <= best.rate * 1.01
 
 
 @pytest.mark.parametrize(
@@ -234,6 +306,10 @@ def test_other_reasons_are_named() -> None:
         (("model: llama3-70b", "model: gemm-1024"), "gemm-1024 is no transformer"),
         (("hardware: h100-sxm", "hardware: h900"), "h900"),
         (("hardware: h100-sxm\n", ""), "a device is needed"),
+        (("hardware: h100-sxm", "hardware: [h100-sxm, h200, b200, b300, a100-80g]"), "5 kinds of devices are more than the 4"),
+        (("devices: 16", "devices: 16\navailable: {h200: 3}"), "'h200' is none of the devices"),
+        (("hardware: h100-sxm", "hardware: [h200, b200]\nobjective: cost"), "cheapest devices of several kinds for which rate"),
+        (("tpot: 40 ms}\nchoices: {", "tpot: 40 ms}\nchoices: {shapes: any, "), "queues in front of several shapes are not priced"),
         (("devices: 16\n", ""), "how many devices are there at most"),
         (("devices: 16\n", "objective: devices\n"), "the fewest devices for which rate"),
         (("output: 200", "output: 0"), "output"),
@@ -307,12 +383,14 @@ def test_a_worker_says_which_limits_it_breaks() -> None:
     question = ask(LLAMA)
     offer: Offer = priced(question, list(shapes_of(question))[:1])[0]
     assert broken(question, offer) == ()
-    assert broken(question, replace(offer, ttft=9.0, tpot=9.0, weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
+    means = replace(question, file=replace(question.file, limits=replace(question.file.limits, at="mean")))
+    assert broken(means, replace(offer, ttft=9.0, tpot=9.0, weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
+    assert broken(question, replace(offer, queue=(9.0,) * len(offer.queue), weights=1e12, rate=0)) == ("memory", "ttft", "tpot", "rate")
     assert offer.rate < UNITS * 100
 
 
 def test_looking_at_every_plan_ends_at_its_limit_with_the_best_so_far() -> None:
-    question = ask(LLAMA)
+    question = ask(LLAMA.replace("devices: 16", "devices: 8"))
     stopped = exhaustive(question, Limits(1e-9), unwatched)
     assert (stopped.stopped, stopped.answer) == ("time limit", None)
     assert exhaustive(question, Limits(), unwatched).stopped == "complete"

@@ -1,0 +1,64 @@
+"""Waits of random arrivals: beside exact figures of queues, in a request's own time, and monotone in all that makes them."""
+
+from dataclasses import replace
+from math import exp, factorial
+
+import numpy as np
+import pytest
+
+from crossopt.crossflow.serving.workers import Pool, first_token_beyond, output_time_beyond, token_seconds, waiting, waiting_share
+
+POOL = Pool(
+    *(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.14, 1.0)),
+)
+
+
+def erlang(servers: int, load: float) -> float:
+    """Share of requests that wait where services take exponential times (Erlang C)."""
+    work = servers * load
+    last = work**servers / factorial(servers) / (1.0 - load)
+    return last / (sum(work**k / factorial(k) for k in range(servers)) + last)
+
+
+@pytest.mark.parametrize("servers", [1, 4, 16, 64])
+def test_the_share_that_waits_is_near_that_of_erlang(servers: int) -> None:
+    for load in (0.2, 0.5, 0.8, 0.95):
+        exact, found = erlang(servers, load), float(waiting_share(np.float64(servers), np.float64(load)))
+        assert 0.93 * exact <= found <= 1.25 * exact + 0.06
+
+
+def test_waits_end_where_few_wait_and_are_endless_without_rest() -> None:
+    assert waiting(np.float64(64), np.float64(0.5), np.float64(1.0), 0.05) == 0.0
+    assert waiting(np.float64(64), np.float64(1.0), np.float64(1.0), 0.05) == np.inf
+    one = waiting(np.float64(1), np.float64(0.8), np.float64(1.0), 0.05)
+    assert one == pytest.approx(2.5 * np.log(0.77 / 0.05), rel=0.01)
+
+
+def test_prompts_of_others_lengthen_the_time_of_a_request() -> None:
+    """A fixed point: T = 499 steps of 11 ms, and 0.139 s more for each of the l T prompts that come."""
+    for rate in (0.0, 0.5, 2.0):
+        time = float(token_seconds(POOL, np.float64(rate)))
+        assert time == pytest.approx(499 * 0.011 + rate * time * (0.15 - 0.011))
+    many = replace(POOL, steps=np.float64(9.0), decode=np.float64(0.1), mixed=np.float64(0.5), piece=np.float64(0.45))
+    time = float(token_seconds(many, np.float64(2.1)))
+    assert 2.1 * time > 9.0
+    assert time == pytest.approx(9 * 0.5 + (2.1 * time - 9) * 0.45)
+
+
+def test_latencies_rise_with_the_rate_and_fall_with_copies() -> None:
+    rates = np.linspace(0.0, 3.0, 40)
+    first, token = np.asarray(first_token_beyond(POOL, 2.0, rates, 0.05)), np.asarray(output_time_beyond(POOL, rates, 1.645))
+    assert (np.diff(np.nan_to_num(first, posinf=1e9)) >= 0.0).all()
+    assert (np.diff(token) > 0.0).all()
+    assert token[0] == POOL.decode
+    assert first[0] == POOL.first
+    assert (np.asarray(first_token_beyond(POOL, 8.0, rates, 0.05)) <= first).all()
+    for name in ("decode", "mixed", "piece", "busy", "prefill", "crowd"):
+        longer = replace(POOL, **{name: getattr(POOL, name) * 1.05})
+        assert (np.asarray(first_token_beyond(longer, 2.0, rates, 0.05)) >= first).all()
+        assert (np.asarray(output_time_beyond(longer, rates, 1.645)) >= token).all()
+
+
+def test_the_share_that_waits_alone_is_the_load() -> None:
+    assert waiting_share(np.float64(1), np.float64(1.0)) == 1.0
+    assert waiting_share(np.float64(400), np.float64(0.8)) < exp(-8.0)
