@@ -1,12 +1,14 @@
-"""The graph of a trace: its replay, excerpts, operations that take turns, and what a change does to it."""
+"""The graph of a trace: its replay, excerpts, operations that take turns, what a change does to it, and copies to be shared."""
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Literal
+from random import Random
+from typing import Final, Literal
 
 import numpy as np
 
@@ -50,6 +52,8 @@ class Graph:
     flops: Whole
     groups: tuple[str, ...]
     """Participants of a collective, as the trace names them; empty otherwise."""
+    inputs: tuple[str, ...]
+    """The operator that launched device work, with types and shapes of its inputs: `aten::mm(float 64x8, float 8x4)`; empty if unknown."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -61,6 +65,7 @@ def graph_of(
     moved: Sequence[int] = (),
     flops: Sequence[int] = (),
     groups: Sequence[str] = (),
+    inputs: Sequence[str] = (),
 ) -> Graph:
     """The graph from operations (name, kind, thread or stream, nanoseconds) and edges (before, after, reason)."""
     count = len(operations)
@@ -78,6 +83,7 @@ def graph_of(
         _integers(moved or [0] * count),
         _integers(flops or [0] * count),
         tuple(groups or [""] * count),
+        tuple(inputs or [""] * count),
     )
 
 
@@ -264,7 +270,8 @@ def excerpt(graph: Graph, classes: Sequence[tuple[Sequence[int], int]]) -> Graph
     number = {operation: index for index, operation in enumerate(places)}
     operations = [(graph.names[index], KINDS[graph.kinds[index]], graph.resources[graph.places[index]], took[index]) for index in places]
     moved, flops = ([int(column[operation]) for operation in places] for column in (graph.bytes, graph.flops))
-    return graph_of(operations, _waits(graph, order, number), moved, flops, [graph.groups[operation] for operation in places])
+    groups, inputs = ([column[operation] for operation in places] for column in (graph.groups, graph.inputs))
+    return graph_of(operations, _waits(graph, order, number), moved, flops, groups, inputs)
 
 
 def _waits(graph: Graph, order: Sequence[int], number: dict[int, int]) -> list[tuple[int, int, str]]:
@@ -436,6 +443,7 @@ def _built(graph: Graph, durations: Sequence[int], originals: Sequence[int], add
         graph,
         names=tuple(graph.names[original] for original in originals),
         groups=tuple(graph.groups[original] for original in originals),
+        inputs=tuple(graph.inputs[original] for original in originals),
         durations=np.array(durations, np.int64),
         kinds=graph.kinds[originals],
         places=graph.places[originals],
@@ -675,3 +683,116 @@ def _launches_of(graph: Graph, works: set[int]) -> set[int]:
     launched = list(_launches(graph))
     others = {launch.call for launch in launched if launch.work not in works}
     return {launch.call for launch in launched if launch.work in works} - others
+
+
+# Copies of a graph that may be shared: without names and shapes, and drawn anew with the same statistics.
+
+_ANY_NAME: Final = frozenset(_WORK) | {KINDS.index("gap")}
+"""Kinds of which operations of different names exchange places."""
+_KEPT_NAMES: Final = ("launch latency", "device gap")
+"""What is on every trace, and says nothing about a program."""
+
+
+# Without names: each name, thread, stream and group becomes a number. Times, bytes, FLOPs and dependencies stay.
+
+
+def anonymous(graph: Graph) -> tuple[Graph, dict[str, str]]:
+    """The graph with pseudonyms in place of names, and the name that each of them stands for."""
+    key, numbers = dict[str, str](), Counter[str]()
+
+    def pseudonyms(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        found = dict[tuple[str, str], str]()
+        for what, name in pairs:
+            if (what, name) not in found:
+                numbers[what] += 1
+                found[what, name] = f"{what} {numbers[what]}"
+                key[found[what, name]] = name
+        return found
+
+    kinds = [_class_of(name, KINDS[kind]) for name, kind in zip(graph.names, graph.kinds.tolist(), strict=True)]
+    pairs = list(zip(kinds, graph.names, strict=True))
+    names = pseudonyms(pair for pair in pairs if pair[1] not in _KEPT_NAMES)
+    resources = pseudonyms(("thread" if name.startswith("thread") else "stream", name) for name in graph.resources)
+    groups = pseudonyms(("group", name) for name in graph.groups if name)
+    hidden = replace(
+        graph,
+        names=tuple(names.get(pair, pair[1]) for pair in pairs),
+        resources=tuple(resources.values()),
+        groups=tuple(groups.get(("group", name), "") for name in graph.groups),
+        inputs=("",) * len(graph),
+    )
+    return hidden, key
+
+
+def _class_of(name: str, kind: str) -> str:
+    """The kind of an operation; of kernels also whether it is a product, which changes of precision ask for."""
+    return "gemm" if kind == "kernel" and any(fnmatchcase(name, pattern) for pattern in PRODUCTS) else kind
+
+
+# Drawn anew: within each phase, an equal part of the replayed span, operations that are alike exchange what they are.
+#
+# Work of one kind on one stream (and of one group) exchanges name, time, bytes and FLOPs; gaps of one thread or stream name and time, and
+# calls of one name their times. So each phase keeps its number of operations, and the times, bytes and FLOPs of every kind and stream, to
+# the last one; what waits for what stays, and the span changes. Fewer and longer phases leave less of the original: the longest ones are
+# taken whose span, and whose time with any device busy, are near enough. One operation to a phase is the original itself.
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A drawn graph, its number of phases, and its span and busy time over those of the original, less 1."""
+
+    graph: Graph
+    phases: int
+    span: float
+    busy: float
+
+
+def drawn_like(graph: Graph, seed: int, nearness: float = 0.05) -> Drawn:
+    """A graph with the statistics of this one whose span and busy time differ by no more than a share."""
+    begins = replay(graph).begins
+    span, busy = figures_of(graph)
+    phases = 1
+    while True:
+        random = Random(f"{seed} {phases}")
+        order = np.argsort(begins, kind="stable")
+        phase = np.minimum(begins * phases // max(span, 1), phases - 1) if phases < len(graph) else np.argsort(order)
+        found = _exchanged(graph, phase, random)
+        changes = tuple(now / before - 1.0 if before else 0.0 for now, before in zip(figures_of(found), (span, busy), strict=True))
+        if max(map(abs, changes)) <= nearness or phases >= len(graph):
+            return Drawn(found, min(phases, len(graph)), *changes)
+        phases *= 2
+
+
+def figures_of(graph: Graph) -> tuple[int, int]:
+    """Nanoseconds of the replayed span, and those in which any device works."""
+    again, works = replay(graph), np.isin(graph.kinds, _WORK)
+    order = np.argsort(again.begins[works], kind="stable")
+    begins, ends = again.begins[works][order], np.maximum.accumulate(again.ends[works][order])
+    if not len(begins):
+        return again.span, 0
+    covered = ends - np.maximum(begins, np.concatenate([begins[:1], ends[:-1]]))
+    return again.span, int(np.maximum(covered, 0).sum())
+
+
+def _exchanged(graph: Graph, phase: Whole, random: Random) -> Graph:
+    """Operations that are alike in one phase, in a random order."""
+    alike = defaultdict[tuple[object, ...], list[int]](list)
+    for operation, (kind, resource) in enumerate(zip(graph.kinds.tolist(), graph.places.tolist(), strict=True)):
+        own = graph.groups[operation] if kind in _ANY_NAME else graph.names[operation]
+        alike[int(phase[operation]), kind, resource, own].append(operation)
+    source = list(range(len(graph)))
+    for operations in alike.values():
+        for operation, other in zip(operations, random.sample(operations, len(operations)), strict=True):
+            source[operation] = other
+    return replace(
+        graph,
+        names=_taken(graph.names, source),
+        inputs=_taken(graph.inputs, source),
+        durations=graph.durations[source],
+        bytes=graph.bytes[source],
+        flops=graph.flops[source],
+    )
+
+
+def _taken(column: Sequence[str], source: Sequence[int]) -> tuple[str, ...]:
+    return tuple(column[operation] for operation in source)

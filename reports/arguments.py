@@ -149,6 +149,7 @@ CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "ch
 REPLICAS = "replicas"
 STRATEGIES, MODELOPT, TORCHAO = QUANTISED = ("strategies", "modelopt", "torchao")
 SERVERS = ("vllm", "sglang", "trtllm")
+ANONYMOUS, DRAWN, PYTORCH = COPIES = ("anonymous", "drawn", "pytorch")
 
 
 def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: str) -> None:
@@ -157,7 +158,7 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, *SERVERS, REPLICAS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, *SERVERS, REPLICAS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH, *COPIES),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
         "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
@@ -165,7 +166,8 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         "strategies of operators, or joint designs of one transformer, as a certificate that "
         "solvers/standalone.py checks without this package; a tree about an integer model as a certificate for any checker of VIPR "
         "1.0; or what is done when, as a trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; "
-        "or the graph of what a benchmark runs, or of a trace with its changes",
+        "or the graph of what a benchmark runs, or of a trace with its changes; or a graph of a trace without names, or "
+        "drawn with the same statistics, to be shared, or as a script of PyTorch operations that runs its device work",
     )
     job = "of a training stack: a job that runs it, as a script for sbatch or a resource of Kubernetes, with torchrun, steps and data"
     parser.add_argument("--job", choices=JOBS, help=job)
@@ -185,6 +187,8 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     )
     parser.add_argument("--time-limit", metavar="TIME", help="of a model: refine it for so long at most, for example 60s")
     parser.add_argument("--workload", metavar="NAME", help="which of several workloads to launch, or to model")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="of a trace without names: write what each name stands for, to be kept")
+    parser.add_argument("--seed", type=int, default=0, help="of a drawn trace (default: 0)")
     parser.set_defaults(command="export")
 
 

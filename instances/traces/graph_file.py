@@ -175,14 +175,15 @@ def _numbers(steps: Mapping[int, tuple[int, int]]) -> str:
 #      "operations": [{"name": "gemm", "kind": "kernel", "on": "stream 7", "ns": 12000, "bytes": 0, "flops": 0, "group": ""}, ...],
 #      "edges": [[0, 1, "launch"], ...]}                                           places of two operations, and why the second waits
 #
-# `bytes`, `flops` and `group` may be left out. All faults are reported together; a cycle by the names of its operations.
+# `bytes`, `flops`, `group` and `inputs` may be left out. All faults are reported together; a cycle by the names of its operations.
 
 IMPORTED = "`crossopt import TRACE --out FILE` makes one"
 """What leads to a graph."""
 LEAST = "no span was traced: edges alone say what waits for what, so that all times are the least that these allow"
 """The remark about a graph that states neither a span nor assumptions."""
-_KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group")
+_KEYS = ("name", "kind", "on", "ns", "bytes", "flops", "group", "inputs")
 _NEEDED = _KEYS[:4]
+_OPTIONAL: dict[str, int | str] = {"bytes": 0, "flops": 0, "group": "", "inputs": ""}
 _MOST_FAULTS, _FEW = 1_000, 8
 
 
@@ -242,7 +243,7 @@ def trace_in(text: str, source: str) -> Trace:
     graph = graph_of(
         [(operation["name"], operation["kind"], operation["on"], operation["ns"]) for operation in operations],
         [(before, after, reason) for before, after, reason in edges],
-        *([operation.get(key, default) for operation in operations] for key, default in (("bytes", 0), ("flops", 0), ("group", ""))),
+        *([operation.get(key, default) for operation in operations] for key, default in _OPTIONAL.items()),
     )
     refuse_cycle(graph, source)
     return Trace(graph, about, span, assumed)
@@ -264,7 +265,7 @@ def refuse_cycle(graph: Graph, source: str) -> None:
 def document_of(trace: Trace) -> dict[str, Any]:
     """What a file says of a trace; read again it is the same."""
     graph = trace.graph
-    columns = (graph.bytes.tolist(), graph.flops.tolist(), graph.groups)
+    columns = (graph.bytes.tolist(), graph.flops.tolist(), graph.groups, graph.inputs)
     plain = zip(graph.names, graph.kinds.tolist(), graph.places.tolist(), graph.durations.tolist(), strict=True)
     operations = [
         {"name": name, "kind": KINDS[kind], "on": graph.resources[resource], "ns": took}
@@ -302,7 +303,7 @@ def _wrong_in(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in given.items():
         if key not in _KEYS:
             yield key, f"{quoted(str(key))} says nothing of an operation (known: {', '.join(_KEYS)})"
-        elif key in ("name", "on", "group"):
+        elif key in ("name", "on", "group", "inputs"):
             if not isinstance(value, str):
                 yield key, f"{quoted(str(value))} is no text"
         elif key == "kind":

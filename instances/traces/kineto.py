@@ -18,7 +18,7 @@ from crossopt.instances.traces.graph_file import FULL_WINDOW, Faults, Window, en
 # of annotations those of the profiler's steps are read alone.
 
 _KNOWN_SCHEMA = 1
-_SHORT = 24
+_SHORT, _MOST_INPUTS = 24, 1_000
 _CALLS = ("cuda_runtime", "cuda_driver", "runtime", "driver", "privateuse1_runtime")
 _DEVICE = {"kernel": "kernel", "gpu_memcpy": "copy", "memcpy": "copy", "gpu_memset": "copy", "memset": "copy"}
 _SYNC, _OPERATOR, _MARK, _STEP = "cuda_sync", "cpu_op", "user_annotation", "ProfilerStep#"
@@ -43,6 +43,8 @@ class Operator(NamedTuple):
     end: int
     name: str
     thread: str
+    inputs: str
+    """Types and shapes, where the profiler recorded them."""
 
 
 class Work(NamedTuple):
@@ -177,7 +179,7 @@ class _Reader:
         elif category == _OPERATOR:
             begin, took = (nanoseconds(row.get(key), _ignored) for key in ("ts", "dur"))
             if took > 0:
-                self.events.operators.append(Operator(begin, begin + took, _name_of(row), _thread_of(row)))
+                self.events.operators.append(Operator(begin, begin + took, _name_of(row), _thread_of(row), _inputs_of(args)))
         elif category == _MARK and str(row.get("name")).startswith(_STEP):
             self.mark(index, row)
         elif category == _SYNC:
@@ -212,6 +214,17 @@ class _Reader:
         if type(stream) is not int:
             self.faults.add(f"traceEvents[{index}].args.stream", f"{quoted(str(stream))} is no number of a stream")
         return _stream_name(args.get("device", row.get("pid")), stream)
+
+
+def _inputs_of(args: Mapping[str, Any]) -> str:
+    """Types and shapes of an operator's tensors (`record_shapes`): `float 64x8, float 8x4`."""
+    shapes, types = args.get("Input Dims"), args.get("Input type")
+    if not isinstance(shapes, list) or not isinstance(types, list) or len(shapes) != len(types):
+        return ""
+    tensors = [(str(kind), shape) for kind, shape in zip(types, shapes, strict=True) if isinstance(shape, list) and shape]
+    if not all(type(side) is int and side >= 0 for _, shape in tensors for side in shape):
+        return ""
+    return plain(", ".join(f"{kind} {'x'.join(map(str, shape))}" for kind, shape in tensors))[:_MOST_INPUTS]
 
 
 def _thread_of(row: Mapping[str, Any]) -> str:
@@ -607,6 +620,7 @@ class Building:
     edges: list[tuple[int, int, str]] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
     head_of: dict[int, int] = field(default_factory=dict)
     """By call the operation at whose end its work may begin."""
     tail_of: dict[int, int] = field(default_factory=dict)
@@ -622,10 +636,11 @@ class Building:
     overlapping: list[tuple[int, int]] = field(default_factory=list)
     """Work of a stream that begins before the work before it ends: ns, and which."""
 
-    def add(self, name: str, kind: str, where: str, took: int, moved: int = 0, group: str = "") -> int:
+    def add(self, name: str, kind: str, where: str, took: int, moved: int = 0, group: str = "", inputs: str = "") -> int:
         self.operations.append((name, kind, where, took))
         self.moved.append(moved)
         self.groups.append(group)
+        self.inputs.append(inputs)
         return len(self.operations) - 1
 
 
@@ -645,7 +660,7 @@ def building_of(events: Events) -> Building:
 
 
 def graph_in(building: Building) -> Graph:
-    return graph_of(building.operations, building.edges, building.moved, groups=building.groups)
+    return graph_of(building.operations, building.edges, building.moved, (), building.groups, building.inputs)
 
 
 def _is_blocking_copy(call: Call, work: Work) -> bool:
@@ -774,10 +789,11 @@ def _join_waits(building: Building, waits: dict[int, list[int]]) -> None:
 
 def _add_work(building: Building, orders: Orders, crossings: Crossings) -> None:
     """All work first, then what each waits for, and the gap that nothing explains."""
-    works = building.events.work
+    works, inputs = building.events.work, _inputs_of_calls(building.events)
     by_stream = defaultdict[str, list[int]](list)
     for number in sorted(range(len(works)), key=lambda index: (works[index].begin, works[index].end)):
-        _add_one(building, number, orders.call_of[number])
+        call = orders.call_of[number]
+        _add_one(building, number, call, inputs.get(call, ""))
         by_stream[works[number].stream].append(number)
     for numbers in by_stream.values():
         since, previous = -1, -1
@@ -796,15 +812,35 @@ def _add_work(building: Building, orders: Orders, crossings: Crossings) -> None:
             previous = number
 
 
-def _add_one(building: Building, number: int, call: int) -> None:
+def _inputs_of_calls(events: Events) -> dict[int, str]:
+    """By call the innermost operator around its begin of which the inputs are known."""
+    found, by_thread = dict[int, str](), defaultdict[str, list[tuple[int, int, int]]](list)
+    for index, operator in enumerate(events.operators):
+        if operator.inputs:
+            by_thread[operator.thread].append((operator.begin, -operator.end, index))
+    for number, call in enumerate(events.calls):
+        by_thread[call.thread].append((call.begin, 0, -1 - number))
+    for rows in by_thread.values():
+        around = list[Operator]()
+        for begin, _, index in sorted(rows):
+            while around and around[-1].end < begin:
+                around.pop()
+            if index >= 0:
+                around.append(events.operators[index])
+            elif around:
+                found[-1 - index] = f"{around[-1].name}({around[-1].inputs})"
+    return found
+
+
+def _add_one(building: Building, number: int, call: int, inputs: str) -> None:
     """A work, in two operations where it is a copy that goes on behind its call."""
     work = building.events.work[number]
     took, begun, sent = work.end - work.begin, 0, 0
     if call >= 0 and _is_staged(building.events.calls[call], work):
         begun = building.events.calls[call].end - work.begin
         sent = work.bytes * begun // took
-        building.first_of[number] = building.add(work.name, work.kind, work.stream, begun, sent, work.group)
-    building.place_of[number] = building.add(work.name, work.kind, work.stream, took - begun, work.bytes - sent, work.group)
+        building.first_of[number] = building.add(work.name, work.kind, work.stream, begun, sent, work.group, inputs)
+    building.place_of[number] = building.add(work.name, work.kind, work.stream, took - begun, work.bytes - sent, work.group, inputs)
     if number in building.first_of:
         building.edges.append((building.first_of[number], building.place_of[number], "stream"))
 

@@ -25,6 +25,7 @@ from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, r
 from crossopt.reports.arguments import (
     CERTIFICATE,
     CHAKRA,
+    COPIES,
     GRAPH,
     MODELS,
     PLACEMENTS,
@@ -146,7 +147,16 @@ def _event(name: str, category: str, thread: int, times: tuple[float, float], gi
 
 
 def export_graph(path: Path, out: Path | None) -> None:
-    """Write it, or print it; a RefusedError in words where the result has no answer or is not sound."""
+    """Write it, or print it."""
+    text = json.dumps(document_of(_graph_of_result(path))) + "\n"
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        write_whole(out, text)
+
+
+def _graph_of_result(path: Path) -> Trace:
+    """A RefusedError in words where the result has no answer or is not sound."""
     family, result = read_saved(path, str(kind_of(path)))
     if result.answer is None:
         raise RefusedError(f"{path}: there is no {family.what} in this result (solve a question that has one)")
@@ -154,12 +164,7 @@ def export_graph(path: Path, out: Path | None) -> None:
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     question = read_again(result.question, result.kind, path.parent)
-    made = _benchmark(question, result.answer) if result.kind == "benchmark" else _changed(question, result.answer)
-    text = json.dumps(document_of(made)) + "\n"
-    if out is None or str(out) == "-":
-        sys.stdout.write(text)
-    else:
-        write_whole(out, text)
+    return _benchmark(question, result.answer) if result.kind == "benchmark" else _changed(question, result.answer)
 
 
 def _benchmark(question: Any, answer: Any) -> Trace:  # noqa: ANN401 - of the kind
@@ -182,7 +187,7 @@ TRACED = ("pipedream", "piper", "chain")
 
 def export(options: Namespace) -> int:
     """Write it, or print it; the exit code."""
-    if not (options.stack == TRACE and is_graph(options.file)):
+    if not (options.stack in (TRACE, *COPIES) and is_graph(options.file)):
         _refuse(options)
     if options.stack in MODELS:
         from crossopt.reports.commands.export import export_model  # noqa: PLC0415
@@ -190,6 +195,10 @@ def export(options: Namespace) -> int:
         return code_of(export_model(question_path(options.file), options, seconds_of(options.time_limit)), unproved=False)
     if options.stack in (TRACE, GRAPH):
         (export_trace if options.stack == TRACE else export_graph)(options.file, options.out)
+    elif options.stack in COPIES:
+        from crossopt.reports.launching.shared_traces import export_copy  # noqa: PLC0415
+
+        export_copy(options, read_trace(options.file) if is_graph(options.file) else _graph_of_result(options.file))
     elif options.stack in PLACEMENTS:
         from crossopt.reports.commands.export import export_placement  # noqa: PLC0415
 
@@ -254,7 +263,7 @@ def _refuse(options: Namespace) -> None:
     if options.stack == VIPR and not saved:
         usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")
     if kind is None and is_graph(options.file):
-        usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE})")
+        usage(f"--as {form}: {options.file} is a graph of a trace (take --as {TRACE} or {' or '.join(COPIES)})")
     if kind is None and saved and (foreign_kind := _authors_kind(options.file)) is not None:
         what = f"this is a file of its authors that asks about {KINDS[foreign_kind].about}, and no result"
         take = "export works from a question about joint designs, in YAML, and from its saved result"
@@ -278,8 +287,8 @@ def _refuse(options: Namespace) -> None:
         "fleet": (REPLICAS,),
         "serving": SERVERS,
         "sharding": (CERTIFICATE,),
-        "what-if": (GRAPH,),
-        "benchmark": (GRAPH,),
+        "what-if": (GRAPH, *COPIES),
+        "benchmark": (GRAPH, *COPIES),
     }
     forms = own.get(str(kind), (TRACE,) if kind in TRACED else ())
     proved = options.stack == VIPR and kind in KINDS and bool(KINDS[kind].family)

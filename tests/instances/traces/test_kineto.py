@@ -94,6 +94,22 @@ def test_gaps_are_named_by_the_operator_that_lasts_all_of_them(tmp_path: Path) -
     assert [name for name in found.trace.graph.names if "gap" in name] == ["gap in inner", "gap in outer", "gap"]
 
 
+def test_work_has_the_inputs_of_the_innermost_operator_that_recorded_them(tmp_path: Path) -> None:
+    """Of two operators around a launch the inner one has shapes; the other launch is in an operator of which nothing fits."""
+    shapes = {"Input Dims": [[64, 8], [8, 4], []], "Input type": ["c10::BFloat16", "c10::BFloat16", "Scalar"]}
+    wrong = {"Input Dims": [[-1]], "Input type": ["float"]}
+    operators = [
+        row("cpu_op", "aten::linear", 0, 6, {"Input Dims": [[64, 8]], "Input type": ["float"]}, 100, 1),
+        row("cpu_op", "aten::mm", 1, 4, shapes, 100, 1),
+        row("cpu_op", "aten::add", 8, 4, wrong, 100, 1),
+    ]
+    calls = [call("cudaLaunchKernel", 2, 1, 1), call("cudaLaunchKernel", 9, 1, 2)]
+    graph = read_any(put(tmp_path, *calls, *operators, kernel("gemm", 4, 1, 1), kernel("add", 11, 1, 2))).trace.graph
+    by_name = dict(zip(graph.names, graph.inputs, strict=True))
+    assert by_name["gemm"] == "aten::mm(c10::BFloat16 64x8, c10::BFloat16 8x4)"
+    assert by_name["add"] == by_name["cudaLaunchKernel"] == ""
+
+
 def backward(name: str, *more: Row) -> list[Row]:
     """Thread 1 calls at 0-2 and 20-22, thread 2 at 5-7 and 12-14 within an operator of that name."""
     calls = [
