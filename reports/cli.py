@@ -392,6 +392,7 @@ def _compile(options: argparse.Namespace) -> int:
 
     from crossopt.formulation.compiled import COMPILES, INSTALL  # noqa: PLC0415
     from crossopt.reports.commands.progress import progress_on  # noqa: PLC0415
+    from crossopt.solvers.placement.annealing import warmed as warm_annealing  # noqa: PLC0415
     from crossopt.solvers.sharding.engines import warm_search, warmed  # noqa: PLC0415
 
     del options
@@ -401,6 +402,7 @@ def _compile(options: argparse.Namespace) -> int:
     with progress_on(sys.stderr, "") as watch:
         warmed(watch, lambda: False)
         warm_search(watch, lambda: False)
+        warm_annealing()
     sys.stdout.write(f"compiled, or loaded as compiled before, in {monotonic() - began:.1f} s\n")
     return ANSWERED
 

@@ -1,7 +1,7 @@
 """Integer models of placements, of throughput, of stages and of latency, and their reductions."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -211,10 +211,10 @@ _GUARD = 1e-9
 def contract(blocks: Blocks, machine: Machine, greatest: float) -> Blocks:
     """The blocks that are left for placements no busier than `greatest`; without arcs, as data may then flow in circles."""
     while True:
-        joined = _joined(blocks, _never_cut(blocks, machine, greatest))
-        if len(joined) == len(blocks):
-            return replace(joined, arcs=())
-        blocks = joined
+        fewer = joined(blocks, _never_cut(blocks, machine, greatest))
+        if len(fewer) == len(blocks):
+            return replace(fewer, arcs=())
+        blocks = fewer
 
 
 def _never_cut(blocks: Blocks, machine: Machine, greatest: float) -> list[Pins]:
@@ -248,7 +248,7 @@ def _budget(blocks: Blocks, machine: Machine, greatest: float, on_cpu: Mask) -> 
     return total - float(work.sum()) + relief + _GUARD * (total + float(work.sum()))
 
 
-def _joined(blocks: Blocks, groups: list[Pins]) -> Blocks:
+def joined(blocks: Blocks, groups: Sequence[Pins]) -> Blocks:
     """The blocks with the pins of each of these nets as one."""
     parent = list(range(len(blocks)))
 

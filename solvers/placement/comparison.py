@@ -13,8 +13,9 @@ from crossopt.formulation.placement.blocks import Blocks, blocks_of
 from crossopt.formulation.placement.throughput import Machine, machine_of
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.answer import Baseline
+from crossopt.solvers.placement.annealing import HEAT, annealed
 from crossopt.solvers.placement.answer import Placement, baseline_of, judged, middle
-from crossopt.solvers.placement.heuristics import HEAT, Staged, annealed, best_stages, by_rank, by_work, equal_shares, orders
+from crossopt.solvers.placement.heuristics import Staged, best_stages, by_rank, by_work, equal_shares, orders
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.latency.search import CPU, Flow, along, first_pieces, flow_of, greedy, placed, replayed
 from crossopt.solvers.placement.latency.search import annealed as annealed_pieces

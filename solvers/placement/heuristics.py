@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from math import exp, inf, log
+from itertools import count, pairwise
+from math import inf
 from random import Random
 from time import monotonic
 
@@ -11,8 +12,9 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.throughput import Machine, contract, machine_of
+from crossopt.formulation.placement.throughput import Machine, contract, joined, machine_of
 from crossopt.instances.placement.question import PlacementQuestion
+from crossopt.solvers.placement.annealing import annealed
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP
 from crossopt.solvers.placement.judge import judge
 
@@ -430,214 +432,119 @@ def _gain(block: int, side: set[int], nets_of: dict[int, list[_Net]]) -> float:
     return gain
 
 
-# Annealing of placements without contiguity: blocks go elsewhere, and loads follow without being added up anew.
+# Annealing again and again on several levels: blocks that dear nets join become one, step by step, down to a few (multilevel partitioning,
+# Hendrickson and Leland 1995). The coarsest level is annealed first, then the finer ones with less heat, where single blocks still move.
 #
-# The busiest device alone says too little of a move, so that the sum of (load / best)^16 over the devices is lowered instead, which is
-# ruled by the busiest ones. What is tried:
-#
-#     along a net    a block goes to the device of another block of one of its nets
-#     a cluster      with it those that hang together with it on its device, some two to ten blocks
-#     anywhere       a block goes to any device
-#     a swap         two blocks change places
-#
-# A move changes the loads of two devices: by the blocks' own times, and for each of their nets by whether either device still has, or has
-# now, some of the pins but not all.
-
-_POWER = 16
-HEAT = 0.1
-"""The rise of the sum that is accepted one time in e at first."""
-_COOLED = 1.0 / 3000.0
-"""What is left of the heat in the end."""
-_LOOK = 256
-_ALONG, _CLUSTER, _ANYWHERE = 0.4, 0.8, 0.9
-"""Up to which random figure each kind of move is tried; the rest are swaps."""
-_CLUSTERED = 4.0
-
-Move = tuple[int, int, int]
-"""A block, its device, and where it goes."""
-
-
-@dataclass(slots=True)
-class _State:
-    """A placement with what follows from it, and the figures that do not change."""
-
-    device: list[int]
-    count: list[list[int]]
-    """Pins of each net on each device."""
-    compute: list[float]
-    transfer: list[float]
-    size: list[float]
-    times: tuple[list[float], list[float]]
-    sizes: list[float]
-    nets: tuple[tuple[int, ...], ...]
-    nets_of: list[list[int]]
-    costs: list[float]
-    machine: Machine
-
-    def load(self, device: int) -> float:
-        work, traffic = self.compute[device], self.transfer[device]
-        return max(work, traffic) if self.machine.overlapped else work + traffic
-
-
-def annealed(blocks: Blocks, machine: Machine, start: list[int], moves: int, seed: int, deadline: float, heat: float = HEAT) -> list[int]:
-    """The least busy placement that so many moves come by; the start, if none is better. Without heat no rise is accepted."""
-    random, state = Random(seed), _state(blocks, machine, start)
-    devices = range(machine.accelerators + machine.cpus)
-    loads = [state.load(device) for device in devices]
-    best, found = max(loads), list(start)
-    scale, warmth = best or 1.0, heat
-    powers = [(load / scale) ** _POWER for load in loads]
-    for number in range(moves if len(devices) > 1 else 0):
-        if not number % _LOOK:
-            if monotonic() >= deadline:
-                break
-            scale, warmth = best or 1.0, heat * _COOLED ** (number / moves)
-            powers = [(load / scale) ** _POWER for load in loads]
-        group = _proposed(random, state)
-        if not group:
-            continue
-        _, source, target = group[0]
-        before = (state.compute[source], state.transfer[source], state.compute[target], state.transfer[target])
-        _apply(state, group)
-        after = (state.load(source), state.load(target))
-        fresh = ((after[0] / scale) ** _POWER, (after[1] / scale) ** _POWER)
-        rise = fresh[0] + fresh[1] - powers[source] - powers[target]
-        if not _fits(state, source, target) or (rise > 0.0 and (not warmth or random.random() >= exp(-rise / warmth))):
-            _apply(state, [(block, to, origin) for block, origin, to in reversed(group)])
-            state.compute[source], state.transfer[source], state.compute[target], state.transfer[target] = before
-            continue
-        loads[source], loads[target] = after
-        powers[source], powers[target] = fresh
-        if max(after) < best and max(loads) < best:
-            best, found = max(loads), list(state.device)
-    return found
-
-
-def _fits(state: _State, source: int, target: int) -> bool:
-    accelerators, memory = state.machine.accelerators, state.machine.memory
-    return (source >= accelerators or state.size[source] <= memory) and (target >= accelerators or state.size[target] <= memory)
-
-
-def _proposed(random: Random, state: _State) -> Sequence[Move]:
-    """Some move between two devices; nothing where none came out, or an accelerator cannot run a block."""
-    kind, nets, device = random.random(), state.nets, state.device
-    if kind < _CLUSTER and nets:
-        pins = nets[int(random.random() * len(nets))]
-        block, near = (pins[int(random.random() * len(pins))] for _ in range(2))
-        to = device[near]
-        if to == device[block]:
-            return ()
-        group = [block] if kind < _ALONG else _cluster(random, state, block)
-        moves = [(member, device[member], to) for member in group]
-    else:
-        block, other = (int(random.random() * len(device)) for _ in range(2))
-        to = int(random.random() * len(state.compute)) if kind < _ANYWHERE else device[other]
-        if to == device[block]:
-            return ()
-        moves = [(block, device[block], to)] + ([] if kind < _ANYWHERE else [(other, to, device[block])])
-    accelerators, times = state.machine.accelerators, state.times[0]
-    return () if any(to < accelerators and times[moving] == float("inf") for moving, _, to in moves) else moves
-
-
-def _cluster(random: Random, state: _State, block: int) -> list[int]:
-    """The block and some of those that hang together with it on its device, the nearest first."""
-    most = 2 + int(-log(random.random() + 1e-12) * _CLUSTERED)
-    device, group, seen, index = state.device, [block], {block}, 0
-    while index < len(group) < most:
-        for net in state.nets_of[group[index]]:
-            for pin in state.nets[net]:
-                if pin not in seen and device[pin] == device[block]:
-                    seen.add(pin)
-                    group.append(pin)
-        index += 1
-    return group[:most]
-
-
-def _apply(state: _State, group: Sequence[Move]) -> None:
-    """Move the blocks one after another."""
-    accelerators, costs, nets = state.machine.accelerators, state.costs, state.nets
-    for block, origin, to in group:
-        left = gained = 0.0
-        for net in state.nets_of[block]:
-            count, cost, pins = state.count[net], costs[net], len(nets[net])
-            here, there = count[origin], count[to]
-            if here == 1:
-                left -= cost
-            elif here == pins:
-                left += cost
-            if not there:
-                gained += cost
-            elif there + 1 == pins:
-                gained -= cost
-            count[origin], count[to] = here - 1, there + 1
-        if origin < accelerators:
-            state.transfer[origin] += left
-        if to < accelerators:
-            state.transfer[to] += gained
-        state.compute[origin] -= state.times[origin >= accelerators][block]
-        state.compute[to] += state.times[to >= accelerators][block]
-        state.size[origin] -= state.sizes[block]
-        state.size[to] += state.sizes[block]
-        state.device[block] = to
-
-
-def _state(blocks: Blocks, machine: Machine, device: list[int]) -> _State:
-    devices = machine.accelerators + machine.cpus
-    count = [[0] * devices for _ in blocks.nets]
-    nets_of: list[list[int]] = [[] for _ in range(len(blocks))]
-    for net, pins in enumerate(blocks.nets):
-        for pin in pins:
-            count[net][device[pin]] += 1
-            nets_of[pin].append(net)
-    compute, transfer, size = [0.0] * devices, [0.0] * devices, [0.0] * devices
-    for block, number in enumerate(device):
-        compute[number] += float((blocks.accelerator_time if number < machine.accelerators else blocks.cpu_time)[block])
-        size[number] += float(blocks.size[block])
-    for net, pins in enumerate(blocks.nets):
-        for number in range(machine.accelerators):
-            transfer[number] += float(blocks.transfer[net]) * (0 < count[net][number] < len(pins))
-    times, sizes = (blocks.accelerator_time.tolist(), blocks.cpu_time.tolist()), blocks.size.tolist()
-    costs = blocks.transfer.tolist()
-    return _State(list(device), count, compute, transfer, size, times, sizes, blocks.nets, nets_of, costs, machine)
-
-
-# Annealing again and again: from the placement that is known, and from equal shares of the work with ever other seeds.
+#     afresh      blocks are joined as they come, and the coarsest level starts from equal shares of the work
+#     known       only blocks that some good placement has on one device are joined, so that it is a placement of every level
+#     combined    only blocks that two good placements both have on one device: what they agree on stays (Sanders and Schulz 2012)
 #
 # Blocks that no better placement parts are made one before each round (`formulation.placement.reductions`), so that moves are fewer and
 # larger the better the placement that is known.
 
-_MOVES, _MOVES_A_BLOCK = 600_000, 3_000
-_ROUNDS, _FEWEST, _BLOCKS_A_ROUND = 12, 2, 16
+_ROUNDS, _FEWEST, _BLOCKS_A_ROUND = 40, 2, 8
 """So many rounds without a better placement are the end: the fewest, and one more for so many blocks, as small graphs are soon solved."""
-_DOUBLED = 4
+_DOUBLED = 16
 """After so many rounds without a better placement the next ones are twice as long."""
-_HEATS = (0.01, 0.03, 0.1)
+_HEATS, _COOLER = (0.03, 0.1, 0.3, 1.0), 0.1
+"""Heats of the coarsest level, and what is left of them on finer ones."""
+_MOVES_A_BLOCK = (1_000, 3_000, 10_000)
+_COARSEST, _STEP, _STUCK = (16, 32, 64, 128), 3, 0.95
+"""Blocks of the coarsest level, how many become one from level to level, and the share that is left where hardly any can be joined."""
+_SHARES = (0.15, 0.3, 0.6)
+"""Of the busiest time, the most work of joined blocks."""
+_NOISE = 0.7
+_ELITE = 6
+
+Found = tuple[float, int, Whole]
+"""The value of a placement, the number of its round, and the devices."""
 
 
 def improved(question: PlacementQuestion, known: Whole, seed: int, deadline: float, least: float = 0.0) -> Iterator[Whole]:
     """Less and less busy placements; no round is begun once one is as near to `least`, below which none is, as models can tell."""
-    value, since, number = judge(question, known).value, 0, 0
     base, machine = blocks_of(question.graph, staged=False), machine_of(question)
-    rounds = min(_ROUNDS, _FEWEST + len(base) // _BLOCKS_A_ROUND)
-    while since < rounds and monotonic() < deadline and value - least > LEAST_GAP * value:
-        blocks = contract(base, machine, value * (1.0 + COARSE_GAP))
-        start = _start(question, blocks, known, seed + number) if number % 2 else _on_blocks(blocks, known)
-        moves, heat = min(_MOVES, _MOVES_A_BLOCK * len(blocks)) << since // _DOUBLED, _HEATS[number % len(_HEATS)]
-        found = np.array(annealed(blocks, machine, start, moves, seed + number, deadline, heat), np.int64)[blocks.block_of]
-        verdict = judge(question, found)
-        since, number = since + 1, number + 1
-        if verdict.accepted and verdict.value < value:
-            known, value, since = found, verdict.value, 0
-            yield known
+    elite: list[Found] = [(judge(question, known).value, -1, known)]
+    since, rounds = 0, min(_ROUNDS, _FEWEST + len(base) // _BLOCKS_A_ROUND)
+    for number in count():
+        value = elite[0][0]
+        if since >= rounds or monotonic() >= deadline or value - least <= LEAST_GAP * value:
+            return
+        random = Random((seed << 32) + number)
+        found = _round(contract(base, machine, value * (1.0 + COARSE_GAP)), machine, elite, random, (since, number), deadline)
+        verdict, since = judge(question, found), since + 1
+        if not verdict.accepted or any(verdict.value == other for other, _, _ in elite):
+            continue
+        elite = sorted([*elite, (verdict.value, number, found)], key=lambda each: each[:2])[:_ELITE]
+        if verdict.value < value:
+            since = 0
+            yield found
 
 
-def _start(question: PlacementQuestion, blocks: Blocks, known: Whole, seed: int) -> list[int]:
-    """Equal shares of the work where they keep the memory, and else the placement that is known."""
-    if question.accelerators and np.isfinite(blocks.accelerator_time).all():
-        shares = equal_shares(blocks, question.accelerators, seed)
-        if np.bincount(shares, blocks.size, question.accelerators).max() <= question.memory:
-            return shares
-    return _on_blocks(blocks, known)
+def _round(blocks: Blocks, machine: Machine, elite: list[Found], random: Random, numbers: tuple[int, int], deadline: float) -> Whole:
+    """What annealing makes of a start, level by level."""
+    since, number = numbers
+    labels = ([], [elite[0]], [random.choice(elite)], [random.choice(elite), random.choice(elite)])[number % 4]
+    together = [each[2] for each in labels]
+    most, heat, moves = elite[0][0] * random.choice(_SHARES), random.choice(_HEATS), random.choice(_MOVES_A_BLOCK) << since // _DOUBLED
+    levels = _levels(blocks, together, most, machine.memory, random)
+    shares = None if labels else _fitting_shares(levels[-1], machine, number)
+    if shares is None and not labels:
+        labels = [elite[0]]
+        levels = _levels(blocks, [labels[0][2]], most, machine.memory, random)
+    device_of = shares[levels[-1].block_of] if shares is not None else min(labels, key=lambda each: each[:2])[2]
+    for level in reversed(levels):
+        start = _on_blocks(level, device_of)
+        device = annealed(level, machine, start, moves * len(level), random.getrandbits(32), deadline, heat)
+        device_of, heat = np.array(device, np.int64)[level.block_of], heat * (_COOLER if level is levels[-1] else 1.0)
+    return device_of
+
+
+def _levels(blocks: Blocks, together: list[Whole], most: float, memory: float, random: Random) -> list[Blocks]:
+    """From the finest level to the coarsest; only blocks that all these placements have on one device are joined."""
+    levels, coarsest = [blocks], random.choice(_COARSEST)
+    while len(levels[-1]) > coarsest:
+        count = max(coarsest, len(levels[-1]) // _STEP)
+        following = joined(levels[-1], _matched(levels[-1], count, together, most, memory, random))
+        if len(following) > _STUCK * len(levels[-1]):
+            break
+        levels.append(following)
+    return levels
+
+
+def _matched(blocks: Blocks, target: int, together: list[Whole], most: float, memory: float, random: Random) -> list[tuple[int, int]]:
+    """Pairs of blocks to join down to so many, along the dearest nets by chance."""
+    labels = list(zip(*(_on_blocks(blocks, device_of) for device_of in together), strict=True)) or [()] * len(blocks)
+    work, size, parent, left = blocks.accelerator_time.tolist(), blocks.size.tolist(), list(range(len(blocks))), len(blocks)
+
+    def root(block: int) -> int:
+        while parent[block] != block:
+            parent[block] = parent[parent[block]]
+            block = parent[block]
+        return block
+
+    keys = [-cost / (len(pins) - 1) * random.lognormvariate(0.0, _NOISE) for pins, cost in zip(blocks.nets, blocks.transfer, strict=True)]
+    pairs = []
+    for net in sorted(range(len(keys)), key=keys.__getitem__):
+        pins = random.sample(blocks.nets[net], len(blocks.nets[net]))
+        for first, second in pairwise(pins):
+            into, other = root(first), root(second)
+            fits = work[into] + work[other] <= most and size[into] + size[other] <= memory
+            if into == other or not fits or labels[first] != labels[second]:
+                continue
+            parent[other], left = into, left - 1
+            work[into], size[into] = work[into] + work[other], size[into] + size[other]
+            pairs.append((first, second))
+            if left <= target:
+                return pairs
+    return pairs
+
+
+def _fitting_shares(blocks: Blocks, machine: Machine, seed: int) -> Whole | None:
+    """Equal shares of the work where they keep the memory."""
+    if not machine.accelerators or not np.isfinite(blocks.accelerator_time).all():
+        return None
+    shares = equal_shares(blocks, machine.accelerators, seed)
+    return np.array(shares, np.int64) if np.bincount(shares, blocks.size, machine.accelerators).max() <= machine.memory else None
 
 
 def _on_blocks(blocks: Blocks, device_of: Whole) -> list[int]:

@@ -3,33 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.compiled import compiled
+from crossopt.formulation.compiled import Seed, compiled, draw_below
 from crossopt.formulation.sharding.core import Core, Timeline, in_use, timeline_of
 from crossopt.solvers.sharding.messages import Arcs, arcs_of
-
-# Random numbers inside compiled loops, the same for the same seed on every machine: xorshift (Marsaglia, 2003).
-
-Seed = npt.NDArray[np.uint64]
-
-
-def seed_of(number: int) -> Seed:
-    """A state of its own for each number from 0 on."""
-    return np.random.default_rng(number).integers(1, 1 << 63, 1, np.uint64)
-
-
-@compiled
-def draw_below(seed: Seed, below: int) -> int:
-    """A number from 0 to before `below`."""
-    state = seed[0]
-    state ^= state << np.uint64(13)
-    state ^= state >> np.uint64(7)
-    state ^= state << np.uint64(17)
-    seed[0] = state
-    return int(state >> np.uint64(20)) % below
-
 
 # The best choice of a small region by dynamic programming, as far as its width allows.
 #

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.compiled import compiled
+from crossopt.formulation.compiled import Seed, compiled, draw_below, seed_of
 from crossopt.formulation.sharding.core import Core, cost_of, in_use
 from crossopt.formulation.sharding.dual import Dual
 from crossopt.solvers.sharding.messages import Ascent, Cooling, ascent_of, climb, cool, cooling_of, memory_costs, proof_of
@@ -18,13 +18,11 @@ from crossopt.solvers.sharding.regions import (
     Events,
     Layout,
     Region,
-    Seed,
     Standing,
     best_choice,
     changes_of,
     closed,
     difference,
-    draw_below,
     events_of,
     fits,
     gathered,
@@ -32,7 +30,6 @@ from crossopt.solvers.sharding.regions import (
     moved,
     opened,
     region_of,
-    seed_of,
     standing_of,
 )
 

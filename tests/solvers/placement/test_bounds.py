@@ -25,6 +25,7 @@ from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import certify
 from crossopt.solvers.orders import every_ideal
 from crossopt.solvers.placement import engines
+from crossopt.solvers.placement.annealing import annealed
 from crossopt.solvers.placement.answer import placement_of
 from crossopt.solvers.placement.bounds import along as along_bound
 from crossopt.solvers.placement.bounds import along as blocks_bound
@@ -41,7 +42,7 @@ from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
 from crossopt.solvers.placement.certificates import branched, integer_proof, recomputed_bound, tree_within
 from crossopt.solvers.placement.engines import least_stage
 from crossopt.solvers.placement.family import FAMILY, Answer, _better_stages
-from crossopt.solvers.placement.heuristics import annealed, staged_start
+from crossopt.solvers.placement.heuristics import staged_start
 from crossopt.solvers.placement.judge import judge
 from crossopt.solvers.placement.run import Run
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, Surrounded, Swept, UnverifiedBound

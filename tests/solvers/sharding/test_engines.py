@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.arrays import Whole
+from crossopt.formulation.compiled import seed_of
 from crossopt.formulation.sharding.core import Core, cost_of, in_use, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
 from crossopt.formulation.sharding.integer import chosen_memory, cover_row, memory_rows, program_of
@@ -65,7 +66,6 @@ from crossopt.solvers.sharding.regions import (
     moved,
     opened,
     region_of,
-    seed_of,
     standing_of,
 )
 from crossopt.solvers.sharding.run import EnoughError, Run
