@@ -3,7 +3,7 @@ for other programs:
 
     devices     {id: name of its device}
     strategies  {layer: its strategy}, of layers
-    modelopt    a recipe of Model-Optimizer for the modules of layers, and torchao a configuration in Python
+    modelopt    a recipe of Model-Optimizer for modules, or arguments of its quantiser of ONNX models; torchao a configuration in Python
     split       {maxLoad, fpgas: [{load, nodes}], cpus: [{load, nodes}]}, as the programs of Tarnawski et al. (NeurIPS 2020) write and judge
 
 Strategies are written as certificates that `solvers/standalone.py` checks, and only such ones as it accepts.
@@ -30,6 +30,7 @@ from crossopt.instances.codesign.question import narrowing, read_instance, read_
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
 from crossopt.instances.kinds import KINDS
+from crossopt.instances.layers.network import has_operands
 from crossopt.instances.layers.splits import COPY, parts_of
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.question import read_again
@@ -160,8 +161,12 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
         text = json.dumps(splits or chosen, indent=1) + "\n"
     else:
         graphs = (graph_in(text, name) for name, text in question.document.get("files", {}).items() if is_operators(text))
-        formats = _module_formats(chosen, next(graphs, None), form, path)
-        text = "".join(f"{line}\n" for line in (_recipe if form == MODELOPT else _torchao)(formats, question.name))
+        graph = next(graphs, None)
+        if form == MODELOPT and graph is not None and not any(node.source.startswith("aten.") for node in graph.nodes):
+            text = json.dumps(_onnx_arguments(chosen, graph, path), indent=1) + "\n"
+        else:
+            formats = _module_formats(chosen, graph, form, path)
+            text = "".join(f"{line}\n" for line in (_recipe if form == MODELOPT else _torchao)(formats, question.name))
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:
@@ -225,6 +230,30 @@ def _module_formats(chosen: dict[str, str], graph: OperatorGraph | None, form: s
         if form == TORCHAO and node is not None and node.source != "aten.linear" and chosen_format in known:
             raise RefusedError(f"{path}: {name} is no linear layer, which is all that torchao quantises so (take --as {MODELOPT})")
     return {name: chosen_format for name, chosen_format in found.items() if chosen_format in known}
+
+
+_ONNX_MODES = ("fp8", "int8")
+_ONNX_QUANTISED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
+
+
+def _onnx_arguments(chosen: dict[str, str], graph: OperatorGraph, path: Path) -> dict[str, Any]:
+    """Arguments of Model-Optimizer's quantiser of ONNX models, which takes patterns of names of nodes, and one format for all of them."""
+    kinds = {node.name: node.source for node in graph.nodes if has_operands(node)}
+    found = {name: chosen[name] for name in kinds if chosen.get(name, "bf16") not in _UNQUANTISED}
+    modes = list(dict.fromkeys(found.values()))
+    if not found:
+        raise RefusedError(f"{path}: every layer keeps its format, so that there is nothing to quantise (allow more loss of quality)")
+    if len(modes) > 1 or not set(modes) <= set(_ONNX_MODES):
+        known = " or ".join(_ONNX_MODES)
+        raise RefusedError(
+            f"{path}: Model-Optimizer quantises nodes of ONNX in {known} alone, here are {', '.join(modes)} (offer one of them in formats)"
+        )
+    for name in found:
+        if kinds[name] not in _ONNX_QUANTISED:
+            raise RefusedError(f"{path}: {name} is {kinds[name] or 'no operator of ONNX'}, which is not quantised so (fix its format)")
+    wide = {"bf16": "bf16", "fp16": "fp16"}.get(next((chosen[name] for name in kinds if chosen.get(name) in _UNQUANTISED), "bf16"), "fp32")
+    patterns = [f"{re.escape(name)}$" for name in found]
+    return {"quantize_mode": modes[0], "high_precision_dtype": wide, "nodes_to_quantize": patterns}
 
 
 def _recipe(formats: dict[str, str], name: str) -> Iterator[str]:

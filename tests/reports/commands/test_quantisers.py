@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -62,6 +63,44 @@ def test_a_recipe_turns_all_off_and_quantises_what_was_chosen(
     ]
 
 
+def two_modules(torch: Any) -> Any:  # noqa: ANN401 - of a package that may be absent
+    """Modules of the names of the table."""
+    module = torch.nn.Module()
+    module.model = torch.nn.Module()
+    module.model.up, module.model.down = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+    module.forward = lambda values: module.model.down(module.model.up(values))
+    return module
+
+
+@pytest.mark.parametrize("quantised", ["fp8", "int8", "int4", "fp4"])
+def test_model_optimizer_reads_the_recipe(quantised: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Loaded and applied by the package itself, 0.47 when this was written: of two modules one has both quantisers."""
+    torch = pytest.importorskip("torch")
+    quantization = pytest.importorskip("modelopt.torch.quantization")
+    recipes = pytest.importorskip("modelopt.recipe")
+    path = tmp_path / "recipe.yaml"
+    path.write_text(exported(result(TABLE.format(quantised), tmp_path), "modelopt", capsys), encoding="utf-8")
+    recipe, module = recipes.load_recipe(path), two_modules(torch)
+    found = quantization.quantize(module, recipe.quantize.model_dump(), lambda one: one(torch.ones(2, 64)))
+    enabled = {name for name, one in found.named_modules() if name.endswith("_quantizer") and one.is_enabled}
+    assert enabled == {"model.up.weight_quantizer", "model.up.input_quantizer"}
+
+
+@pytest.mark.parametrize("quantised", ["fp8", "int8", "fp4"])
+def test_torchao_reads_the_configuration(quantised: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the package itself, 0.18 when this was written; int8 is applied, as the others need a GPU."""
+    torch = pytest.importorskip("torch")
+    torchao = pytest.importorskip("torchao.quantization")
+    found = dict[str, Any]()
+    exec(exported(result(TABLE.format(quantised), tmp_path), "torchao", capsys), found)  # noqa: S102 - what was written runs
+    assert list(found["config"].fqn_to_config) == ["model.up"]
+    if quantised == "int8":
+        module = two_modules(torch).to(torch.bfloat16)
+        torchao.quantize_(module, found["config"], filter_fn=None)
+        kinds = [type(one.weight.data).__name__ for one in (module.model.up, module.model.down)]
+        assert "Int8" in kinds[0] and kinds[1] == "Tensor"
+
+
 def test_a_configuration_of_torchao_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """With a package in its place that keeps what it is given."""
     torchao: Any = ModuleType("torchao.quantization")
@@ -115,6 +154,69 @@ def test_networks_of_onnx_and_convolutions_are_refused_where_names_or_layers_dif
     assert "its layers have the names of ONNX, and --as modelopt needs those of modules" in refusal(saved, "modelopt", capsys)
     saved = result(network("aten.conv2d", tmp_path, "convolution"), tmp_path)
     assert "first is no linear layer, which is all that torchao quantises so (take --as modelopt)" in refusal(saved, "torchao", capsys)
+
+
+def image_model(tmp_path: Path) -> Path:
+    """Three convolutions of an image and a product, with weights, as an exporter writes them."""
+    onnx = pytest.importorskip("onnx")
+    helper, numbers = onnx.helper, np.random.default_rng(1)
+
+    def weights(name: str, *shape: int) -> Any:  # noqa: ANN401 - of onnx
+        return onnx.numpy_helper.from_array(numbers.standard_normal(shape).astype(np.float32), name)
+
+    nodes = [
+        helper.make_node("Relu", ["x"], ["z"], name="first"),
+        helper.make_node("Conv", ["z", "w1"], ["a"], name="conv.1", pads=[1] * 4),
+        helper.make_node("Conv", ["a", "w2"], ["b"], name="conv.10", pads=[1] * 4),
+        helper.make_node("Relu", ["b"], ["r"], name="relu"),
+        helper.make_node("Conv", ["r", "w3"], ["c"], name="conv/3", pads=[1] * 4),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"], name="pool"),
+        helper.make_node("Flatten", ["p"], ["f"], name="flat"),
+        helper.make_node("Gemm", ["f", "w4"], ["y"], name="head"),
+    ]
+    values = [weights("w1", 64, 64, 3, 3), weights("w2", 64, 64, 3, 3), weights("w3", 64, 64, 3, 3), weights("w4", 64, 64)]
+    shapes = {"x": [64, 64, 56, 56], "y": [64, 64]}
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], values)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), tmp_path / "net.onnx")
+    return tmp_path / "net.onnx"
+
+
+def onnx_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str], losses: str, budget: str) -> str:
+    """The answer about the model above within a budget, as a file of arguments, or what is refused."""
+    path, saved = image_model(tmp_path), str(tmp_path / "net.json")
+    (tmp_path / "losses.csv").write_text(f"layer,format,quality\n{losses}", encoding="utf-8")
+    asked = ["--hardware", "h100-sxm", "--formats", "fp8,int8", "--losses", str(tmp_path / "losses.csv"), "--budget", f"quality={budget}"]
+    assert main(["quantize", str(path), *asked, "--out", saved]) == 0
+    capsys.readouterr()
+    code = main(["export", saved, "--as", "modelopt"])
+    printed = capsys.readouterr()
+    return printed.err if code else printed.out
+
+
+LOSSES = "conv.1,fp8,0.1\nconv.10,fp8,0.9\nconv/3,fp8,0.1\n"
+
+
+def test_an_onnx_model_is_quantised_by_names_of_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Patterns end with the name, so that conv.1 is not conv.10 as well."""
+    arguments = json.loads(onnx_arguments(tmp_path, capsys, LOSSES, "0.2"))
+    expected = {"quantize_mode": "fp8", "high_precision_dtype": "bf16", "nodes_to_quantize": [r"conv\.1$", "conv/3$"]}
+    assert arguments == expected
+    assert "every layer keeps its format" in onnx_arguments(tmp_path, capsys, LOSSES, "0.05")
+    mixed = onnx_arguments(tmp_path, capsys, "conv.1,fp8,0.1\nconv/3,int8,0.1\n", "0.2")
+    assert "Model-Optimizer quantises nodes of ONNX in fp8 or int8 alone, here are fp8, int8" in mixed
+
+
+def test_model_optimizer_takes_the_arguments_of_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Applied by the package itself: the chosen convolutions alone read quantised values."""
+    quantization = pytest.importorskip("modelopt.onnx.quantization")
+    onnx = pytest.importorskip("onnx")
+    arguments = json.loads(onnx_arguments(tmp_path, capsys, LOSSES, "0.2"))
+    quantization.quantize(str(tmp_path / "net.onnx"), output_path=str(tmp_path / "out.onnx"), calibration_eps=["cpu"], **arguments)
+    found = onnx.load(tmp_path / "out.onnx").graph
+    made = {name: node.op_type for node in found.node for name in node.output}
+    quantised = {node.name for node in found.node if node.op_type == "Conv" and made.get(node.input[1]) == "DequantizeLinear"}
+    assert quantised == {"conv.1", "conv/3"}
 
 
 def test_splits_are_written_with_their_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
