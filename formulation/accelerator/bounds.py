@@ -14,7 +14,7 @@ import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area, operator_cycles
 from crossopt.crossflow.arrays import Array, Whole
-from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
+from crossopt.formulation.accelerator.schedule import Schedule, all_on_all, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Cuts, Option, Pipelines, StagePlan, best_stages, cuts_of
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 
@@ -22,6 +22,9 @@ _LOWERED = 1.0 - 2.0**-50
 _NO_PLAN = StagePlan(inf)
 _UNITS = 2.0**50
 """Of loads, in all layers together."""
+
+
+NO_CHIPS = Chips(*(np.zeros(0, np.int64) for _ in range(5)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,8 +51,8 @@ class Pricing:
 
     question: AcceleratorQuestion
     most_states: int
-    chips: Chips = field(init=False)
-    """Those that no other surpasses, the smallest of each."""
+    chips: Chips = field(default_factory=lambda: NO_CHIPS)
+    """By default those that no other surpasses, the smallest of each."""
     schedules: dict[tuple[int, Setting, int, bool], Schedule] = field(default_factory=dict)
     """By chip, setting, kind of layer and pass."""
     _least: dict[Setting, Array] = field(default_factory=dict)
@@ -58,7 +61,7 @@ class Pricing:
     stage_searches: int = 0
 
     def __post_init__(self) -> None:
-        self.chips = surpassing(self.question)
+        self.chips = self.chips if len(self.chips) else surpassing(self.question)
 
     def settings(self, network: int, microbatch: int) -> list[Setting]:
         return [Setting(network, microbatch, tensor) for tensor in self.question.file.tensor]
@@ -95,6 +98,16 @@ class Pricing:
             on_one, on_all = ([int(figure) for figure in column[:, 0]] for column in (one, every))
             self.schedules[key] = best_schedule(graph, on_one, on_all, cores, self.most_states)
         return self.schedules[key]
+
+    def all_on_all(self, chip: int) -> None:
+        """Note the schedules of a chip that run one operator after another, each on all cores."""
+        for network, graph in enumerate(self.question.networks):
+            for setting in (one for size in self.question.file.microbatch for one in self.settings(network, size)):
+                for kind, layer in enumerate(graph.kinds):
+                    for backward in self.question.directions:
+                        every = self.cycles(self.chips.at(np.array([chip])), setting, kind, backward)[1]
+                        found = all_on_all(layer.pass_graph(backward), [int(figure) for figure in every[:, 0]])
+                        self.schedules[chip, setting, kind, backward] = found
 
     def bound(self, network: int, chips: Sequence[int], cutoff: float = inf) -> NetworkBest:
         """The best stages of a network with the least cycles of any of these chips."""

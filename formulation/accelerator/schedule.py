@@ -172,7 +172,8 @@ def all_on_all(graph: OperatorGraph, every: Sequence[int]) -> Schedule:
     starts = [0]
     for cycles in every:
         starts.append(starts[-1] + cycles)
-    return Schedule(0, starts.pop(), (True,) * len(graph), tuple(starts))
+    cycles = starts.pop()
+    return Schedule(cycles, cycles, (True,) * len(graph), tuple(starts))
 
 
 _Chosen = tuple[tuple[int, int, bool], ...]

@@ -1,14 +1,19 @@
 """Engines for chips with schedules and stages: sets of chips by their bounds, every chip one by one, and rules to compare with."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import pairwise
 from math import inf
 from time import monotonic
+from typing import Final
 
+import numpy as np
+
+from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.formulation.accelerator.bounds import NetworkBest, Pricing, Setting, halves, refined, set_bound
 from crossopt.formulation.accelerator.schedule import MOST_STATES
-from crossopt.instances.accelerator.question import AcceleratorQuestion, Recompute
+from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, Recompute
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.solvers.accelerator.judge import (
     BY_SETS,
@@ -19,8 +24,12 @@ from crossopt.solvers.accelerator.judge import (
     StageAnswer,
     judge,
 )
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.proofs import RecomputableBound
+
+_PATIENCE: Final = 5
+_GROUP: Final = 10_000.0
+"""Square micrometres of a group of chips in PHAZE's search."""
 
 
 @dataclass(slots=True)
@@ -61,7 +70,8 @@ def certified(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> Se
     bound, notes = _searched(run), tuple(question.equal_layers)
     if run.answer is None and bound == inf:
         return SearchOutcome(None, inf, RecomputableBound(BY_SETS), "certified", reasons=reasons(run.pricing), notes=notes)
-    stopped = "time limit" if run.is_over and bound < run.value else "complete"
+    stopped = "time limit" if run.is_over and bound < run.cutoff else "complete"
+    seconds = monotonic() - run.began
     return SearchOutcome(
         run.answer,
         None if run.answer is None else min(bound, run.value),
@@ -69,6 +79,8 @@ def certified(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> Se
         "certified",
         stopped=stopped,
         notes=notes,
+        baselines=tuple(_baselines(run)),
+        seconds=seconds,
     )
 
 
@@ -107,6 +119,85 @@ def _work(pricing: Pricing, chip: int) -> float:
     return total
 
 
+# Rules to compare with.
+
+
+def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
+    """PHAZE's search, one degree for all stages, all operators on all cores, the reference chip, and a fixed plan, while time is left."""
+    question, best = run.question, run.answer
+    if best is None:
+        return
+    stopped_early, visited = _hysteresis(run)
+    yield Baseline("PHAZE's search", None, stopped_early, f"{visited:,} chips, then {_PATIENCE} groups without gain")
+    if not question.file.uniform and not run.is_over:
+        uniform = _Run(_uniform(question), run.limits, unwatched, run.began, Pricing(_uniform(question), MOST_STATES))
+        _searched(uniform)
+        yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else "no such plan keeps the limits")
+    own = Pricing(question, MOST_STATES, best.chip.columns())
+    own.all_on_all(0)
+    yield _alone("all operators on all cores", own)
+    reference = _at_reference(question)
+    if len(reference):
+        yield _alone("reference chip", Pricing(question, MOST_STATES, reference))
+    if question.file.fixed is not None:
+        yield _fixed(question, Pricing(question, MOST_STATES, best.chip.columns()), question.file.fixed)
+
+
+def _uniform(question: AcceleratorQuestion) -> AcceleratorQuestion:
+    """The question with one tensor degree and recomputation for all stages."""
+    return replace(question, file=replace(question.file, uniform=True))
+
+
+def _alone(name: str, pricing: Pricing) -> Baseline[AcceleratorPlan]:
+    """The best plan of the first chip."""
+    bound, found = refined(pricing, 0, inf)
+    answer = answer_of(pricing, 0, found) if bound < inf else None
+    return Baseline(name, None, answer, "" if answer else "no such plan keeps the limits")
+
+
+def _at_reference(question: AcceleratorQuestion) -> Chips:
+    """The chip by which the greatest area is set, if it is among those of the question."""
+    figures = zip(question.chips.columns(), (8, 2, 128, 128, 128), strict=True)
+    return question.chips.at(np.logical_and.reduce([column == figure for column, figure in figures]))
+
+
+def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
+    """PHAZE's outer search: groups of chips of about one area from the largest down, until so many groups in a row bring no gain.
+
+    Plans have one tensor degree and recomputation, as its dynamic program has.
+    """
+    question = _uniform(run.question)
+    groups = np.floor(chip_area(question.chips) * 1e12 / _GROUP)
+    best, answer, idle, visited = inf, None, 0, 0
+    for group in np.unique(groups)[::-1]:
+        members = question.chips.at(groups == group)
+        pricing, before = Pricing(question, MOST_STATES, members), best
+        for chip in range(len(members)):
+            visited += 1
+            bound, found = refined(pricing, chip, best)
+            if bound < best:
+                best, answer = bound, answer_of(pricing, chip, found)
+        idle = 0 if best < before else idle + 1
+        if idle == _PATIENCE or run.is_over:
+            break
+    return answer, visited
+
+
+def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection) -> Baseline[AcceleratorPlan]:
+    """The plan that the question names on the best chip: layers between the ends shared evenly among the stages."""
+    again: Recompute = "full" if question.file.recompute == ("full",) else "none"
+    plans = list[NetworkPlan]()
+    for row, network in enumerate(question.networks):
+        stages = min(fixed.stages, len(network))
+        ends = [round(len(network) * number / stages) for number in range(stages + 1)]
+        answers = tuple(StageAnswer(network.names[start:end], fixed.tensor, again) for start, end in pairwise(ends))
+        kinds = {(kind, fixed.tensor) for kind in network.kind_of}
+        size = question.file.microbatch[0]
+        plans.append(NetworkPlan(network.name, size, fixed.data, answers, _schedules(pricing, 0, (row, size), kinds)))
+    figures = (int(column[0]) for column in pricing.chips.columns())
+    return Baseline("fixed plan", None, AcceleratorPlan(ChipAnswer(*figures), tuple(plans)))
+
+
 def answer_of(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> AcceleratorPlan:
     """The plan of a chip in words of the question."""
     figures = (int(column[chip]) for column in pricing.chips.columns())
@@ -123,12 +214,19 @@ def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> N
         layers = (members[stage.last] & ~members[stage.first]).nonzero()[0].tolist()
         needed |= {(network.kind_of[layer], stage.tensor) for layer in layers}
         stages.append(StageAnswer(tuple(network.names[layer] for layer in layers), stage.tensor, "full" if stage.recompute else usual))
-    schedules = []
+    schedules = _schedules(pricing, chip, (row, best.microbatch), needed)
+    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules)
+
+
+def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:
+    """Schedules of the kinds of layers of a network that stages need at tensor degrees."""
+    found, (row, samples) = list[LayerSchedule](), chosen
     for kind, tensor in sorted(needed):
-        for backward in question.directions:
-            found = pricing.schedule(chip, Setting(row, best.microbatch, tensor), kind, backward)
-            schedules.append(LayerSchedule(network.kinds[kind].name, tensor, backward, found.on_all, found.starts))
-    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), tuple(schedules))
+        for backward in pricing.question.directions:
+            own = pricing.schedule(chip, Setting(row, samples, tensor), kind, backward)
+            name = pricing.question.networks[row].kinds[kind].name
+            found.append(LayerSchedule(name, tensor, backward, own.on_all, own.starts))
+    return tuple(found)
 
 
 def reasons(pricing: Pricing) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import document, written
 from tests.instances.sharding.tiny import least, tiny
 from tests.offloading_questions import offloading_question, several_offloading
+from tests.solvers.accelerator.drawn import drawn as drawn_accelerator
+from tests.solvers.accelerator.drawn import least_of_everything
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
@@ -496,6 +498,7 @@ DRAWS = {
     "fleet": Draw("fleet", drawn_fleet, best_fleet, ("auto", "tree"), often=8),
     "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
+    "accelerator": Draw("accelerator", drawn_accelerator, least_of_everything, nearness=1e-9, often=8),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),

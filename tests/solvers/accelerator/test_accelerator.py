@@ -228,6 +228,26 @@ def test_several_networks_share_a_chip_and_their_mean_throughput_counts() -> Non
     assert value_of(question_of(both)) == pytest.approx(2.0 / (1.0 / apart[0] + 1.0 / apart[1]), rel=1e-9)
 
 
+def test_rules_stand_beside_the_optimum() -> None:
+    question = question_of(LAYER | {"chips": LAYER["chips"] | {"buffer": [2, 4, 8]}}, "fixed={stages: 2}")
+    result = answered(question)
+    found = {baseline.name: baseline.value for baseline in result.baselines}
+    assert set(found) == {"PHAZE's search", "one degree for all stages", "all operators on all cores", "fixed plan"}
+    assert result.value is not None
+    assert all(value is not None and value >= result.value for value in found.values())
+
+
+@pytest.mark.thorough
+def test_the_search_that_stops_early_ends_far_from_the_optimum() -> None:
+    result = answered(read(INSTANCES / "accelerator/bert-large-on-phaze.yaml"))
+    found = {baseline.name: baseline for baseline in result.baselines}
+    early, own = found["PHAZE's search"], found["reference chip"]
+    assert result.value is not None
+    assert early.value == pytest.approx(0.1169622, rel=1e-6)
+    assert own.value == pytest.approx(0.1244544, rel=1e-6)
+    assert found["one degree for all stages"].value == pytest.approx(0.07856268, rel=1e-6)
+
+
 def test_layers_alike_under_two_names_are_scheduled_once() -> None:
     twin = LAYER | {"layers": [*LAYER["layers"], LAYER["layers"][1] | {"name": "third"}]}
     result = answered(question_of(twin))
