@@ -136,6 +136,11 @@ KINDS = {
         family="crossopt.solvers.accelerator.family",
         shown=f"{_SHEETS}.accelerator",
     ),
+    "memory": Kind(
+        "outputs in memory and what is computed again",
+        "crossopt.instances.memory.question",
+        family="crossopt.solvers.memory.family",
+    ),
     "serving": Kind(
         "serving of a language model",
         "crossopt.instances.serving.question",

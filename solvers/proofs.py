@@ -372,6 +372,23 @@ class PricedTree:
     form: Literal["priced-tree"] = "priced-tree"
 
 
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """A tree about the relaxation of rematerialisation (formulation.retention), and what that is made of."""
+
+    by: str
+    stages: tuple[int, ...]
+    """Stages whose memory is limited."""
+    entries: tuple[tuple[int, int], ...]
+    """Nodes and stages in which they enter memory."""
+    depth: int
+    """Longest path of repeated inputs."""
+    scale: int
+    """Denominator of the multipliers."""
+    steps: tuple[str, ...]
+    form: Literal["retained"] = "retained"
+
+
 Proof = (
     UnverifiedBound
     | RecomputableBound
@@ -393,5 +410,6 @@ Proof = (
     | Integers
     | Priced
     | PricedTree
+    | Retained
 )
 """Any proof of a bound."""

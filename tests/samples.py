@@ -184,6 +184,20 @@ objective: cost
 requests: {input: 1000, output: 100, rate: 5}
 choices: {tensor: 2, batch: [16, 64], prefill_batch: 1}
 """
+MEMORY = """\
+kind: memory
+budget: 17 B
+nodes:
+  input: {time: 1, bytes: 4 B}
+  first: {time: 9, bytes: 4 B, after: [input]}
+  act: {time: 2, bytes: 4 B, after: [first]}
+  second: {time: 7, bytes: 4 B, workspace: 1 B, after: [act]}
+  loss: {time: 1, bytes: 1 B, after: [second]}
+  d_loss: {time: 1, bytes: 4 B, backward: true, after: [second, loss]}
+  d_second: {time: 18, bytes: 4 B, backward: true, after: [act, d_loss]}
+  d_act: {time: 2, bytes: 4 B, backward: true, after: [first, d_second]}
+  d_first: {time: 9, bytes: 1 B, backward: true, after: [input, d_act]}
+"""
 INSTANCES = """\
 kind: instances
 threads: 4
@@ -254,6 +268,9 @@ SAMPLES = {
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
     "serving": Sample((SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED), ("limits.tpot=1 us",), worse=("devices=5",)),
+    "memory": Sample(
+        (MEMORY, f"{MEMORY}repetitions: 3\nobjective: time\n".replace("17 B", "12 B")), ("budget=15 B",), worse=("budget=16 B",)
+    ),
     "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
     "fleet": Sample((FLEET_OF_KINDS, SLICED), ("devices.small.available=1", "devices.large.available=0")),
     "knapsack": Sample((SACK,), ("room=2",)),

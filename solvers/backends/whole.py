@@ -187,6 +187,8 @@ class _Search:
     """The original model, without rows that were added later."""
     most: int
     """Node limit."""
+    leading: int
+    """Number of variables, from the first on, that are branched on before the others."""
     gains: dict[int, list[int]] = field(default_factory=dict)
     """Bound gains of each row's splits so far."""
     boxes: list[_Box] = field(default_factory=list)
@@ -203,12 +205,12 @@ class _Search:
         return self.claimed and self.value is not None and self.goal is not None and self.value < self.goal
 
 
-def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float, most: int) -> Traced:
+def begin(line: Line, key: int, model: Model, claim: int | None, deadline: float, most: int, leading: int) -> Traced:
     """Search for a tree, and store the search under a key, so that it can go on with more rows if a solution refutes the claim."""
     form = integer_form(model)
     goal = None if claim is None else model.sign * claim
     choosing = tuple(row for row in range(len(form.rows)) if asks_for_one(form, row))
-    walk = _Search(form, Relaxation(form), _scale_for(form), goal, goal is not None, deadline, choosing, model, most)
+    walk = _Search(form, Relaxation(form), _scale_for(form), goal, goal is not None, deadline, choosing, model, most, leading)
     line.cache[key] = walk
     return _outcome(walk, _walked(walk, line))
 
@@ -395,14 +397,21 @@ def _cuts(walk: _Search, box: _Box) -> list[Cut]:
         away = np.where(np.array(widths, dtype=object) > 0, np.abs(box.figures - np.round(box.figures)), 0.0).astype(float)
         splits = [split for row in walk.choosing if (split := _split_of(walk.form, box, away, row))]
         cuts += sorted(splits, key=partial(_promise, walk))[:_TRIED]
-        variable = int(np.argmax(away))
-        if away[variable] > _NEAR:
-            value = min(max(floor(float(box.figures[variable])), box.lows[variable]), box.highs[variable] - 1)
-            cuts.append(Branch(variable, value))
+        for variable in _leading(walk, away) or [int(np.argmax(away))]:
+            if away[variable] > _NEAR:
+                value = min(max(floor(float(box.figures[variable])), box.lows[variable]), box.highs[variable] - 1)
+                cuts.append(Branch(variable, value))
     if not cuts:
         variable = max(range(len(widths)), key=lambda column: widths[column])
         cuts.append(Branch(variable, box.lows[variable] + (widths[variable] - 1) // 2))
     return cuts
+
+
+def _leading(walk: _Search, away: Array) -> list[int]:
+    """The fractional variables among the leading ones that cost most, as far as they are fractional."""
+    scores = away[: walk.leading] * np.array(walk.form.costs[: walk.leading], dtype=float)
+    ranked = np.argsort(-scores, kind="stable")[:_TRIED].tolist()
+    return [variable for variable in ranked if away[variable] > _NEAR]
 
 
 def _promise(walk: _Search, split: Split) -> float:
@@ -459,14 +468,21 @@ def as_it_is(values: tuple[int, ...]) -> None:
     del values
 
 
-def trace(model: Model, claim: int | None = None, seconds: float = inf, most: int = 10_000, tighten: Tighten = as_it_is) -> Traced:
+def trace(
+    model: Model,
+    claim: int | None = None,
+    seconds: float = inf,
+    most: int = 10_000,
+    tighten: Tighten = as_it_is,
+    leading: int = 0,
+) -> Traced:
     """A tree that proves that no solution is better than the claim; without a claim, an optimum with its proof.
 
     A better solution refutes the claim, unless `tighten` returns a model with additional rows that cut it off. The tree is about the last
-    model."""
+    model. The first `leading` variables are branched on before the others, a few of them on trial."""
     process, key, deadline = SolverProcess("highs", f"highs {version('highspy')}"), next(KEYS), monotonic() + allowed(seconds, model)
     try:
-        found: Traced = process.ask(begin, key, model, claim, deadline, most, until=deadline)
+        found: Traced = process.ask(begin, key, model, claim, deadline, most, leading, until=deadline)
         while found.stopped == "refuted" and found.values is not None:
             tightened = tighten(found.values)
             if tightened is None:

@@ -1,0 +1,329 @@
+"""A relaxation of rematerialisation, small enough for trees in whole numbers: what every schedule within a budget satisfies.
+
+Node v is needed at its own stage and at those of its users. Between two neighbouring needs a < b it is retained, or computed again at least
+once. For every schedule, and stage k, which ends with the first computation of node k:
+
+    y(v, a, b)    1 if v is not retained from a to b, which costs a repetition; binary
+    z(u, b)       1 if u is computed again between its last need and stage b, for others that are repeated; costs a repetition
+    p(v, k)       1 if v is in memory when node k runs, beyond its needs and the needs' gaps in which it is retained
+    q             1 if an input that is repeated in a gap around [a, b] is repeated before the node that reads it
+    w(u, a, b)    1 if u is repeated twice in a gap, where that is allowed
+
+    memory at k   bytes(k) + workspace(k) + inputs of k + sum over gaps a < k < b of size(v) (1 - y) + sum size(v) p(v, k)  <=  budget
+
+Where v is repeated between a and b, each input u of it is in memory at some moment between. If u is needed there, nothing follows.
+
+If the last need of u is before, u has stayed since then, or is repeated, and then its own inputs are asked in turn, along a path from v to
+u1, u2 and so on. At a stage k < b behind the needs of the path, one of its nodes is in memory: v if it is there already, else u1 and so on,
+up to the first that is not repeated.
+
+If u has a gap around a and b in which it is not retained, it is repeated before v and stays to the gap's end (q = 1), or it stays from the
+gap's beginning until v is repeated (q = 0), unless it is repeated twice.
+
+While v is repeated, everything that is retained in a gap around a and b is in memory. If v enters memory in stage t, everything that is
+retained through t is there with it.
+
+All of this is implied by the definition of a schedule, for any order inside stages. So a tree about this model bounds all schedules.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import gcd
+
+from crossopt.formulation.certificate import Whole
+from crossopt.formulation.model import Linear, Model, Variable
+from crossopt.instances.memory.graph import MemoryGraph
+
+Gap = tuple[int, int, int]
+"""A node, and two neighbouring stages that need it."""
+Term = tuple[int, int]
+"""A factor, and a column."""
+MOST_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """An input with a gap around the time in which a node that reads it is repeated."""
+
+    gap: Gap
+    reader: int
+    order: int
+    """The column q."""
+    root: int
+    """The column y of the gap from which the path begins."""
+    literal: int
+    """The column that says whether the reader is repeated."""
+
+
+@dataclass(slots=True)
+class Retention:
+    """The relaxation: columns from 0 to 1, of which some cost, and rows of terms with their upper limits."""
+
+    costs: list[int] = field(default_factory=list)
+    binary: list[bool] = field(default_factory=list)
+    rows: list[tuple[list[Term], int]] = field(default_factory=list)
+    gaps: dict[Gap, int] = field(default_factory=dict)
+    tails: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Columns z by node and stage."""
+    repeated: dict[int, int] = field(default_factory=dict)
+    """For each node with columns z, the one of the latest stage, which costs."""
+    inside: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Columns p by node and stage."""
+    twice: dict[Gap, int] = field(default_factory=dict)
+    around: list[Around] = field(default_factory=list)
+
+    def column(self, cost: int = 0, binary: bool = False) -> int:
+        self.costs.append(cost)
+        self.binary.append(binary)
+        return len(self.costs) - 1
+
+    def at_most(self, terms: Iterable[Term], limit: int) -> None:
+        self.rows.append((list(terms), limit))
+
+    def at_least(self, columns: Iterable[int], minus: Iterable[int], limit: int) -> None:
+        """The sum of columns minus other columns is at least a limit."""
+        self.at_most([*((-1, column) for column in columns), *((1, column) for column in minus)], -limit)
+
+
+def needs_of(graph: MemoryGraph) -> list[list[int]]:
+    """Stages that need each node: its own, and those of its users."""
+    return [[node, *users] for node, users in enumerate(graph.users)]
+
+
+@dataclass(slots=True)
+class _Builder:
+    """What the rows are made of."""
+
+    graph: MemoryGraph
+    budget: int
+    repetitions: int
+    depth: int
+    stages: list[int]
+    model: Retention
+    needs: list[list[int]]
+    usage: dict[int, list[Term]]
+    """Terms of the memory at each stage."""
+    always: dict[int, int]
+    seen: set[tuple[int, int, int]] = field(default_factory=set)
+
+    def between(self, low: int, high: int) -> list[int]:
+        """Stages of the model above `low` and below `high`."""
+        return self.stages[bisect_right(self.stages, low) : bisect_left(self.stages, high)]
+
+    def present(self, node: int, stage: int) -> list[int]:
+        """The column p of a node at a stage; none of a node without bytes, which is in memory for free."""
+        if (node, stage) not in self.model.inside:
+            self.model.inside[node, stage] = self.model.column()
+            self.usage[stage].append((self.graph.sizes[node], self.model.inside[node, stage]))
+        return [self.model.inside[node, stage]]
+
+
+def retention_model(
+    graph: MemoryGraph, budget: int, repetitions: int, stages: Iterable[int], depth: int, entries: Sequence[tuple[int, int]] = ()
+) -> Retention:
+    """The relaxation with memory rows of some stages, paths up to a depth, and rows of nodes that enter memory in a stage."""
+    listed, model = sorted(set(stages)), Retention()
+    build = _Builder(graph, budget, repetitions, depth, listed, model, needs_of(graph), {k: [] for k in listed}, {})
+    build.always = {stage: graph.floors[stage] for stage in listed}
+    for node, needs in enumerate(build.needs):
+        for a, b in pairwise(needs):
+            inner = build.between(a, b)
+            for stage in inner:
+                build.always[stage] += graph.sizes[node]
+            if inner and graph.sizes[node]:
+                model.gaps[node, a, b] = column = model.column(graph.times[node], binary=True)
+                for stage in inner:
+                    build.usage[stage].append((-graph.sizes[node], column))
+    for (node, a, b), column in list(model.gaps.items()):
+        _explore(build, (node,), a, b, column, column, a, -1)
+    _close_tails(build)
+    for stage in listed:
+        if build.always[stage] + sum(factor for factor, _ in build.usage[stage] if factor > 0) > budget:
+            model.at_most(build.usage[stage], budget - build.always[stage])
+    _while_repeated(build)
+    for node, stage in entries:
+        _entering(build, node, stage)
+    return model
+
+
+def _explore(build: _Builder, path: tuple[int, ...], a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
+    """Rows about the inputs of the last node of a path, which is repeated between `low` and b if its literal is 1."""
+    for source in build.graph.inputs[path[-1]]:
+        if any(low < need <= b for need in build.needs[source]):
+            continue
+        if build.graph.last_uses[source] <= low:
+            _ended(build, path, source, a, b, root, literal, low, behind)
+        else:
+            _around(build, path, source, a, b, root, literal, low, behind)
+
+
+def _ended(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
+    """An input whose last need is before: it has stayed, or it is repeated."""
+    model, last, size = build.model, build.graph.last_uses[source], build.graph.sizes[source]
+    if (source, b) not in model.tails:
+        model.tails[source, b] = model.column()
+    tail = model.tails[source, b]
+    if size and (source, b, literal) not in build.seen:
+        for stage in build.between(last, low + 1):
+            model.at_least([*build.present(source, stage), tail], [literal], 0)
+    build.seen.add((source, b, literal))
+    behind = max(behind, last)
+    if size:
+        _path_rows(build, (*path, source), a, b, max(behind, low), [tail], [root], 0)
+    if len(path) < build.depth:
+        _explore(build, (*path, source), a, b, root, tail, last, behind)
+
+
+def _path_rows(build: _Builder, path: tuple[int, ...], a: int, b: int, low: int, others: list[int], minus: list[int], limit: int) -> None:
+    """At each stage above `low` and below b a node of the path is in memory, or one of the other columns is 1, or nothing is asked.
+
+    A node without bytes is in memory for free, so that nothing is asked of its path."""
+    for stage in build.between(low, b):
+        nodes = path if stage > a else path[1:]
+        if all(build.graph.sizes[node] for node in nodes):
+            columns = [column for node in nodes for column in build.present(node, stage)]
+            build.model.at_least([*columns, *others], minus, limit)
+
+
+def _around(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
+    """An input that is needed before and behind: if it is not retained between, it is repeated before its reader, or stays until then."""
+    model, needs = build.model, build.needs[source]
+    place = bisect_right(needs, low)
+    gap = source, needs[place - 1], needs[place]
+    if gap not in model.gaps:
+        return
+    order, own, more = model.column(), model.gaps[gap], list[int]()
+    if build.repetitions > 1:
+        if gap not in model.twice:
+            model.twice[gap] = model.column(build.graph.times[source], binary=True)
+        more = [model.twice[gap]]
+    model.around.append(Around(gap, path[-1], order, root, literal))
+    for stage in build.between(gap[1], low + 1):
+        model.at_least([*build.present(source, stage), order, *more], [literal, own], -1)
+    for stage in build.between(b - 1, gap[2]):
+        model.at_least([*build.present(source, stage), *more], [order, literal, own], -2)
+    _path_rows(build, (*path, source), a, b, max(low, behind), [order, *more], [root, own], -1)
+
+
+def _close_tails(build: _Builder) -> None:
+    """Who is repeated before a stage is repeated before later ones; repetitions are paid once, and limited."""
+    model, by_node = build.model, dict[int, list[tuple[int, int]]]()
+    for (node, stage), column in sorted(model.tails.items()):
+        by_node.setdefault(node, []).append((stage, column))
+    for node, columns in by_node.items():
+        for (_, first), (_, second) in pairwise(columns):
+            model.at_least([second], [first], 0)
+        latest = columns[-1][1]
+        model.costs[latest], model.binary[latest], model.repeated[node] = build.graph.times[node], True, latest
+    counted = dict[int, list[int]]()
+    for (node, _, _), column in (*model.gaps.items(), *model.twice.items()):
+        counted.setdefault(node, []).append(column)
+    for node, column in model.repeated.items():
+        counted.setdefault(node, []).append(column)
+    for listed in counted.values():
+        if len(listed) > build.repetitions:
+            model.at_most([(1, column) for column in listed], build.repetitions)
+
+
+def _retained(build: _Builder, node: int, low: int, high: int) -> tuple[int, list[Term], set[int]]:
+    """Bytes of other nodes with gaps from `low` or before to `high` or behind, if retained: their sum, terms y, and the nodes."""
+    sizes, total, terms, nodes = build.graph.sizes, 0, list[Term](), set[int]()
+    for other, needs in enumerate(build.needs):
+        place = bisect_right(needs, low)
+        if other == node or not 0 < place < len(needs) or needs[place] < high:
+            continue
+        column = build.model.gaps.get((other, needs[place - 1], needs[place]))
+        if column is not None:  # others are without bytes, or may be dropped unseen
+            total += sizes[other]
+            terms.append((-sizes[other], column))
+            nodes.add(other)
+    return total, terms, nodes
+
+
+def _while_repeated(build: _Builder) -> None:
+    """While a node is repeated in a gap, what is retained around the gap is in memory, and the node's inputs."""
+    for (node, a, b), column in build.model.gaps.items():
+        total, terms, nodes = _retained(build, node, a, b)
+        own = _running(build, node, nodes)
+        if total + own > build.budget:
+            build.model.at_most([*terms, (own, column)], build.budget - total)
+
+
+def _running(build: _Builder, node: int, counted: set[int]) -> int:
+    """Bytes that a node takes while it runs, beside inputs that are counted already."""
+    graph = build.graph
+    return graph.sizes[node] + graph.workspaces[node] + sum(graph.sizes[source] for source in graph.inputs[node] if source not in counted)
+
+
+def _entering(build: _Builder, node: int, stage: int) -> None:
+    """If a node enters memory in a stage of a gap, what is retained through the stage is in memory with it."""
+    for gap in [gap for gap in build.model.gaps if gap[0] == node and gap[1] < stage - 1 < gap[2]]:
+        after = build.model.gaps[gap] if stage == gap[2] else build.model.inside.get((node, stage))
+        before = build.model.inside.get((node, stage - 1))
+        if after is not None and before is not None:
+            total, terms, nodes = _retained(build, node, stage - 1, stage)
+            own = _running(build, node, nodes)
+            build.model.at_most([*terms, (own, after), (-own, before)], build.budget - total)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The relaxation as an integer model: costs in units of their greatest common divisor, columns that cost first."""
+
+    unit: int
+    order: tuple[int, ...]
+    """Columns of the relaxation in the order of the variables."""
+    leading: int
+    """Number of variables that cost."""
+
+
+def order_of(model: Retention) -> Ordered:
+    """The order of variables, and the unit of costs."""
+    order = sorted(range(len(model.costs)), key=lambda column: not model.binary[column])
+    return Ordered(gcd(*model.costs) or 1, tuple(order), sum(model.binary))
+
+
+def _merged(terms: Iterable[Term], places: Sequence[int]) -> dict[int, int]:
+    """Factors by variable, without zeros."""
+    found = dict[int, int]()
+    for factor, column in terms:
+        found[places[column]] = found.get(places[column], 0) + factor
+    return {place: factor for place, factor in found.items() if factor}
+
+
+def _places(ordered: Ordered) -> list[int]:
+    places = [0] * len(ordered.order)
+    for place, column in enumerate(ordered.order):
+        places[column] = place
+    return places
+
+
+def whole_form(model: Retention) -> Whole:
+    """The linear form about which trees are counted."""
+    ordered = order_of(model)
+    places, count = _places(ordered), len(ordered.order)
+    rows = [(tuple(_merged(terms, places).items()), limit) for terms, limit in model.rows]
+    return Whole(
+        costs=tuple(model.costs[column] // ordered.unit for column in ordered.order),
+        constant=0,
+        lows=(0,) * count,
+        highs=(1,) * count,
+        rows=tuple(entries for entries, _ in rows),
+        least=(None,) * len(rows),
+        most=tuple(limit for _, limit in rows),
+    )
+
+
+def integer_model(model: Retention) -> tuple[Model, Ordered]:
+    """The same as a model for solvers."""
+    ordered = order_of(model)
+    places = _places(ordered)
+    variables = tuple(Variable(f"x{place}") for place in range(len(places)))
+    rows = [
+        Linear(f"r{row}", tuple((factor, variables[place]) for place, factor in _merged(terms, places).items()), None, limit)
+        for row, (terms, limit) in enumerate(model.rows)
+    ]
+    costs = [(model.costs[column] // ordered.unit, variables[place]) for place, column in enumerate(ordered.order)]
+    return Model(variables, tuple(rows), tuple((cost, variable) for cost, variable in costs if cost)), ordered

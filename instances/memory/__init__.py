@@ -1,0 +1,1 @@
+"""Questions about rematerialisation under a memory budget."""

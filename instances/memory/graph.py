@@ -1,0 +1,192 @@
+"""Graphs of operators with times and sizes of outputs, in whole numbers, and their reading from JSON.
+
+A node is computed from its inputs, which must be in memory while it runs, and its output stays there until it is dropped. The order of the
+nodes is the order of their first computations. Sizes are whole bytes. Times are whole numbers of a decimal unit of the file's time, so that
+their sums are exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+from crossopt.instances.files.graphs import FaultList, cycle_of, read_json, rows_of
+from crossopt.instances.files.units import quoted
+
+GREATEST = 1 << 53
+"""Sizes, times and their sums are below this, where floats are exact, too."""
+MOST_NODES, MOST_PLACES = 20_000, 9
+_NODE_KEYS = ("time", "bytes", "workspace", "backward")
+
+
+@dataclass(frozen=True)
+class MemoryGraph:
+    """Operators in the order of their first computations."""
+
+    names: tuple[str, ...]
+    times: tuple[int, ...]
+    """In units of 10^-places of the file's time."""
+    sizes: tuple[int, ...]
+    """Bytes of outputs."""
+    workspaces: tuple[int, ...]
+    """Bytes that a node takes while it runs, beside its inputs and its output."""
+    backward: tuple[bool, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    places: int = 0
+    """Decimal places of times."""
+    fixed: int = 0
+    """Bytes of parameters, gradients and optimizer, outside the budget."""
+
+    @property
+    def total_time(self) -> int:
+        return sum(self.times)
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """Nodes that read each output, in order."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for node, inputs in enumerate(self.inputs):
+            for source in inputs:
+                found[source].append(node)
+        return tuple(tuple(nodes) for nodes in found)
+
+    @cached_property
+    def last_uses(self) -> tuple[int, ...]:
+        """The last node that reads each output; the node itself where none does."""
+        return tuple(users[-1] if users else node for node, users in enumerate(self.users))
+
+    @cached_property
+    def floors(self) -> tuple[int, ...]:
+        """Bytes that each node needs while it runs: inputs, output and workspace."""
+        return tuple(
+            self.sizes[node] + self.workspaces[node] + sum(self.sizes[source] for source in inputs)
+            for node, inputs in enumerate(self.inputs)
+        )
+
+    @cached_property
+    def plain_bytes(self) -> tuple[int, ...]:
+        """Bytes in memory while each node runs, where nothing is repeated and each output is dropped after its last use."""
+        ending: list[int] = [0] * len(self.names)
+        for node, last in enumerate(self.last_uses):
+            ending[last] += self.sizes[node]
+        found, live = list[int](), 0
+        for size, workspace, ends in zip(self.sizes, self.workspaces, ending, strict=True):
+            live += size
+            found.append(live + workspace)
+            live -= ends
+        return tuple(found)
+
+    @property
+    def plain_peak(self) -> int:
+        return max(self.plain_bytes)
+
+    def label(self, node: int) -> str:
+        """A node in messages."""
+        return f"{self.names[node]} (node {node})"
+
+
+def blocks_of(graph: MemoryGraph, block: int) -> MemoryGraph:
+    """The graph with sizes and workspaces rounded up to whole blocks of an allocator."""
+    sizes, workspaces = (tuple(-(-size // block) * block for size in bytes_) for bytes_ in (graph.sizes, graph.workspaces))
+    return MemoryGraph(graph.names, graph.times, sizes, workspaces, graph.backward, graph.inputs, graph.places, graph.fixed)
+
+
+def graph_of(
+    names: Sequence[str],
+    times: Sequence[float | int],
+    sizes: Sequence[int],
+    workspaces: Sequence[int],
+    backward: Sequence[bool],
+    arcs: Sequence[tuple[int, int]],
+    fixed: int,
+    faults: FaultList,
+) -> MemoryGraph | None:
+    """The graph of such nodes and arcs; None where there are faults."""
+    if not names:
+        faults.add("nodes", "a graph needs a node")
+    if len(names) > MOST_NODES:
+        faults.add("nodes", f"{len(names):,} nodes are more than {MOST_NODES:,} (merge some)")
+    backwards = [(source, target) for source, target in arcs if source >= target]
+    if backwards:
+        if cycle := cycle_of(arcs, len(names)):
+            faults.add(
+                "edges", f"the nodes {' -> '.join(quoted(names[node]) for node in (*cycle[:6], cycle[0]))} are a cycle (remove an edge)"
+            )
+        else:
+            source, target = (quoted(names[node]) for node in backwards[0])
+            faults.add("edges", f"{target} reads {source}, which comes after it (list nodes in the order in which they run)")
+    decimals = [Decimal(repr(time)) for time in times]
+    places = max((-min(int(one.normalize().as_tuple().exponent), 0) for one in decimals), default=0)
+    if places > MOST_PLACES:
+        faults.add("nodes", f"times have up to {places} decimal places, of which {MOST_PLACES} are read (give them in a smaller unit)")
+    whole = [int(one.scaleb(places)) for one in decimals]
+    for what, figures in (("times", whole), ("bytes", sizes), ("workspaces", workspaces)):
+        if sum(figures) >= GREATEST:
+            faults.add("nodes", f"the {what} add up to 2^53 or more, where sums are no longer exact (give them in a larger unit)")
+    if faults.found:
+        return None
+    inputs: list[set[int]] = [set() for _ in names]
+    for reads, reader in arcs:
+        inputs[reader].add(reads)
+    ordered = tuple(tuple(sorted(sources)) for sources in inputs)
+    return MemoryGraph(tuple(names), tuple(whole), tuple(sizes), tuple(workspaces), tuple(backward), ordered, places, fixed)
+
+
+def graph_in(text: str, source: str) -> MemoryGraph:
+    """The graph in a JSON text with `nodes` and `edges`; an InstanceError with every fault."""
+    document, faults = read_json(text, source), FaultList(source)
+    nodes, edges = (document.get(key) if isinstance(document, dict) else None for key in ("nodes", "edges"))
+    if not isinstance(nodes, list) or not isinstance(edges, list):
+        faults.add("", 'this is no graph with nodes and edges (such as {"nodes": [{"id": 0, "time": 5, "bytes": 8}], "edges": []})')
+        faults.end()
+        return _unreachable()
+    rows = rows_of(nodes, faults)
+    faults.end()
+    order = (
+        sorted(range(len(nodes)), key=lambda row: nodes[row]["id"]) if all(type(node["id"]) is int for node in nodes) else range(len(nodes))
+    )
+    places = {row: place for place, row in enumerate(order)}
+    listed = [nodes[row] for row in order]
+    figures = {key: [_figure(node, key, row, faults) for row, node in zip(order, listed, strict=True)] for key in _NODE_KEYS}
+    arcs = list[tuple[int, int]]()
+    for index, edge in enumerate(edges):
+        ends = [rows.get(str(end)) for end in edge] if isinstance(edge, list) and len(edge) == 2 else []
+        if len(ends) != 2:
+            faults.add(f"edges[{index}]", "an edge is a pair of ids: the node that is read, and the one that reads it")
+        elif None in ends:
+            missing = edge[ends.index(None)]
+            faults.add(f"edges[{index}]", f"there is no node {quoted(str(missing)[:40])} (an edge joins two nodes of the graph)")
+        else:
+            arcs.append((places[ends[0] or 0], places[ends[1] or 0]))
+    fixed = _figure(document, "fixed_bytes", None, faults)
+    faults.end()
+    names = [str(node.get("name", node["id"])) for node in listed]
+    sizes, workspaces = ([int(figure) for figure in figures[key]] for key in ("bytes", "workspace"))
+    graph = graph_of(names, figures["time"], sizes, workspaces, [bool(one) for one in figures["backward"]], arcs, int(fixed), faults)
+    faults.end()
+    return graph or _unreachable()
+
+
+def _unreachable() -> MemoryGraph:
+    raise AssertionError
+
+
+def _figure(node: dict[str, Any], key: str, row: int | None, faults: FaultList) -> float | int:
+    """A number from 0 on of a node, or of the file; whole but for times."""
+    path = key if row is None else f"nodes[{row}].{key}"
+    value = node.get(key, None if key in {"time", "bytes"} else 0)
+    if isinstance(value, bool):
+        value = int(value) if key == "backward" else None
+    if not isinstance(value, int | float) or not isfinite(value):
+        faults.add(path, f"a number is needed, not {str(value)[:40]}" if key in node else "it is missing (a number from 0 on)")
+    elif value < 0:
+        faults.add(path, f"{value} is below 0")
+    elif value >= GREATEST:
+        faults.add(path, f"{value} is 2^53 or more, where numbers are no longer exact (give it in a larger unit)")
+    elif key != "time" and value != int(value):
+        faults.add(path, f"{value} is no whole number of bytes")
+    else:
+        return value
+    return 0

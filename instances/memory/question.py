@@ -1,0 +1,168 @@
+"""Rematerialisation under a memory budget (`kind: memory`): which outputs stay in memory, and which are computed again.
+
+A schedule is a sequence of nodes. Stage k ends with the first computation of node k, and before that any earlier nodes may be repeated,
+each once, in their order. An output is in memory from a computation until its last use before the next computation of the same node. While
+a node runs, its inputs, its output, its workspace, and all other outputs in memory must fit into the budget, to the byte.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, floor
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from crossopt.crossflow.fields import Bounds, Bytes, Doc, NotNegative, Prose, Ratio, Throughput
+from crossopt.instances.errors import Fault
+from crossopt.instances.files.graphs import FaultList, text_of
+from crossopt.instances.files.schema import read_as
+from crossopt.instances.files.units import quoted
+from crossopt.instances.files.written import Written, short_repr
+from crossopt.instances.memory.graph import GREATEST, MemoryGraph, blocks_of, graph_in, graph_of
+
+Objective = Literal["extra_time", "time"]
+MOST_REPETITIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSection:
+    """An operator."""
+
+    time: Annotated[NotNegative, Doc("of one computation, in any unit")]
+    bytes: Annotated[Bytes, Doc("of the output")]
+    workspace: Annotated[Bytes, Doc("taken while the node runs")] = 0.0
+    backward: Annotated[bool, Doc("whether the node belongs to the backward pass")] = False
+    after: Annotated[tuple[str, ...], Doc("nodes whose outputs it reads")] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """Which outputs are kept, and which are computed again, within a memory budget?"""
+
+    kind: Annotated[Literal["memory"], Doc("problem type")]
+    graph: Annotated[str | None, Doc("a JSON file with `nodes` and `edges`, relative to this file")] = None
+    nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, in the order in which they run, where no file is given")] = None
+    budget: Annotated[Bytes | None, Doc("memory for outputs and workspaces")] = None
+    budget_share: Annotated[Ratio | None, Doc("the budget as a share of the peak without repetitions, rounded down")] = None
+    memory: Annotated[Bytes | None, Doc("memory of the device: the budget and the fixed bytes of the graph")] = None
+    fixed: Annotated[Bytes | None, Doc("bytes of parameters, gradients and optimizer; default: those of the graph's file")] = None
+    repetitions: Annotated[int, Bounds(0, MOST_REPETITIONS), Doc("the most that a node is computed again")] = 1
+    objective: Annotated[Objective, Doc("time of repetitions, or time of all computations")] = "extra_time"
+    block: Annotated[Bytes | None, Doc("sizes are rounded up to whole blocks of the allocator, such as 512 B")] = None
+    rate: Annotated[Throughput | None, Doc("operations a second, where times are operations; shows seconds")] = None
+    name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
+    description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
+
+
+@dataclass(frozen=True)
+class MemoryQuestion:
+    """A graph and a budget in bytes."""
+
+    name: str
+    file: MemoryFile
+    document: dict[str, Any]
+    graph: MemoryGraph
+    """With sizes in whole blocks."""
+    budget: int
+
+    __repr__ = short_repr
+
+    @property
+    def repetitions(self) -> int:
+        return self.file.repetitions
+
+    @cached_property
+    def base(self) -> int:
+        """Units of time that the objective counts beside repetitions."""
+        return self.graph.total_time if self.file.objective == "time" else 0
+
+    def value(self, extra: int) -> int | float:
+        """The objective of a schedule whose repetitions take these units of time."""
+        return self.stated_time(self.base + extra)
+
+    def stated_time(self, units: int) -> int | float:
+        """Units of time in the unit of the file."""
+        return float(Fraction(units, 10**self.graph.places)) if self.graph.places else units
+
+
+def size_of(question: MemoryQuestion) -> str:
+    """How large the question is, in words."""
+    graph = question.graph
+    return f"{len(graph.names):,} nodes, a budget of {question.budget / max(graph.plain_peak, 1):.1%} of the peak without repetitions"
+
+
+def read(written: Written) -> MemoryQuestion:
+    """The question; an InstanceError with every fault."""
+    faults: list[Fault] = []
+    file = read_as(MemoryFile, written.root, faults)
+    if file is None:
+        raise written.refused(faults)
+    if found := _faults_of(file):
+        raise written.refused(written.fault(path, message) for path, message in found)
+    name = file.name or Path(written.source).stem
+    graph = _graph(file, written)
+    if file.block is not None:
+        graph = blocks_of(graph, int(file.block))
+    fixed = graph.fixed if file.fixed is None else ceil(file.fixed)
+    if file.budget is not None:
+        budget = int(file.budget)
+    elif file.memory is not None:
+        budget = int(file.memory) - fixed
+        if budget <= 0:
+            raise written.refused([written.fault("memory", f"the fixed {fixed:,} bytes leave nothing of {int(file.memory):,} bytes")])
+    else:
+        budget = floor(Fraction(Decimal(repr(file.budget_share or 0.0))) * graph.plain_peak)
+    return MemoryQuestion(name, file, written.document, graph, budget)
+
+
+def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
+    """Faults of the question beside its graph."""
+    found = list[tuple[str, str]]()
+    if (file.graph is None) == (file.nodes is None):
+        found.append(("graph", "a graph is needed once: a file under graph, or its operators under nodes"))
+    if sum(limit is not None for limit in (file.budget, file.budget_share, file.memory)) != 1:
+        found.append(("budget", "one budget is needed: budget, memory or budget_share"))
+    for key, least in (("budget", 1.0), ("memory", 1.0), ("budget_share", 5e-324)):
+        value = getattr(file, key)
+        if value is not None and value < least:
+            found.append((key, "nothing fits into a budget of 0 (give bytes, such as 24 GB)"))
+    for key in ("budget", "memory", "fixed", "block"):
+        value = getattr(file, key)
+        if value is not None and value >= GREATEST:
+            found.append((key, f"{value:g} bytes are 2^53 or more, where numbers are no longer exact"))
+    if file.block is not None and (file.block < 1.0 or file.block != int(file.block)):
+        found.append(("block", "a block is a whole number of bytes from 1 on"))
+    return found
+
+
+def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
+    """The graph of the file, or the one that is written in the question."""
+    if file.graph is not None:
+        with written.reading("graph"):
+            return graph_in(written.files.text(file.graph, text_of), file.graph)
+    nodes = file.nodes or {}
+    faults = FaultList(written.source, placed=written.fault)
+    rows = {name: row for row, name in enumerate(nodes)}
+    arcs = list[tuple[int, int]]()
+    for name, node in nodes.items():
+        for key in ("bytes", "workspace"):
+            value = getattr(node, key)
+            if value != int(value) or value >= GREATEST:
+                faults.add(f"nodes.{name}.{key}", f"{value} is no whole number of bytes below 2^53")
+        if node.time >= GREATEST:
+            faults.add(f"nodes.{name}.time", f"{node.time} is 2^53 or more, where numbers are no longer exact (give it in a larger unit)")
+        for place, source in enumerate(node.after):
+            if source not in rows:
+                faults.add(f"nodes.{name}.after[{place}]", f"there is no node {quoted(source)} (name a node of the graph)")
+            else:
+                arcs.append((rows[source], rows[name]))
+    if faults.found:
+        faults.end()
+    times = [int(node.time) if node.time == int(node.time) else node.time for node in nodes.values()]
+    sizes, workspaces = [int(node.bytes) for node in nodes.values()], [int(node.workspace) for node in nodes.values()]
+    found = graph_of(list(nodes), times, sizes, workspaces, [node.backward for node in nodes.values()], arcs, 0, faults)
+    faults.end()
+    if found is None:
+        raise AssertionError
+    return found

@@ -1,0 +1,1 @@
+"""Rematerialisation under a memory budget: engines, judge and proofs."""

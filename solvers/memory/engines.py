@@ -1,0 +1,340 @@
+"""Engines for rematerialisation: a relaxation by retained outputs with schedules built from it, and the search over all states.
+
+HiGHS solves the relaxation (`formulation.retention`). From what it retains, a schedule is built that repeats nodes as late as possible, and
+is replayed. Where its bytes exceed the budget, memory rows, longer paths and entries are added, and HiGHS is asked again. A tree in whole
+numbers then proves the bound. A schedule counts as found only after its replay.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import inf, isinf
+from time import monotonic
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask
+from crossopt.formulation.certificate import packed
+from crossopt.formulation.model import Program, Rows
+from crossopt.formulation.retention import MOST_DEPTH, Retention, integer_model, retention_model
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.backends.arrays import Session, SolveMonitor
+from crossopt.solvers.backends.whole import trace
+from crossopt.solvers.memory.judge import (
+    BY_FLOOR,
+    BY_PLAIN,
+    BY_STATES,
+    BY_TREE,
+    MOST_NODES_OF_SEARCH,
+    MOST_STATES,
+    ManyStatesError,
+    Schedule,
+    least_extra,
+    replay,
+    stages_of,
+)
+from crossopt.solvers.proofs import RecomputableBound, Retained
+
+Found = SearchOutcome[Schedule]
+_PATIENCE = 120.0
+"""Seconds of a search without a limit."""
+_DEPTHS = (3, 6, MOST_DEPTH)
+_ROUNDS, _SHRINKS = 8, 6
+_FEW_NODES, _FEW_STATES = 14, 20_000
+"""Graphs that are searched at once."""
+_SOLVING = 0.6
+"""Share of the time for schedules, before the proof."""
+
+
+def auto(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
+    """The search over all states of a small graph; else the relaxation with its tree, and that search where these leave a gap."""
+    graph = question.graph
+    if limits.seconds and len(graph.names) <= _FEW_NODES and max(graph.floors) <= question.budget < graph.plain_peak:
+        try:
+            return replace(_searched(question, _FEW_STATES), engine="exhaustive")
+        except ManyStatesError:
+            pass
+    found = retention(question, limits, watch)
+    if found.stopped == "complete" and not _closed(question, found, limits.gap) and len(graph.names) <= MOST_NODES_OF_SEARCH:
+        try:
+            return replace(_searched(question, MOST_STATES), engine="exhaustive", baselines=found.baselines)
+        except ManyStatesError:
+            return found
+    return found
+
+
+def _closed(question: MemoryQuestion, found: Found, gap: float) -> bool:
+    """Whether the bound is as near to the value as is asked."""
+    if found.bound == inf:
+        return True
+    if found.answer is None or found.bound is None:
+        return False
+    value = question.value(_extra(question.graph, found.answer.order))
+    return value - found.bound <= gap * abs(value)
+
+
+def _extra(graph: MemoryGraph, order: Iterable[int]) -> int:
+    return sum(graph.times[node] for node in order) - graph.total_time
+
+
+def _peak(graph: MemoryGraph, order: tuple[int, ...]) -> int:
+    return max(replay(graph, order).bytes_)
+
+
+def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
+    """The search over all states of memory."""
+    del watch
+    if not limits.seconds:
+        return SearchOutcome(None, engine="exhaustive", stopped="time limit")
+    if len(question.graph.names) > MOST_NODES_OF_SEARCH:
+        raise RefusedError(f"the search over all states takes graphs of up to {MOST_NODES_OF_SEARCH} nodes (take the engine auto)")
+    try:
+        return replace(_searched(question, MOST_STATES), engine="exhaustive")
+    except ManyStatesError as error:
+        raise RefusedError(f"there are more than {MOST_STATES:,} states of memory (take the engine auto)") from error
+
+
+def _searched(question: MemoryQuestion, most: int) -> Found:
+    extra, order = least_extra(question.graph, question.budget, question.repetitions, most)
+    if extra is None:
+        return SearchOutcome(None, inf, RecomputableBound(BY_STATES), reasons=_reasons(question))
+    return SearchOutcome(Schedule(order), question.value(extra), RecomputableBound(BY_STATES))
+
+
+def _reasons(question: MemoryQuestion) -> tuple[str, ...]:
+    """Why nothing fits."""
+    graph = question.graph
+    node = max(range(len(graph.names)), key=lambda place: graph.floors[place])
+    if graph.floors[node] > question.budget:
+        text = f"{graph.label(node)} needs {graph.floors[node]:,} bytes with its inputs and workspace, the budget is {question.budget:,}"
+        return (f"budget: {text}",)
+    times = f"{question.repetitions} time{'s' * (question.repetitions != 1)}"
+    return (f"budget: no schedule fits into {question.budget:,} bytes, where each node may be repeated {times}",)
+
+
+# The relaxation.
+
+
+@dataclass(slots=True)
+class _Run:
+    """State of a search."""
+
+    question: MemoryQuestion
+    limits: Limits
+    deadline: float
+    stages: set[int]
+    entries: set[tuple[int, int]] = field(default_factory=set)
+    depth: int = _DEPTHS[0]
+    order: tuple[int, ...] | None = None
+    extra: int | None = None
+    exhausted: bool = False
+    """Whether the time was over."""
+    infeasible: bool = False
+    """Whether HiGHS says that nothing fits."""
+
+    def left(self) -> float:
+        return self.deadline - monotonic()
+
+
+def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
+    """Schedules from the relaxation, and a tree about it."""
+    graph, plain = question.graph, tuple(range(len(question.graph.names)))
+    if not limits.seconds:
+        return SearchOutcome(None, engine="retention", stopped="time limit")
+    if graph.plain_peak <= question.budget:
+        return SearchOutcome(Schedule(plain), question.value(0), RecomputableBound(BY_PLAIN), "retention")
+    if max(graph.floors) > question.budget:
+        return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
+    began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
+    over = {stage for stage, bytes_ in enumerate(graph.plain_bytes) if bytes_ > question.budget}
+    run = _Run(question, limits, began + seconds * _SOLVING, over)
+    _search(run, watch)
+    run.deadline = began + seconds * 0.95
+    return _proved(run)
+
+
+def _search(run: _Run, watch: Watch) -> None:
+    """Solve the relaxation, build a schedule, and add what the schedule violates."""
+    graph, budget = run.question.graph, run.question.budget
+    for round_ in range(_ROUNDS):
+        model = retention_model(graph, budget, run.question.repetitions, run.stages, run.depth, sorted(run.entries))
+        columns = _solved(run, model)
+        if columns is None:
+            break
+        order = _best_schedule(graph, model, columns)
+        if _take(run, order, watch) or round_ == _ROUNDS - 1:
+            break
+        stages, entries = _violations(graph, order, budget)
+        if stages <= run.stages and entries <= run.entries:
+            deeper = [depth for depth in _DEPTHS if depth > run.depth]
+            if not deeper:
+                break
+            run.depth = deeper[0]
+        run.stages |= stages
+        run.entries |= entries
+    if run.order is None and not run.exhausted and not run.infeasible:
+        _shrink(run, watch)
+
+
+def _shrink(run: _Run, watch: Watch) -> None:
+    """Ask for smaller budgets until the schedule keeps the true one."""
+    graph, budget = run.question.graph, run.question.budget
+    for _ in range(_SHRINKS):
+        model = retention_model(graph, budget, run.question.repetitions, run.stages, run.depth, sorted(run.entries))
+        columns = _solved(run, model) if max(graph.floors) <= budget else None
+        if columns is None:
+            break
+        order = _best_schedule(graph, model, columns)
+        if _take(run, order, watch):
+            break
+        budget -= max((_peak(graph, order) - run.question.budget) // 4, budget // 200, 1)
+    run.infeasible = run.exhausted = False
+
+
+def _take(run: _Run, order: tuple[int, ...], watch: Watch) -> bool:
+    """Keep a schedule if it fits and is the best; whether it fits."""
+    question = run.question
+    counts = np.bincount(np.array(order), minlength=len(question.graph.names))
+    if _peak(question.graph, order) > question.budget or int(counts.max()) > question.repetitions + 1:
+        return False
+    extra = _extra(question.graph, order)
+    if run.extra is None or extra < run.extra:
+        run.order, run.extra = order, extra
+        watch(Progress("retention", question.value(extra), answer=lambda: Schedule(order)))
+    return True
+
+
+def _violations(graph: MemoryGraph, order: tuple[int, ...], budget: int) -> tuple[set[int], set[tuple[int, int]]]:
+    """Stages whose memory is above the budget, with the one before where a repetition is, and these repetitions."""
+    stages, entries = set[int](), set[tuple[int, int]]()
+    for node, stage, bytes_ in zip(order, stages_of(order), replay(graph, order).bytes_, strict=True):
+        if bytes_ > budget:
+            stages.add(stage)
+            if node != stage:
+                entries.add((node, stage))
+                stages |= {stage - 1} & set(range(len(graph.names)))
+    return stages, entries
+
+
+def _solved(run: _Run, model: Retention) -> Array | None:
+    """The columns that HiGHS finds; None without any."""
+    if run.left() <= 0.0:
+        run.exhausted = True
+        return None
+    session = Session(_program(model), run.limits.workers, run.limits.seed)
+    found = session.solved(run.left(), (0.0, run.limits.gap), SolveMonitor(lambda: False))
+    if found.ending == "infeasible":
+        run.infeasible = True
+    elif found.columns is None:
+        run.exhausted = True
+    return found.columns
+
+
+def _program(model: Retention) -> Program:
+    """The relaxation in arrays, with costs near 1 and rows that are scaled to their largest factors."""
+    unit = float(max(*model.costs, 1)) / 1e4
+    highs, starts, columns, factors = list[float](), [0], list[int](), list[float]()
+    for terms, limit in model.rows:
+        merged = dict[int, int]()
+        for factor, column in terms:
+            merged[column] = merged.get(column, 0) + factor
+        largest = float(max((abs(factor) for factor in merged.values()), default=1) or 1)
+        columns += merged
+        factors += [factor / largest for factor in merged.values()]
+        starts.append(len(columns))
+        highs.append(limit / largest)
+    rows = Rows(
+        np.full(len(highs), -np.inf), np.array(highs, float), np.array(starts), np.array(columns, np.int64), np.array(factors, float)
+    )
+    return Program(unit, np.array(model.costs, float) / unit, np.ones(len(model.costs)), np.array(model.binary, bool), rows)
+
+
+# Schedules from what is retained.
+
+
+def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array) -> tuple[int, ...]:
+    """The schedule of the least peak among three ways to read a solution."""
+    chosen = columns > 0.5
+    windows = dict[int, list[tuple[int, int]]]()
+    for (node, a, b), column in model.gaps.items():
+        if chosen[column]:
+            windows.setdefault(node, []).append((a, b))
+    end = len(graph.names)
+    for node, column in model.repeated.items():
+        if chosen[column]:
+            windows.setdefault(node, []).append((graph.last_uses[node], end))
+    staying = set[tuple[int, int, int]]()
+    active = [one for one in model.around if chosen[one.root] and chosen[one.literal]]
+    first = {(one.gap[0], one.gap[1], one.reader) for one in active if chosen[one.order]}
+    staying = {key for one in active if (key := (one.gap[0], one.gap[1], one.reader)) not in first}
+    entered = {gap: _entered(model, gap, chosen) for gap in model.gaps}
+    ways = [
+        _late_schedule(graph, windows, entered, staying),
+        _late_schedule(graph, windows, {}, staying),
+        _late_schedule(graph, windows, {}, set()),
+    ]
+    return min(ways, key=lambda order: _peak(graph, order))
+
+
+def _entered(model: Retention, gap: tuple[int, int, int], chosen: Mask) -> int:
+    """The stage from which on a repeated node is in memory until its gap ends."""
+    node, a, b = gap
+    stage = b
+    for earlier in range(b - 1, a, -1):
+        column = model.inside.get((node, earlier))
+        if column is not None and not chosen[column]:
+            break
+        stage = earlier if column is not None else stage
+    return stage
+
+
+def _late_schedule(
+    graph: MemoryGraph,
+    windows: dict[int, list[tuple[int, int]]],
+    entered: dict[tuple[int, int, int], int],
+    staying: set[tuple[int, int, int]],
+) -> tuple[int, ...]:
+    """Repeat each node in its windows as late as its readers allow; inputs in `staying` stay until a reader is repeated instead."""
+    count = len(graph.names)
+    starts = {(node, a, b): entered.get((node, a, b), b) for node, listed in windows.items() for a, b in listed}
+    for node in sorted(windows, reverse=True):
+        for a, b in windows[node]:
+            stage = starts[node, a, b]
+            if stage == count:  # of use for nothing
+                continue
+            for source in graph.inputs[node]:
+                for c, d in windows.get(source, ()):
+                    if c < stage <= d and not ((source, c, node) in staying and starts[source, c, d] > stage):
+                        starts[source, c, d] = min(starts[source, c, d], stage)
+    repeated: list[set[int]] = [set() for _ in range(count + 1)]
+    for (node, _, _), stage in starts.items():
+        repeated[stage].add(node)
+    return tuple(node for stage in range(count) for node in (*sorted(repeated[stage] - {stage}), stage))
+
+
+# The proof.
+
+
+def _proved(run: _Run) -> Found:
+    """The schedule with the bound of a tree."""
+    question = run.question
+    model = retention_model(question.graph, question.budget, question.repetitions, run.stages, run.depth, sorted(run.entries))
+    integers, ordered = integer_model(model)
+    claim = None if run.extra is None else -(-run.extra // ordered.unit)
+    if claim is not None and run.limits.gap:
+        base = question.base
+        claim = max(-(-int((1.0 - run.limits.gap) * (run.extra or 0) - run.limits.gap * base) // ordered.unit), 0)
+    tree = trace(integers, claim, max(run.left(), 0.1), leading=ordered.leading)
+    proof = Retained(
+        BY_TREE, tuple(sorted(run.stages)), tuple(sorted(run.entries)), run.depth, tree.certificate.scale, packed(tree.certificate)
+    )
+    if tree.bound is None:
+        return SearchOutcome(None, inf, proof, "retention", reasons=_reasons(question))
+    units = max(tree.bound, 0) * ordered.unit
+    if run.order is None or run.extra is None:
+        return SearchOutcome(None, engine="retention", stopped="time limit" if run.exhausted or run.left() <= 0.0 else "complete")
+    complete = tree.proved or tree.stopped == "refuted" or units >= run.extra
+    bound = question.value(min(units, run.extra))
+    return SearchOutcome(Schedule(run.order), bound, proof, "retention", "complete" if complete else "time limit")

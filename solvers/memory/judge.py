@@ -1,0 +1,255 @@
+"""Schedules of rematerialisation, their judge event by event, the search over all states, and the proofs of bounds carried out anew."""
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import combinations
+from math import inf
+from typing import Final
+
+from crossopt.formulation.certificate import bound_of_tree, unpacked
+from crossopt.formulation.retention import MOST_DEPTH, order_of, retention_model, whole_form
+from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
+
+BY_PLAIN: Final = "the time without repetitions"
+BY_FLOOR: Final = "the bytes of one node with its inputs"
+BY_STATES: Final = "a search over all states of memory"
+BY_TREE: Final = "a tree of branches on retained outputs, in whole numbers"
+MOST_STATES, MOST_NODES_OF_SEARCH = 200_000, 24
+MOST_STEPS, LARGEST_SCALE = 500_000, 128
+"""Steps of a tree, and bits of a scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Nodes in the order in which they are computed, by their places in the question."""
+
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What the judge finds beside the objective."""
+
+    peak: int
+    """Bytes in memory at most."""
+    peak_at: int
+    """Place in the order of the computation with the peak."""
+    extra_time: float
+    """Time of repetitions."""
+    total_time: float
+    repeated: int
+    """Number of repetitions."""
+    peak_parts: dict[str, int]
+    """Bytes at the peak by class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A schedule event by event."""
+
+    bytes_: tuple[int, ...]
+    """In memory while each computation runs, workspace included."""
+    ends: tuple[int, ...]
+    """The event of the last use of what each event computes."""
+
+
+def replay(graph: MemoryGraph, order: tuple[int, ...]) -> Replay:
+    """Bytes in memory at each event; each output is dropped after its last use before the next computation of its node."""
+    latest, ends = dict[int, int](), list[int]()
+    for event, node in enumerate(order):
+        for source in graph.inputs[node]:
+            if source not in latest:
+                raise ValueError(f"{graph.label(node)} runs before its input {graph.label(source)}")
+            ends[latest[source]] = event
+        latest[node] = event
+        ends.append(event)
+    dropped: list[int] = [0] * len(order)
+    for event, end in enumerate(ends):
+        dropped[end] += graph.sizes[order[event]]
+    live, found = 0, list[int]()
+    for event, node in enumerate(order):
+        live += graph.sizes[node]
+        found.append(live + graph.workspaces[node])
+        live -= dropped[event]
+    return Replay(tuple(found), tuple(ends))
+
+
+def stages_of(order: tuple[int, ...]) -> list[int]:
+    """The stage of each event; a ValueError where first computations or repetitions are out of order."""
+    found, following, last = list[int](), 0, -1
+    for node in order:
+        if node > following or node < 0:
+            raise ValueError(f"first computations run in the order of the question, and {node} comes where {following} is next")
+        if node <= last:
+            raise ValueError(f"before a first computation, nodes are repeated once each in their order, and {node} comes after {last}")
+        found.append(following)
+        following, last = (following + 1, -1) if node == following else (following, node)
+    return found
+
+
+def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
+    """Time, peak and broken limits; a ValueError where the order is no schedule of the question."""
+    graph, order = question.graph, answer.order
+    count = len(graph.names)
+    if len(stages_of(order)) < count or set(order) != set(range(count)) or order[-1] != count - 1:
+        raise ValueError("every node is computed, and the last one ends the schedule")
+    found = replay(graph, order)
+    peak = max(found.bytes_)
+    at = found.bytes_.index(peak)
+    times = [0] * count
+    for node in order:
+        times[node] += 1
+    most = max(range(count), key=lambda node: times[node])
+    violations = []
+    if peak > question.budget:
+        violations.append(f"{peak:,} bytes are in memory while {graph.label(order[at])} runs, of {question.budget:,}")
+    if times[most] - 1 > question.repetitions:
+        violations.append(f"{graph.label(most)} is repeated {times[most] - 1} times, of {question.repetitions}")
+    total = sum(graph.times[node] for node in order)
+    extra = total - graph.total_time
+    use = MemoryUse(
+        peak=peak,
+        peak_at=at,
+        extra_time=float(question.stated_time(extra)),
+        total_time=float(question.stated_time(total)),
+        repeated=len(order) - count,
+        peak_parts=parts_at(graph, order, found, at),
+    )
+    return Verdict(question.value(extra), tuple(violations), use)
+
+
+def parts_at(graph: MemoryGraph, order: tuple[int, ...], found: Replay, event: int) -> dict[str, int]:
+    """Bytes by class while an event runs."""
+    parts = {"activations": 0, "gradients": 0, "workspace": graph.workspaces[order[event]]}
+    for earlier in range(event + 1):
+        if found.ends[earlier] >= event:
+            parts["gradients" if graph.backward[order[earlier]] else "activations"] += graph.sizes[order[earlier]]
+    return parts
+
+
+# A search over all states, for small graphs: the next first computation, the last repetition of the stage, the outputs in memory, and how
+# often nodes were repeated where that is limited. Outputs are dropped when a computation needs their bytes, and no more of them than it
+# needs, as more outputs in memory never harm.
+
+
+class ManyStatesError(Exception):
+    """More states than a search may see."""
+
+
+def least_extra(graph: MemoryGraph, budget: int, repetitions: int, most: int = MOST_STATES) -> tuple[int | None, tuple[int, ...]]:
+    """The least time of repetitions, with a schedule; None where nothing fits. A ManyStatesError where there are too many states."""
+    count = len(graph.names)
+    limited = repetitions < count - 1
+    needed = [sum(1 << source for source in inputs) for inputs in graph.inputs]
+    start = (0, -1, 0, (0,) * count if limited else ())
+    queue, best = [(0, start)], {start: 0}
+    came = dict[object, tuple[object, int]]()
+    while queue:
+        spent, state = heappop(queue)
+        if best[state] < spent:
+            continue
+        following, last, live, counts = state
+        if following == count:
+            return spent, _way(came, state)
+        for node in range(last + 1, following + 1):
+            first = node == following
+            if needed[node] & ~live or (not first and (live >> node & 1 or (limited and counts[node] == repetitions))):
+                continue
+            cost = spent + (0 if first else graph.times[node])
+            after = counts if first or not limited else (*counts[:node], counts[node] + 1, *counts[node + 1 :])
+            for left in _fitting(graph, live, needed[node], node, budget):
+                reached = (following + 1, -1, left, after) if first else (following, node, left, after)
+                if cost < best.get(reached, cost + 1):
+                    best[reached] = cost
+                    came[reached] = state, node
+                    if len(best) > most:
+                        raise ManyStatesError
+                    heappush(queue, (cost, reached))
+    return None, ()
+
+
+def _way(came: dict[object, tuple[object, int]], state: object) -> tuple[int, ...]:
+    found = list[int]()
+    while state in came:
+        state, node = came[state]
+        found.append(node)
+    return tuple(reversed(found))
+
+
+def _fitting(graph: MemoryGraph, live: int, needed: int, node: int, budget: int) -> list[int]:
+    """Outputs in memory after a node has run, for all smallest sets of outputs that are dropped before."""
+    room = budget - graph.floors[node]
+    if room < 0:
+        return []
+    others = [other for other in range(len(graph.names)) if live >> other & 1 and not needed >> other & 1 and other != node]
+    free = sum(1 << other for other in others if not graph.sizes[other])
+    others = [other for other in others if graph.sizes[other]]
+    base = needed | 1 << node | free
+    total = sum(graph.sizes[other] for other in others)
+    if total <= room:
+        return [base | live]
+    found = list[int]()
+    for dropped in range(1, len(others) + 1):
+        for chosen in combinations(others, dropped):
+            left = total - sum(graph.sizes[other] for other in chosen)
+            if left <= room < left + min(graph.sizes[other] for other in chosen):
+                found.append(base | live & ~sum(1 << other for other in chosen))
+    return found
+
+
+# Proofs of bounds.
+
+
+def prove(question: MemoryQuestion, saved: Result[Schedule, MemoryUse], watch: Watch) -> Proved:
+    """Repeat the proof: compare with the plain time or a floor, search all states, or count the tree."""
+    proof, graph = saved.proof, question.graph
+    if isinstance(proof, UnverifiedBound):
+        return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
+    said = inf if saved.bound is None else saved.bound
+    watch(Progress("the proof", None))
+    if isinstance(proof, Retained):
+        try:
+            units = units_of_tree(question, proof)
+        except (ValueError, OverflowError) as error:
+            return Proved((), (f"proof: {error}",))
+        done, by = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers", BY_TREE
+    elif isinstance(proof, RecomputableBound) and proof.by == BY_STATES:
+        try:
+            if len(graph.names) > MOST_NODES_OF_SEARCH:
+                raise ManyStatesError
+            units = least_extra(graph, question.budget, question.repetitions)[0]
+        except ManyStatesError:
+            return Proved((), ("proof: the search has more states than `check` looks at",))
+        done, by = "all states of memory were searched again", BY_STATES
+    elif isinstance(proof, RecomputableBound) and proof.by == BY_FLOOR:
+        units = 0 if max(graph.floors) <= question.budget else None
+        done, by = "the bytes of each node with its inputs were added up", BY_FLOOR
+    elif isinstance(proof, RecomputableBound):
+        units, done, by = 0, "no schedule takes less time than one without repetitions", BY_PLAIN
+    else:
+        return Proved((), ("proof: bounds on schedules are proved by a tree, a search or a floor",))
+    shown = inf if units is None else question.value(units)
+    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
+    return Proved((done,), () if said <= shown else (fault,), by=by)
+
+
+def units_of_tree(question: MemoryQuestion, proof: Retained) -> int | None:
+    """The time of repetitions that a tree proves; None where it proves that nothing fits."""
+    graph = question.graph
+    count = len(graph.names)
+    if len(proof.steps) > MOST_STEPS or proof.scale.bit_length() > LARGEST_SCALE or not 0 <= proof.depth <= MOST_DEPTH:
+        raise ValueError("the tree is larger than the limit of `check`")
+    stages, entries = proof.stages, proof.entries
+    if list(stages) != sorted(set(stages)) or not all(0 <= stage < count for stage in stages):
+        raise ValueError("stages are listed once each, in their order")
+    if list(entries) != sorted(set(entries)) or not all(0 <= node < stage < count for node, stage in entries):
+        raise ValueError("entries are pairs of a node and a later stage, once each, in their order")
+    model = retention_model(graph, question.budget, question.repetitions, stages, proof.depth, entries)
+    if max(graph.floors) > question.budget:
+        return None
+    bound = bound_of_tree(whole_form(model), unpacked(proof.scale, proof.steps))
+    return None if bound is None else max(bound, 0) * order_of(model).unit

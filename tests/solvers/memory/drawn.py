@@ -1,0 +1,70 @@
+"""Drawn graphs, and the best schedule by a look at all matrices of repetitions, with a replay of its own."""
+
+from itertools import product
+from random import Random
+
+from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
+
+
+def question_of(graph: MemoryGraph, budget: int, repetitions: int = 1, objective: str = "extra_time") -> MemoryQuestion:
+    """A question about a graph, without a file."""
+    file = MemoryFile("memory", budget=budget, repetitions=repetitions, objective=objective)  # type: ignore[arg-type]
+    return MemoryQuestion("drawn", file, {}, graph, budget)
+
+
+def draw_graph(random: Random, count: int, largest: int = 9) -> MemoryGraph:
+    """A chain of operators with its backward pass, or any acyclic graph, with sizes and times of 0 now and then."""
+    inputs: list[tuple[int, ...]] = []
+    if random.random() < 0.5:
+        forward = max(count // 2, 1)
+        for node in range(count):
+            mirrored = count - 1 - node
+            near = {node - 1} if node and random.random() < 0.9 else set()
+            far = {source for source in (mirrored, mirrored - 1) if 0 <= source < min(node, forward) and random.random() < 0.8}
+            inputs.append(tuple(sorted(near | (far if node >= forward else set()))))
+    else:
+        share = random.choice((0.25, 0.45, 0.7))
+        inputs += [tuple(source for source in range(node) if random.random() < share) for node in range(count)]
+    sizes = tuple(random.choice((0, 1, 4, random.randint(1, largest), random.randint(1, largest))) for _ in range(count))
+    times = tuple(random.choice((0, random.randint(1, 20), random.randint(1, 20))) for _ in range(count))
+    works = tuple(random.choice((0, 0, 0, random.randint(0, 3))) for _ in range(count))
+    return MemoryGraph(tuple(f"n{node}" for node in range(count)), times, sizes, works, (False,) * count, tuple(inputs))
+
+
+def draw_budget(random: Random, graph: MemoryGraph) -> int:
+    """From a little below the largest floor to a little below the plain peak."""
+    low = max(graph.floors)
+    return random.randint(max(low - 1, 1), max(graph.plain_peak - 1, low, 1))
+
+
+def best_of_all(graph: MemoryGraph, budget: int, repetitions: int) -> int | None:
+    """The least time of repetitions over all 0/1 matrices R[stage, node]; None where none fits."""
+    count, best = len(graph.names), None
+    pairs = [(stage, node) for stage in range(count) for node in range(stage)]
+    for chosen in product((False, True), repeat=len(pairs)):
+        repeated = [pair for pair, taken in zip(pairs, chosen, strict=True) if taken]
+        extra = sum(graph.times[node] for _, node in repeated)
+        if best is not None and extra >= best:
+            continue
+        if any(sum(node == other for _, other in repeated) > repetitions for node in range(count)):
+            continue
+        order = [node for stage in range(count) for node in (*(n for s, n in repeated if s == stage), stage)]
+        if peak_of(graph, order) <= budget:
+            best = extra
+    return best
+
+
+def peak_of(graph: MemoryGraph, order: list[int]) -> float:
+    """Bytes in memory at most, counted for each event by what is used later."""
+    peak = 0
+    for event, node in enumerate(order):
+        live = {node}
+        for other in set(order[:event]):
+            use = next((n for n in order[event:] if n == other or other in graph.inputs[n]), None)
+            if use is not None and other in graph.inputs[use]:
+                live.add(other)
+        if not set(graph.inputs[node]) <= set(order[:event]):
+            return float("inf")
+        peak = max(peak, sum(graph.sizes[other] for other in live) + graph.workspaces[node])
+    return peak
