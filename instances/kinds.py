@@ -147,6 +147,12 @@ KINDS = {
         family="crossopt.solvers.serving.family",
         shown=f"{_SHEETS}.serving",
     ),
+    "embeddings": Kind(
+        "embedding tables over devices and tiers of memory",
+        "crossopt.instances.embeddings.question",
+        family="crossopt.solvers.embeddings.family",
+        shown=f"{_SHEETS}.embeddings",
+    ),
     "instances": Kind(
         "instances on the threads of a server",
         "crossopt.instances.counts.shapes",

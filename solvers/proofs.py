@@ -389,6 +389,20 @@ class Retained:
     form: Literal["retained"] = "retained"
 
 
+@dataclass(frozen=True, slots=True)
+class PricedTiers:
+    """Prices of memory that bound embedding tables on devices, alone or in a search of all plans (formulation.embeddings)."""
+
+    by: str
+    limit: float | None
+    """Milliseconds from which on a device with a single piece is left out of the prices' sum, as nothing above this is proved."""
+    prices: tuple[float, ...]
+    """Milliseconds for a byte of each tier."""
+    nodes: int = 0
+    """Of the search; 0 where the prices alone prove the bound."""
+    form: Literal["priced-tiers"] = "priced-tiers"
+
+
 Proof = (
     UnverifiedBound
     | RecomputableBound
@@ -411,5 +425,6 @@ Proof = (
     | Priced
     | PricedTree
     | Retained
+    | PricedTiers
 )
 """Any proof of a bound."""

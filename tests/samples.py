@@ -63,6 +63,16 @@ node4 -- Linear -- forward_compute_time=2.0, backward_compute_time=3.0, activati
 \tnode2 -- node3
 \tnode3 -- node4
 """
+EMBEDDINGS = """\
+kind: embeddings
+tables:
+- {name: a, rows: 1000, dimension: 64, pooling: 3}
+- {name: b, rows: 1000, dimension: 64, pooling: 3}
+- {name: c, rows: 200000, dimension: 128, weighted: true}
+cluster: {devices: 2, hbm: 60 MB, ddr: 120 MB, ssd: 0 B}
+choices: {sharding: [table, row, column, data], kernel: [fused, fused_uvm, dense], narrowest: 32}
+batch: 64
+"""
 SHARDING = """\
 kind: sharding
 name: three
@@ -273,6 +283,7 @@ SAMPLES = {
     ),
     "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
     "fleet": Sample((FLEET_OF_KINDS, SLICED), ("devices.small.available=1", "devices.large.available=0")),
+    "embeddings": Sample((EMBEDDINGS, f"{EMBEDDINGS}objective: step\n"), ("cluster.hbm=1 kB",), worse=("choices.sharding=[table]",)),
     "knapsack": Sample((SACK,), ("room=2",)),
     "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5, worse=("nodes.first.costs=[1, 1000000000000000000]",)),
 }

@@ -32,6 +32,7 @@ from crossopt.reports.arguments import (
     QUANTISED,
     REPLICAS,
     SERVERS,
+    SHARDS,
     STACKS,
     TRACE,
     VIPR,
@@ -207,10 +208,10 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
         export_strategies(options.file, options.stack, options.out)
-    elif options.stack == REPLICAS:
-        from crossopt.reports.commands.export import export_replicas  # noqa: PLC0415
+    elif options.stack in (REPLICAS, SHARDS):
+        from crossopt.reports.commands.export import export_parts  # noqa: PLC0415
 
-        export_replicas(options.file, options.out)
+        export_parts(options.file, options.stack, options.out)
     elif options.stack in SERVERS:
         from crossopt.reports.commands.serving import export_flags  # noqa: PLC0415
 
@@ -285,6 +286,7 @@ def _refuse(options: Namespace) -> None:
         "layers": QUANTISED,
         "instances": (REPLICAS,),
         "fleet": (REPLICAS,),
+        "embeddings": (SHARDS,),
         "serving": SERVERS,
         "sharding": (CERTIFICATE,),
         "what-if": (GRAPH, *COPIES),

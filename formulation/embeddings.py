@@ -1,0 +1,293 @@
+"""Embedding tables on devices alike, in whole numbers: a bound by prices of memory, and a search of all plans.
+
+Each table takes an option k whose pieces cost time and memory on the devices that hold them. With W devices, C_ik the time of all pieces of
+table i on all devices, and M_ik their memory, no plan whose loads stay below T is below the mean of what its options cost at least:
+
+    W load >= sum over i of min over k of (C_ik + price M_ik) - W price capacity        for prices from 0 on, over options of pieces below T
+
+Every plan is at least T, or at least that: the bound is the smaller one. The sum of the slowest of each phase is no less than the load of
+any device, so that the bound is one for both objectives. Times are whole multiples of 2^-200 ms, in which every float from 2^-147 on is
+exact.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import Final
+
+from crossopt.instances.embeddings.options import PricedOption, Spread, devices_of
+from crossopt.instances.embeddings.question import EmbeddingsQuestion
+
+SCALE: Final = 200
+Times = tuple[int, ...]
+"""Of each phase, or of all together, in units."""
+Bytes = tuple[int, int, int]
+Prices = tuple[int, int, int]
+"""Units of time for a byte of each tier."""
+
+
+def units(milliseconds: float) -> int:
+    """A time in units, exact unless it is below 2^-147 ms and then rounded down."""
+    numerator, denominator = milliseconds.as_integer_ratio()
+    return (numerator << SCALE) // denominator
+
+
+def milliseconds(count: int) -> float:
+    """Units in milliseconds, correctly rounded."""
+    return count / (1 << SCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An option of a table in whole numbers."""
+
+    index: int
+    """Its place among the options of the question."""
+    spread: Spread
+    pieces: int
+    phases: Times
+    """Of a piece on a device that holds it."""
+    memory: Bytes
+    total: int
+    """Time on all devices together."""
+    stored: Bytes
+    """Memory of all devices together."""
+    largest: int
+    """Time on some device at least."""
+
+    @property
+    def time(self) -> int:
+        return sum(self.phases)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A question in whole numbers: the ways of each type of table that fit and are not worse than another in everything."""
+
+    devices: int
+    per_node: int
+    capacity: Bytes
+    types: tuple[int, ...]
+    ways: tuple[tuple[Way, ...], ...]
+    step: bool
+    """Whether the slowest of each phase count."""
+
+
+def whole(question: EmbeddingsQuestion) -> Whole:
+    """The question in whole numbers."""
+    group, capacity = question.group, question.capacity
+    ways = tuple(
+        _undominated([_way(index, option, group.devices, group.per_node) for index, option in enumerate(options)], capacity)
+        for options in question.options
+    )
+    return Whole(group.devices, group.per_node, capacity, question.types, ways, question.file.objective == "step")
+
+
+def _way(index: int, option: PricedOption, devices: int, per_node: int) -> Way:
+    places = {"device": devices, "neighbours": per_node, "node": devices // per_node, "all": 1}[option.spread]
+    held = option.pieces * {"device": 1, "neighbours": 1, "node": per_node, "all": devices}[option.spread]
+    phases = tuple(units(figure) for figure in option.figures)
+    together = -(-option.pieces // places)
+    stored = tuple(held * amount for amount in option.memory)
+    memory = option.memory
+    return Way(
+        index, option.spread, option.pieces, phases, memory, held * sum(phases), (stored[0], stored[1], stored[2]), together * sum(phases)
+    )
+
+
+def _undominated(ways: Sequence[Way], capacity: Bytes) -> tuple[Way, ...]:
+    """Ways of which a device holds a piece, without those for which another one of the same form is no worse in anything."""
+    kept = list[Way]()
+    for way in sorted(ways, key=lambda way: (way.total, way.stored, way.index)):
+        if any(amount > room for amount, room in zip(way.memory, capacity, strict=True)):
+            continue
+        if not any(_no_worse(other, way) for other in kept):
+            kept.append(way)
+    return tuple(kept)
+
+
+def _no_worse(one: Way, other: Way) -> bool:
+    alike = one.spread == other.spread and one.pieces == other.pieces
+    pairs = (*zip(one.phases, other.phases, strict=True), *zip(one.memory, other.memory, strict=True))
+    return alike and all(first <= second for first, second in pairs)
+
+
+# The bound by prices.
+
+
+def price_bound(form: Whole, prices: Prices, limit: float | None) -> float | None:
+    """Milliseconds that every plan takes at least; None where some table has no way at all, so that there is no plan.
+
+    What is at least a limit before both are rounded is so after it, and so for the mean.
+    """
+    counts = [0] * len(form.ways)
+    for kind in form.types:
+        counts[kind] += 1
+    if not all(form.ways):
+        return None
+    least = -form.devices * sum(price * room for price, room in zip(prices, form.capacity, strict=True))
+    for count, ways in zip(counts, form.ways, strict=True):
+        below = [way for way in ways if limit is None or milliseconds(way.largest) < limit]
+        if not below:
+            return limit
+        least += count * min(way.total + _worth(prices, way.stored) for way in below)
+    mean = milliseconds(max(-(-least // form.devices), 0))
+    return mean if limit is None else min(mean, limit)
+
+
+def lacks_memory(form: Whole, prices: Prices) -> bool:
+    """Whether tables take more memory at these prices than all devices have, so that there is no plan."""
+    needed = 0
+    for kind in form.types:
+        if not form.ways[kind]:
+            return True
+        needed += min(_worth(prices, way.stored) for way in form.ways[kind])
+    return needed > form.devices * _worth(prices, form.capacity)
+
+
+def _worth(prices: Prices, amounts: Bytes) -> int:
+    return sum(price * amount for price, amount in zip(prices, amounts, strict=True))
+
+
+# The search of all plans.
+
+State = tuple[tuple[Times, Bytes], ...]
+"""Time by phase and memory of each device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a table takes: a way by its index among the question's options, and devices or nodes of its pieces."""
+
+    index: int
+    places: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Search:
+    """The best plan of a search, with what it costs, and whether all plans were looked at."""
+
+    best: tuple[Held, ...] | None = None
+    value: int | None = None
+    nodes: int = 0
+    complete: bool = True
+
+
+@dataclass(slots=True)
+class _Course:
+    """What a search shares: tables in their order, and for each the least that those after it add to the mean."""
+
+    form: Whole
+    order: list[int]
+    sorted_ways: dict[int, list[tuple[int, Way]]]
+    rest: list[int]
+    offset: int
+    below: int | None
+    most: int
+    found: Search
+    prices: Prices
+    seen: list[set[object]] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+
+
+def search(form: Whole, prices: Prices, below: int | None, most: int) -> Search:
+    """The best plan below so many units, if there is one, in at most so many nodes."""
+    if any(not ways for ways in form.ways):
+        return Search()
+    reduced = {
+        kind: sorted(((way.total + _worth(prices, way.stored), way) for way in ways), key=lambda pair: (pair[0], pair[1].index))
+        for kind, ways in enumerate(form.ways)
+    }
+    order = sorted(range(len(form.types)), key=lambda table: (-reduced[form.types[table]][0][0], form.types[table], table))
+    rest = [0]
+    for table in reversed(order):
+        rest.append(rest[-1] + reduced[form.types[table]][0][0])
+    offset = form.devices * _worth(prices, form.capacity)
+    course = _Course(form, order, reduced, rest[::-1], offset, below, most, Search(), prices, [set() for _ in order])
+    empty = ((0,) * (len(form.ways[0][0].phases) if form.step else 1), (0, 0, 0))
+    _descend(course, 0, (empty,) * form.devices, 0, 0)
+    return course.found
+
+
+def _descend(course: _Course, depth: int, state: State, spent: int, last: int) -> None:
+    """Try all ways and places of the next table; `spent` is what the tables before it add to the mean, with prices."""
+    form, found = course.form, course.found
+    if depth == len(course.order):
+        course.below = found.value = _value(state)
+        by_table = dict(zip(course.order, course.held, strict=True))
+        found.best = tuple(by_table[table] for table in range(len(by_table)))
+        return
+    table = course.order[depth]
+    kind = form.types[table]
+    alike = depth + 1 < len(course.order) and form.types[course.order[depth + 1]] == kind
+    children = list[tuple[int, int, int, Held, State]]()
+    for rank, (reduced, way) in enumerate(course.sorted_ways[kind]):
+        if rank < last:
+            continue
+        mean = spent + reduced + course.rest[depth + 1] - course.offset
+        if course.below is not None and mean >= course.below * form.devices:
+            break
+        for places, after in _placed(form, way, state):
+            value = _value(after)
+            if course.below is None or value < course.below:
+                children.append((max(value * form.devices, mean), rank, reduced, Held(way.index, places), after))
+    children.sort(key=lambda child: (child[0], child[1]))
+    for least, rank, reduced, held, after in children:
+        if course.below is not None and least >= course.below * form.devices:
+            break
+        key = (_canonical(after, form.per_node), rank if alike else 0)
+        if key in course.seen[depth]:
+            continue
+        course.seen[depth].add(key)
+        found.nodes += 1
+        if found.nodes > course.most:
+            found.complete = False
+            return
+        course.held.append(held)
+        _descend(course, depth + 1, after, spent + reduced, rank if alike else 0)
+        course.held.pop()
+        if not found.complete:
+            return
+
+
+def _value(state: State) -> int:
+    """The slowest device, or the sum of the slowest of each phase."""
+    return sum(max(column) for column in zip(*(times for times, _ in state), strict=True))
+
+
+def _placed(form: Whole, way: Way, state: State) -> Iterator[tuple[tuple[int, ...], State]]:
+    """Places of the pieces of a way with the state after it, of states alike one."""
+    seen, times = set[object](), way.phases if form.step else (way.time,)
+    for places in places_of(way, form.devices, form.per_node):
+        after = list(state)
+        for device in devices_of(way.spread, places, form.per_node, form.devices):
+            load, memory = after[device]
+            more = tuple(sum(pair) for pair in zip(memory, way.memory, strict=True))
+            if any(amount > room for amount, room in zip(more, form.capacity, strict=True)):
+                break
+            after[device] = tuple(sum(pair) for pair in zip(load, times, strict=True)), (more[0], more[1], more[2])
+        else:
+            key = _canonical(after, form.per_node)
+            if key not in seen:
+                seen.add(key)
+                yield places, tuple(after)
+
+
+def places_of(way: Way | PricedOption, devices: int, per_node: int) -> Iterator[tuple[int, ...]]:
+    """All places of the pieces of a way, which are alike."""
+    match way.spread:
+        case "device":
+            yield from combinations_with_replacement(range(devices), way.pieces)
+        case "neighbours":
+            for start in range(0, devices, per_node):
+                yield from combinations_with_replacement(range(start, start + per_node), way.pieces)
+        case "node":
+            yield from combinations_with_replacement(range(devices // per_node), way.pieces)
+        case "all":
+            yield ()
+
+
+def _canonical(state: Sequence[tuple[Times, Bytes]], per_node: int) -> object:
+    """A state without the names of devices and nodes."""
+    nodes = (tuple(sorted(state[start : start + per_node])) for start in range(0, len(state), per_node))
+    return tuple(sorted(nodes))

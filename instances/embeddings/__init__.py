@@ -1,0 +1,1 @@
+"""Questions about embedding tables over devices and memory tiers."""

@@ -1,0 +1,1 @@
+"""Engines, judge and proofs of embedding tables over devices."""

@@ -1,0 +1,257 @@
+"""Engines for embedding tables: prices with local search, a search of all plans, and every plan of small questions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import inf, isfinite, isinf
+from random import Random
+from time import monotonic
+from typing import Final
+
+import numpy as np
+
+from crossopt.formulation.embeddings import Held, Whole, places_of, search, whole
+from crossopt.instances.embeddings.options import TIERS
+from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.embeddings.judge import BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
+from crossopt.solvers.embeddings.local import Plan, improve, slowest, start_from
+from crossopt.solvers.embeddings.prices import Flat, Priced, best_bound, cheapest, flat, lacking_prices, whole_prices
+from crossopt.solvers.proofs import PricedTiers
+
+Found = SearchOutcome[EmbeddingPlan]
+_PATIENCE: Final = 60.0
+"""Seconds where no limit is given."""
+_SMALL_TABLES, _SMALL_DEVICES, _FIRST_NODES, _MOST_NODES = 12, 8, 2_000, 200_000
+_CLOSE: Final = 1e-9
+_MOST_PLANS: Final = 50_000
+
+
+def plan_of(question: EmbeddingsQuestion, held: Sequence[Held]) -> EmbeddingPlan:
+    """What tables take, in the terms of the question."""
+    options = question.options
+    return EmbeddingPlan(
+        tuple(TablePlan(options[kind][one.index].option, tuple(sorted(one.places))) for kind, one in zip(question.types, held, strict=True))
+    )
+
+
+def auto(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """The bound by prices and a local search; of small questions also the search of all plans."""
+    return _solved(question, limits, watch, "auto", searching=True)
+
+
+def local(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """The bound by prices and a local search alone."""
+    return _solved(question, limits, watch, "local", searching=False)
+
+
+@dataclass(slots=True)
+class _Course:
+    """The best plan so far, and what is known of the bound."""
+
+    question: EmbeddingsQuestion
+    watch: Watch
+    began: float
+    bound: float
+    plan: EmbeddingPlan | None = None
+    value: float = inf
+    trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    def offer(self, plan: EmbeddingPlan) -> None:
+        """Keep a plan that the judge accepts if it is better."""
+        verdict = judge(self.question, plan)
+        if verdict.accepted and verdict.value < self.value:
+            self.plan, self.value = plan, float(verdict.value)
+            self.trace.append((monotonic() - self.began, self.value, self.bound))
+            self.watch(Progress("local search", self.value, self.bound, answer=lambda: plan))
+
+    def seen(self, plan: Plan) -> None:
+        if not plan.overfull:
+            self.offer(plan_of(self.question, plan.held()))
+
+
+def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str, *, searching: bool) -> Found:
+    if not limits.seconds:
+        return SearchOutcome(None, engine=name, stopped="time limit")
+    began, form = monotonic(), whole(question)
+    deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.95 * limits.seconds)
+    ways = flat(form)
+    if proof := _without_plan(form, ways):
+        return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
+    priced = best_bound(ways)
+    course = _Course(question, watch, began, _bound_of(priced))
+    small = searching and len(form.types) <= _SMALL_TABLES and form.devices <= _SMALL_DEVICES
+    target = course.bound * (1.0 + max(limits.gap, _CLOSE))
+    patience = 0.1 if small else inf if isfinite(limits.seconds) else 1.0 + 0.01 * len(form.types)
+    _local_search(course, ways, priced, target, patience, deadline, limits.seed)
+    proof, bound = PricedTiers(BY_PRICES, priced.limit, _figures(priced)), course.bound
+    if small and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
+        proof, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes), course.value
+    if course.plan is None and bound == inf:
+        return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
+    ended = bound >= course.value or course.value <= target or isinf(limits.seconds)
+    if course.plan is None:
+        return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
+    stopped = "complete" if ended else "time limit"
+    return SearchOutcome(course.plan, min(bound, course.value), proof, name, stopped, trace=tuple(course.trace))
+
+
+def _local_search(course: _Course, ways: Flat, priced: Priced, target: float, patience: float, deadline: float, seed: int) -> None:
+    """Local search from several starts, and again from the best with more patience while there is time."""
+    random, starts = Random(seed), _starts(ways, priced)
+    best: Plan | None = None
+    for start in starts:
+        share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (len(starts) + 1))
+        plan = improve(start, target, share, min(patience, 2.0), random, course.seen)
+        best = plan if best is None or slowest(plan) < slowest(best) else best
+        if course.value <= target or monotonic() >= deadline:
+            return
+    if best is not None:
+        improve(best, target, deadline, patience, random, course.seen)
+
+
+def _bound_of(priced: Priced) -> float:
+    return priced.bound or 0.0
+
+
+def _figures(priced: Priced) -> tuple[float, float, float]:
+    hbm, ddr, ssd = (float(price) for price in priced.prices)
+    return hbm, ddr, ssd
+
+
+def _without_plan(form: Whole, ways: Flat) -> PricedTiers | None:
+    """A proof that there is no plan: a table that fits nowhere, or too little memory in all; None where neither shows it."""
+    if any(not own for own in form.ways):
+        return PricedTiers(BY_PRICES, None, (0.0, 0.0, 0.0))
+    prices = lacking_prices(ways)
+    return None if prices is None else PricedTiers(BY_PRICES, None, prices)
+
+
+def _starts(ways: Flat, priced: Priced) -> list[Plan]:
+    """Plans to begin with: the cheapest ways at the best prices, and at higher and lower ones."""
+    form, found = ways.form, list[Plan]()
+    limit = np.ones(len(ways.ways), bool) if priced.limit is None else ways.largest <= priced.limit
+    scale = max(_bound_of(priced), 1e-12)
+    for factor in (1.0, 1.02, 1.2, 3.0):
+        prices = priced.prices * factor + (0.0 if factor < 3.0 else 1e-13)
+        chosen = cheapest(ways, prices, limit)
+        found.append(start_from(form, [ways.ways[chosen[kind]] for kind in form.types], scale))
+    return found
+
+
+def _searched(course: _Course, form: Whole, priced: Priced, deadline: float) -> int:
+    """The best plan of all, kept in the course, and the nodes of the search that proves it or that there is none; 0 if it took too long."""
+    prices, most = whole_prices(priced.prices), _FIRST_NODES
+    below = None if course.plan is None else least_units(course.value)
+    while monotonic() < deadline and most <= _MOST_NODES:
+        course.watch(Progress(f"search of all plans, {most:,} nodes", None if course.plan is None else course.value))
+        found = search(form, prices, below, most)
+        if found.best is not None:
+            course.offer(plan_of(course.question, found.best))
+            below = least_units(course.value)
+        if found.complete:
+            return max(search(form, prices, below, most).nodes, 1)
+        most *= 10
+    return 0
+
+
+def search_all(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """The search of all plans, from the bound by prices on."""
+    if not limits.seconds:
+        return SearchOutcome(None, engine="search", stopped="time limit")
+    form = whole(question)
+    ways = flat(form)
+    if proof := _without_plan(form, ways):
+        return SearchOutcome(None, inf, proof, "search", reasons=reasons_of(question, form))
+    priced = best_bound(ways)
+    course = _Course(question, watch, monotonic(), _bound_of(priced))
+    nodes = _searched(course, form, priced, monotonic() + min(limits.seconds, _PATIENCE))
+    if not nodes:
+        return SearchOutcome(course.plan, engine="search", stopped="time limit")
+    proof = PricedTiers(BY_SEARCH, None, _figures(priced), nodes)
+    if course.plan is None:
+        return SearchOutcome(None, inf, proof, "search", reasons=reasons_of(question, form))
+    return SearchOutcome(course.plan, course.value, proof, "search")
+
+
+def exhaustive(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """Every plan of a small question, judged one by one: to compare with, without a bound of its own."""
+    del watch
+    began = monotonic()
+    if not limits.seconds:
+        return SearchOutcome(None, engine="exhaustive", stopped="time limit")
+    group = question.group
+    plans = [
+        [TablePlan(option.option, places) for option in options for places in places_of(option, group.devices, group.per_node)]
+        for options in (question.options[kind] for kind in question.types)
+    ]
+    count = 1
+    for own in plans:
+        count *= len(own)
+    if count > _MOST_PLANS:
+        raise RefusedError(f"there are {count:,} plans, more than the {_MOST_PLANS:,} that are looked at (take the engine auto)")
+    best: tuple[float, EmbeddingPlan | None] = (inf, None)
+    stopped = "complete"
+    for held in product(*plans):
+        if monotonic() - began > limits.seconds:
+            stopped = "time limit"
+            break
+        verdict = judge(question, EmbeddingPlan(held))
+        if verdict.accepted and verdict.value < best[0]:
+            best = float(verdict.value), EmbeddingPlan(held)
+    return SearchOutcome(best[1], engine="exhaustive", stopped=stopped)
+
+
+# Why no plan fits: the largest table, the sum, or what of both.
+
+
+def _size(amount: float) -> str:
+    return rounded_quantity(float(amount), "bytes")
+
+
+def reasons_of(question: EmbeddingsQuestion, form: Whole) -> tuple[str, ...]:
+    """Sentences, the most telling first."""
+    return (
+        tuple(_homeless(question, form))
+        or tuple(_lacking(question, form))
+        or (
+            f"no plan of {len(question.tables):,} tables on {question.group.devices:,} devices keeps the memory of each device, "
+            "although each table fits alone and all memory together suffices",
+        )
+    )
+
+
+def _homeless(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
+    """Tables of which no piece fits into any device."""
+    homeless = [table for table, kind in zip(question.tables, question.types, strict=True) if not form.ways[kind]]
+    if not homeless:
+        return
+    least = {
+        table.name: min(option.memory for option in question.options[kind])
+        for table, kind in zip(question.tables, question.types, strict=True)
+        if not form.ways[kind]
+    }
+    worst = max(homeless, key=lambda table: least[table.name])
+    more = f" ({len(homeless):,} tables are too large)" if len(homeless) > 1 else ""
+    unused = [one for one in ("row", "column") if one not in question.file.choices.sharding]
+    hint = f"allow {' or '.join(unused)}" if unused else "allow another kernel, or take more devices"
+    yield f"the smallest piece of the table {worst.name} takes {_memory(least[worst.name])}, more than a device has{more}: {hint}"
+
+
+def _memory(amounts: tuple[int, int, int]) -> str:
+    shown = [f"{_size(amount)} of {tier.upper()}" for amount, tier in zip(amounts, TIERS, strict=True) if amount]
+    return " and ".join(shown)
+
+
+def _lacking(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
+    """Tiers that are too small in all, alone or together."""
+    devices = question.group.devices
+    for tiers in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
+        needed = sum(min(sum(way.stored[tier] for tier in tiers) for way in form.ways[kind]) for kind in question.types)
+        room = devices * sum(question.capacity[tier] for tier in tiers)
+        if needed > room:
+            names = " and ".join(TIERS[tier].upper() for tier in tiers)
+            yield f"all tables take {_size(needed)} of {names} at least, and {devices:,} devices have {_size(room)}"
+            return

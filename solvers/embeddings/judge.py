@@ -1,0 +1,178 @@
+"""Plans of embedding tables, their judge shard by shard, and the proof of a bound carried out anew."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf, isfinite, nextafter
+from typing import Final
+
+from crossopt.formulation.embeddings import SCALE, Prices, lacks_memory, milliseconds, price_bound, search, units, whole
+from crossopt.instances.embeddings.options import FIGURES, TIERS, Option, devices_of, priced
+from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.instances.files.units import format_quantity
+from crossopt.solvers.answer import Progress, Result, Verdict, Watch
+from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import PricedTiers, UnverifiedBound
+
+BY_PRICES: Final = "prices of memory"
+BY_SEARCH: Final = "a search of all plans with prices of memory"
+MOST_NODES: Final = 2_000_000
+"""Nodes of a search that a check repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """How a table lies: devices of its pieces, or nodes where each piece is cut by rows over a node; none where all devices hold it."""
+
+    option: Option
+    places: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingPlan:
+    """Tables in the order of the question."""
+
+    tables: tuple[TablePlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingFigures:
+    """What a plan does, in milliseconds and bytes."""
+
+    slowest: float
+    """Time of the slowest device."""
+    step: float
+    """Sum of the slowest of each phase."""
+    mean: float
+    phases: tuple[float, ...]
+    """The slowest of each phase, in the order of FIGURES."""
+    loads: tuple[float, ...]
+    """Time of each device."""
+    by_phase: tuple[tuple[float, ...], ...]
+    """Time of each device in each phase."""
+    memory: tuple[tuple[int, int, int], ...]
+    """Bytes of each device by tier."""
+
+
+def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[EmbeddingFigures]:
+    """Value, broken limits and figures; a ValueError where a table lies as the question does not offer."""
+    group = question.group
+    if len(answer.tables) != len(question.tables):
+        raise ValueError(f"{len(answer.tables):,} tables are placed, and there are {len(question.tables):,}")
+    times = [[0] * len(FIGURES) for _ in range(group.devices)]
+    memory = [[0] * len(TIERS) for _ in range(group.devices)]
+    offered = [{option.option: option for option in options} for options in question.options]
+    for table, kind, held in zip(question.tables, question.types, answer.tables, strict=True):
+        if held.option not in offered[kind]:
+            raise ValueError(f"the question does not offer {option_text(held.option)} for the table {table.name}")
+        option = priced(table, held.option, question.choices, group)
+        if fault := _misplaced(question, option.spread, option.pieces, held.places):
+            raise ValueError(f"the table {table.name}: {fault}")
+        figures = [units(figure) for figure in option.figures]
+        for device in devices_of(option.spread, held.places, group.per_node, group.devices):
+            own, used = times[device], memory[device]
+            for place, figure in enumerate(figures):
+                own[place] += figure
+            for tier, amount in enumerate(option.memory):
+                used[tier] += amount
+    loads = [sum(own) for own in times]
+    phases = [max(column) for column in zip(*times, strict=True)]
+    slowest, step = milliseconds(max(loads)), milliseconds(sum(phases))
+    details = EmbeddingFigures(
+        slowest=slowest,
+        step=step,
+        mean=sum(loads) / (len(loads) << SCALE),
+        phases=tuple(map(milliseconds, phases)),
+        loads=tuple(map(milliseconds, loads)),
+        by_phase=tuple(tuple(map(milliseconds, own)) for own in times),
+        memory=tuple((used[0], used[1], used[2]) for used in memory),
+    )
+    return Verdict(step if question.file.objective == "step" else slowest, tuple(_overfull(question, memory)), details)
+
+
+def _misplaced(question: EmbeddingsQuestion, spread: str, pieces: int, places: tuple[int, ...]) -> str:
+    """What is wrong with the places of a table; empty if nothing is."""
+    count = {"all": 0}.get(spread, pieces)
+    if len(places) != count:
+        return f"{len(places)} places are given for {count} pieces"
+    most = question.nodes if spread == "node" else question.group.devices
+    if any(not 0 <= place < most for place in places):
+        return f"places are from 0 to {most - 1}"
+    if spread == "neighbours" and len({place // question.group.per_node for place in places}) > 1:
+        return "its pieces are not all in one node"
+    return ""
+
+
+def _overfull(question: EmbeddingsQuestion, memory: list[list[int]]) -> Iterator[str]:
+    """A sentence for the fullest device of each tier that is too full."""
+    for tier, name in enumerate(TIERS):
+        used = max(own[tier] for own in memory)
+        if used > question.capacity[tier]:
+            device = next(place for place, own in enumerate(memory) if own[tier] == used)
+            shown, room = (format_quantity(float(amount), "bytes") for amount in (used, question.capacity[tier]))
+            yield f"{shown} of {name.upper()} on device {device} are more than {room}"
+
+
+def option_text(option: Option) -> str:
+    """An option in a few words."""
+    pieces = f" in {option.columns}" if option.columns > 1 else ""
+    cache = f" {option.cache:g}" if option.cache else ""
+    return f"{option.sharding}{pieces}, {option.kernel}{cache}"
+
+
+# The proof of a bound, carried out anew.
+
+
+def prices_of(proof: PricedTiers) -> Prices:
+    """Prices in units for a byte; a ValueError where they are none."""
+    if len(proof.prices) != len(TIERS) or any(not isfinite(price) or not 0.0 <= price <= 1e300 for price in proof.prices):
+        raise ValueError("prices of memory are one from 0 on for each tier")
+    hbm, ddr, ssd = (units(price) for price in proof.prices)
+    return hbm, ddr, ssd
+
+
+def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures], watch: Watch) -> Proved:
+    """Evaluate the bound at the stored prices in whole numbers, and search all plans again where a search proved it."""
+    proof = saved.proof
+    if isinstance(proof, UnverifiedBound):
+        return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
+    if not isinstance(proof, PricedTiers):
+        return Proved((), ("proof: bounds on embedding tables are proved by prices of memory",))
+    claimed = inf if saved.bound is None else float(saved.bound)
+    try:
+        prices = prices_of(proof)
+        watch(Progress("prices of memory", None))
+        return _by_search(question, proof, prices, claimed) if proof.nodes else _by_prices(question, proof, prices, claimed)
+    except ValueError as error:
+        return Proved((), (f"proof: {error}",))
+
+
+def _by_prices(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:
+    form = whole(question)
+    if claimed == inf:
+        holds = any(not ways for ways in form.ways) or lacks_memory(form, prices)
+        fault = "bound: the prices do not show that memory is lacking"
+        return Proved(("memory was added up again at the stored prices",), () if holds else (fault,), by=BY_PRICES)
+    if proof.limit is not None and not (isfinite(proof.limit) and proof.limit >= 0.0):
+        raise ValueError("a limit is a time from 0 on")
+    shown = price_bound(form, prices, proof.limit)
+    value = inf if shown is None else shown
+    fault = f"bound: the prices show {value!r} ms, the result claims {claimed!r}"
+    return Proved(("the bound was evaluated again in whole numbers",), () if claimed <= value else (fault,), by=BY_PRICES)
+
+
+def _by_search(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:
+    if not 0 < proof.nodes <= MOST_NODES or proof.limit is not None:
+        raise ValueError(f"a search has 1 to {MOST_NODES:,} nodes, and no limit")
+    found = search(whole(question), prices, None if claimed == inf else least_units(claimed), proof.nodes)
+    faults = [] if found.complete else [f"proof: the search takes more than {proof.nodes:,} nodes"]
+    if found.value is not None:
+        faults.append(f"bound: a plan takes {milliseconds(found.value)!r} ms, the result claims {claimed!r}")
+    if found.complete and max(found.nodes, 1) != proof.nodes:
+        faults.append(f"proof: the search takes {found.nodes:,} nodes, the result says {proof.nodes:,}")
+    return Proved((f"all plans were searched again, in {found.nodes:,} nodes",), tuple(faults), by=BY_SEARCH)
+
+
+def least_units(value: float) -> int:
+    """Units from which on a time is shown as this one or more."""
+    below = units(nextafter(value, -inf)) if value > 0.0 else 0
+    return (below + units(value)) // 2

@@ -1,0 +1,315 @@
+"""Local search for plans of embedding tables: pieces move, change places, and tables take other ways, from the slowest device on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+from time import monotonic
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.embeddings import SCALE, Held, Way
+from crossopt.formulation.embeddings import Whole as Form
+from crossopt.instances.embeddings.options import devices_of
+
+_PENALTY = 20.0
+"""Of a device that is full twice over, in mean loads."""
+_BETTER = 1e-12
+_OTHERS = 24
+"""Tables on all devices, and ways of a table, that are tried at once."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """A plan in floating point: time by phase and memory of each device, and what each table takes."""
+
+    form: Form
+    loads: Array
+    """By device and phase."""
+    memory: Array
+    """By device and tier."""
+    scale: float
+    """Mean load, in which lacking memory is counted."""
+    ways: list[Way | None] = field(default_factory=list)
+    places: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def room(self) -> Array:
+        room: Array = np.maximum(np.array(self.form.capacity, float), 1.0)
+        return room
+
+    def heights(self) -> Array:
+        """Load of each device, with a penalty for lacking memory."""
+        over = np.maximum(self.memory - self.form.capacity, 0.0) / self.room
+        heights: Array = self.loads.sum(axis=1) + _PENALTY * self.scale * over.sum(axis=1)
+        return heights
+
+    def copy(self) -> "Plan":
+        return Plan(self.form, self.loads.copy(), self.memory.copy(), self.scale, list(self.ways), list(self.places))
+
+    def put(self, table: int, way: Way, places: tuple[int, ...]) -> None:
+        self._add(way, places, 1.0)
+        self.ways[table], self.places[table] = way, places
+
+    def take(self, table: int) -> None:
+        way = self.ways[table]
+        if way is not None:
+            self._add(way, self.places[table], -1.0)
+            self.ways[table], self.places[table] = None, ()
+
+    def _add(self, way: Way, places: tuple[int, ...], sign: float) -> None:
+        times, memory = sign * phases_of(way), sign * np.array(way.memory, float)
+        if way.spread == "all":
+            self.loads += times
+            self.memory += memory
+            return
+        for device in devices_of(way.spread, places, self.form.per_node, self.form.devices):
+            self.loads[device] += times
+            self.memory[device] += memory
+
+    @property
+    def overfull(self) -> bool:
+        return bool((self.memory > self.form.capacity).any())
+
+    def held(self) -> tuple[Held, ...]:
+        return tuple(Held(-1 if way is None else way.index, places) for way, places in zip(self.ways, self.places, strict=True))
+
+
+_PHASES = dict[int, tuple[Way, Array]]()
+
+
+def phases_of(way: Way) -> Array:
+    """Milliseconds of a piece by phase."""
+    known = _PHASES.get(id(way))
+    if known is None or known[0] is not way:
+        if len(_PHASES) > 1 << 20:
+            _PHASES.clear()
+        known = _PHASES[id(way)] = way, np.array([phase / (1 << SCALE) for phase in way.phases])
+    return known[1]
+
+
+def empty_plan(form: Form, scale: float) -> Plan:
+    """A plan of no tables."""
+    count = len(form.types)
+    phases = len(next(iter(form.ways[0])).phases)
+    return Plan(form, np.zeros((form.devices, phases)), np.zeros((form.devices, 3)), scale, [None] * count, [()] * count)
+
+
+def start_from(form: Form, ways: list[Way], scale: float) -> Plan:
+    """Tables in given ways: those on all devices and nodes first, then the longest first, each where it is lowest."""
+    plan, kind_rank = empty_plan(form, scale), {"all": 0, "node": 1, "neighbours": 2, "device": 3}
+    for table in sorted(range(len(ways)), key=lambda table: (kind_rank[ways[table].spread], -ways[table].time, table)):
+        plan.put(table, ways[table], insertion(plan, ways[table])[1])
+    return plan
+
+
+def insertion(plan: Plan, way: Way) -> tuple[float, tuple[int, ...]]:
+    """Where the pieces of a way are lowest, one after another, and the greatest height there."""
+    form, heights = plan.form, plan.heights()
+    places = {"device": form.devices, "neighbours": form.per_node, "node": form.devices // form.per_node, "all": 1}[way.spread]
+    together = -(-way.pieces // places)
+    time, memory = together * float(phases_of(way).sum()), together * np.array(way.memory, float)
+    over = np.maximum(plan.memory + memory - form.capacity, 0.0) / plan.room
+    after = plan.loads.sum(axis=1) + time + _PENALTY * plan.scale * over.sum(axis=1)
+    match way.spread:
+        case "all":
+            return float(after.max()), ()
+        case "node":
+            by_node = after.reshape(-1, form.per_node).max(axis=1)
+            order = np.argsort(by_node, kind="stable")[: way.pieces]
+            return float(by_node[order].max()), tuple(sorted(int(order[piece % len(order)]) for piece in range(way.pieces)))
+        case "device" if way.pieces == 1:
+            place = int(after.argmin())
+            return float(after[place]), (place,)
+        case "device":
+            order = np.argsort(after, kind="stable")[: way.pieces]
+            chosen = [int(order[piece % len(order)]) for piece in range(way.pieces)]
+            return float(after[order].max()), tuple(sorted(chosen))
+        case _:
+            blocks = np.sort(after.reshape(-1, form.per_node), axis=1)
+            count = min(way.pieces, form.per_node)
+            node = int(blocks[:, count - 1].argmin())
+            order = node * form.per_node + np.argsort(after.reshape(-1, form.per_node)[node], kind="stable")[:count]
+            chosen = [int(order[piece % count]) for piece in range(way.pieces)]
+            return max(float(blocks[node, count - 1]), float(heights.max())), tuple(sorted(chosen))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Pieces that are on one device each and free to move."""
+
+    table: Whole
+    piece: Whole
+    device: Whole
+    times: Array
+    memory: Array
+
+
+def items_of(plan: Plan) -> Items:
+    """All free pieces of a plan."""
+    rows = [
+        (table, piece, place)
+        for table, (way, places) in enumerate(zip(plan.ways, plan.places, strict=True))
+        if way is not None and way.spread == "device"
+        for piece, place in enumerate(places)
+    ]
+    table, piece, device = (np.array(column, int) for column in zip(*rows, strict=True)) if rows else (np.zeros(0, int),) * 3
+    own = [plan.ways[index] for index in table.tolist()]
+    times = np.array([phases_of(way) for way in own if way is not None]).reshape(-1, plan.loads.shape[1])
+    memory = np.array([way.memory for way in own if way is not None], float).reshape(-1, 3)
+    return Items(table, piece, device, times, memory)
+
+
+Step = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Climb:
+    """A plan on its way down, with its free pieces."""
+
+    plan: Plan
+    items: Items
+
+    def refresh(self) -> None:
+        self.items = items_of(self.plan)
+
+    def moved(self, item: int, device: int) -> None:
+        """Bring a piece to another device."""
+        plan, items = self.plan, self.items
+        table, piece, old = int(items.table[item]), int(items.piece[item]), int(items.device[item])
+        plan.loads[old] -= items.times[item]
+        plan.memory[old] -= items.memory[item]
+        plan.loads[device] += items.times[item]
+        plan.memory[device] += items.memory[item]
+        items.device[item] = device
+        places = list(plan.places[table])
+        places[piece] = device
+        plan.places[table] = tuple(places)
+
+    def exchange(self, worst: int) -> bool:
+        """The best move or swap that lowers the highest of two devices, the worst and another; whether there was one."""
+        plan, items = self.plan, self.items
+        own, others = np.flatnonzero(items.device == worst), np.flatnonzero(items.device != worst)
+        if not len(own):
+            return False
+        heights, loads = plan.heights(), plan.loads.sum(axis=1)
+        times, top = items.times.sum(axis=1), heights[worst]
+        best: tuple[float, int, int, int] = (float(top) * (1.0 - _BETTER), -1, -1, -1)
+        moved = self._after(loads[None, :] + times[own, None], plan.memory[None] + items.memory[own, None])
+        left = self._after(loads[worst] - times[own], plan.memory[worst] - items.memory[own])
+        both = np.maximum(moved, left[:, None])
+        both[:, worst] = inf
+        place = int(both.argmin())
+        row, column = divmod(place, both.shape[1])
+        if both[row, column] < best[0]:
+            best = float(both[row, column]), int(own[row]), -1, column
+        if len(others):
+            change = times[own, None] - times[None, others]
+            stored = items.memory[own, None] - items.memory[None, others]
+            where = items.device[others]
+            here = self._after(loads[worst] - change, plan.memory[worst] - stored)
+            there = self._after(loads[where] + change, plan.memory[where] + stored)
+            both = np.maximum(here, there)
+            place = int(both.argmin())
+            row, column = divmod(place, both.shape[1])
+            if both[row, column] < best[0]:
+                best = float(both[row, column]), int(own[row]), int(others[column]), int(where[column])
+        if best[1] < 0:
+            return False
+        self.moved(best[1], best[3])
+        if best[2] >= 0:
+            self.moved(best[2], worst)
+        return True
+
+    def _after(self, loads: Array, memory: Array) -> Array:
+        """Heights of devices with these loads and memories."""
+        found = loads.copy()
+        for tier in range(3):
+            capacity = float(self.plan.form.capacity[tier])
+            found += (_PENALTY * self.plan.scale / max(capacity, 1.0)) * np.maximum(memory[..., tier] - capacity, 0.0)
+        return found
+
+    def other_way(self, worst: int, random: Random) -> bool:
+        """Another way or place for a table on the worst device that lowers the highest device it touches; whether there was one."""
+        plan = self.plan
+        before = plan.heights()
+        top = float(before.max())
+        here = [table for table, way in enumerate(plan.ways) if way is not None and way.spread != "all" and worst in self._devices(table)]
+        everywhere = [table for table, way in enumerate(plan.ways) if way is not None and way.spread == "all"]
+        random.shuffle(here)
+        random.shuffle(everywhere)
+        for table in (*here[:_OTHERS], *everywhere[:_OTHERS]):
+            old, places = plan.ways[table], plan.places[table]
+            if old is None:
+                continue
+            plan.take(table)
+            lowest, best = top * (1.0 - _BETTER), (None, ())
+            rest = plan.heights()
+            if float(rest.max()) < top:
+                for way in plan.form.ways[plan.form.types[table]]:
+                    height, chosen = insertion(plan, way)
+                    height = max(height, float(rest.max()))
+                    if height < lowest and (way is not old or chosen != places):
+                        lowest, best = height, (way, chosen)  # type: ignore[assignment]
+            if best[0] is not None:
+                plan.put(table, best[0], best[1])
+                if slowest(plan) < top * (1.0 - _BETTER):
+                    self.refresh()
+                    return True
+                plan.take(table)
+            plan.put(table, old, places)
+        return False
+
+    def _devices(self, table: int) -> set[int]:
+        way = self.plan.ways[table]
+        form = self.plan.form
+        return set() if way is None else set(devices_of(way.spread, self.plan.places[table], form.per_node, form.devices))
+
+    def descend(self, random: Random, deadline: float) -> None:
+        """Lower the slowest device until no step does."""
+        while monotonic() < deadline:
+            worst = int(self.plan.heights().argmax())
+            if not self.exchange(worst) and not self.other_way(worst, random):
+                return
+
+    def kick(self, random: Random, strength: int) -> None:
+        """Swap the slowest device's pieces with others at random."""
+        items = self.items
+        if len(items.table) < 2:
+            return
+        worst = int(self.plan.heights().argmax())
+        for turn in range(strength):
+            own = np.flatnonzero(items.device == worst) if turn % 2 == 0 else np.arange(len(items.table))
+            one = int(random.choice(own.tolist())) if len(own) else random.randrange(len(items.table))
+            other = random.randrange(len(items.table))
+            first, second = int(items.device[one]), int(items.device[other])
+            if first == second:
+                self.moved(one, random.randrange(self.plan.form.devices))
+            else:
+                self.moved(one, second)
+                self.moved(other, first)
+
+
+def slowest(plan: Plan) -> float:
+    """The greatest height."""
+    return float(plan.heights().max())
+
+
+def improve(plan: Plan, target: float, deadline: float, patience: float, random: Random, seen: Callable[[Plan], None]) -> Plan:
+    """The best plan of descents and kicks, until the slowest device takes no more than a target, or nothing has improved for some time."""
+    climb = Climb(plan.copy(), items_of(plan))
+    climb.descend(random, deadline)
+    best, lowest, since = climb.plan.copy(), slowest(climb.plan), monotonic()
+    seen(best)
+    while lowest > target and monotonic() < min(deadline, since + patience):
+        climb.kick(random, random.randint(2, 6))
+        climb.descend(random, deadline)
+        height = slowest(climb.plan)
+        if height < lowest * (1.0 - _BETTER):
+            best, lowest, since = climb.plan.copy(), height, monotonic()
+            seen(best)
+        elif height > lowest * 1.02 or random.random() < 0.2:
+            climb.plan = best.copy()
+            climb.refresh()
+    return best
