@@ -18,8 +18,8 @@ from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.plan import Plans, plan_at
 from crossopt.crossflow.technology import HOLDING, MEMORIES, Activity, Parts
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Terms, Values, Variable, ceiled, floored, quantum_for
+from crossopt.instances.catalogue.chips import PART_OF, followers, split_of, used_dies
 from crossopt.instances.codesign.boxes import Boxes, Grid, corners
-from crossopt.instances.codesign.chips import PART_OF, followers, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 
 # The joint choice of a chip and a plan as literals: one choice for each part of the chip, and the rows that all forms share.

@@ -15,7 +15,8 @@ from crossopt.crossflow.cost import Made
 from crossopt.crossflow.envelope import envelope
 from crossopt.crossflow.hardware import Hardware, headroom_of, take
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.codesign.chips import device_of, generated, made_of, split_of
+from crossopt.instances.catalogue.chips import split_of
+from crossopt.instances.codesign.chips import device_of, generated, made_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance, remembered, under_each
 from crossopt.instances.codesign.space import as_arrays, buildable, with_prices
 

@@ -1,6 +1,6 @@
 """Chips of a question with free hardware: from choices to devices. Separate because most questions name a device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -8,27 +8,18 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
-from crossopt.crossflow.dies import SLACK, count, die_with_links, equal_per_die, package_area_of, perimeter_of
+from crossopt.crossflow.dies import package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
 from crossopt.crossflow.generator import (
     Split,
-    dram_power_at_nominal,
     generate,
-    has_edge,
     row_of,
-    sram_banks,
-    sram_most_power,
-    sram_static_power,
-    swing,
     wires_of,
 )
 from crossopt.crossflow.hardware import Hardware, Link
-from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, CoreTechnology, LinkTechnology, Parts, SramTechnology, Technology
-from crossopt.crossflow.voltage import highest_frequency, voltage_at
+from crossopt.crossflow.technology import Technology
+from crossopt.instances.catalogue.chips import PART_OF, placed, split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Join, Options
-
-PART_OF = {"compute": "core", "registers": "registers", "l1": "l1", "l2": "l2", "hbm": "dram", "node_network": "intra", "network": "inter"}
-"""The generator's name of each part that choices can name."""
 
 
 def generated(free: FreeHardware, points: Whole) -> tuple[Hardware, Made]:
@@ -76,68 +67,6 @@ def _repaired(technology: Technology, split: Split) -> Real:
     return (1.0 - technology.l2.overhead) * split.areas.l2
 
 
-def split_of(free: FreeHardware, chosen: dict[str, Array]) -> Split:
-    """The split of the chip with these choices; the rest follows from them or from the default split.
-
-    The die is as large as its parts, what is no part and its links to other dies, or as the dies that are stacked on it, unless a larger
-    one is chosen for the sake of its edge.
-    Registers and L1 that hold the tiles of each bundle come with the cores. Watts that are not a choice do not limit what was chosen
-    (`_watts`).
-    """
-    areas = _parts(free.areas, free.die_area, chosen, "area")
-    if "compute_area" in chosen:
-        more = chosen["compute_area"] / (free.areas.core * free.die_area)
-        levels = followers(free.technology, tuple(chosen))
-        areas = replace(areas, **{level: getattr(areas, level) * more for level in levels})
-    powers = replace(_parts(free.powers, free.power, chosen, "power"), **_watts(free.technology, areas, chosen))
-    edges = replace(free.edges, **{part: chosen[f"{name}_edge"] for name, part in PART_OF.items() if f"{name}_edge" in chosen})
-    stacks = chosen.get("hbm_stacks")
-    if stacks is not None:
-        areas = replace(areas, dram=stacks * free.technology.dram.controller_area)
-    dies = chosen.get("dies", free.dies)
-    lower, upper = used_dies(free.technology, areas)
-    die = np.maximum(die_with_links(free.technology.die_links, lower, dies), np.maximum(upper, chosen.get("die_area", 0.0)))
-    package = free.package_area if stacks is None else np.inf
-    if stacks is not None and "hbm_power" not in chosen:
-        powers = replace(powers, dram=dram_power_at_nominal(free.technology, stacks, edges.dram * perimeter_of(die, dies)))
-    return Split(die, package, areas, powers, edges, dies)
-
-
-def fed_by_ports(technology: Technology) -> tuple[str, ...]:
-    """On-die memories limited by their ports alone, whatever their power."""
-    return tuple(level for level in ON_DIE if getattr(technology, level).bank_bytes_per_cycle < UNLIMITED_PORT)
-
-
-def _watts(technology: Technology, areas: Parts, chosen: Mapping[str, Array]) -> dict[str, Real]:
-    """Watts of parts whose power follows from their area: ports of memories at the highest clock, and lanes at their standard's rate. What
-    is not drawn costs nothing, as limits count what kernels draw."""
-    memories = (level for level in fed_by_ports(technology) if f"{level}_power" not in chosen)
-    watts = {level: _watts_of_ports(technology.core, getattr(technology, level), getattr(areas, level)) for level in memories}
-    for name in ("node_network", "network"):
-        link: LinkTechnology = getattr(technology, PART_OF[name])
-        if link.one_rate and f"{name}_area" in chosen and f"{name}_power" not in chosen:
-            watts[PART_OF[name]] = _watts_of_lanes(link, chosen[f"{name}_area"])
-    return watts
-
-
-def _watts_of_ports(core: CoreTechnology, sram: SramTechnology, area: Real) -> Real:
-    """Upper bound as computed of a memory level's watts with all ports busy at the cores' highest clock."""
-    banks = sram_banks(sram, area, 0.0)
-    clock = highest_frequency(core, core.maximum_frequency)
-    return SLACK * sram_most_power(sram, banks, sram_static_power(sram, banks), clock, swing(core, sram, voltage_at(core, clock)))
-
-
-def _watts_of_lanes(link: LinkTechnology, area: Real) -> Real:
-    """Watts of as many wires as fit the area, at their standard's rate."""
-    return link.energy_per_bit * link.nominal_frequency * count(area, link.area)
-
-
-def followers(technology: Technology, names: Sequence[str]) -> tuple[str, ...]:
-    """Memories whose area follows the cores' because only the latter is chosen."""
-    holding = (level for level in HOLDING if getattr(technology, level).least_per_bundle)
-    return tuple(level for level in holding if "compute_area" in names and f"{level}_area" not in names)
-
-
 def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split, stacks: Real) -> Hardware:
     """The device of an architecture with the links of each network level, on the least area and the most dies of two splits.
     Its memory has no capacity if fewer stacks than chosen find a place, with as many beside every die.
@@ -147,13 +76,10 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
     made = tuple(replace(link, setup=setup) for link, setup in zip(device.links, free.setups, strict=True))
     levels = zip(free.levels, free.overrides, free.joins, strict=True)
     links = tuple(given or joined(made[("intra", "inter").index(level)], join) for level, given, join in levels)
-    beside_dies = free.technology.dram.stack_edge and np.equal(least.dies, most.dies)
-    found = np.where(beside_dies, equal_per_die(built.dram.stacks, most.dies), built.dram.stacks)
-    placed = np.where(np.less(found, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
     return replace(
         device,
         links=links,
-        dram=replace(device.dram, capacity=device.dram.capacity * placed),
+        dram=replace(device.dram, capacity=device.dram.capacity * placed(free.technology, least, most, built, stacks)),
         die_area=least.die_area,
         dies=most.dies,
         power_density=built.die_power(free.technology.sustained) / most.die_area,
@@ -185,20 +111,6 @@ def clock_of(free: FreeHardware, chosen: Mapping[str, float]) -> float:
     return float(np.max(generate(free.technology, split).core.frequency))
 
 
-def used_dies(technology: Technology, areas: Parts) -> tuple[Real, Real]:
-    """Square metres of dies for parts with their share of uncore: of the lower dies, and of those stacked on them."""
-    upper, lower = areas.core + areas.registers + areas.l1, areas.l2 + areas.dram + areas.intra + areas.inter
-    if technology.upper_dies is not None:
-        return lower / (1.0 - technology.uncore.area_share), upper / (1.0 - technology.upper_dies.area_share)
-    return (upper + areas.l2 + areas.dram + areas.intra + areas.inter) / (1.0 - technology.uncore.area_share), 0.0
-
-
 def _chosen(options: Options, points: Whole) -> dict[str, Array]:
     places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
     return {name: np.array(values, np.float64)[index] for (name, values), index in zip(options, places, strict=True)}
-
-
-def _parts(shares: Parts, total: Real, chosen: dict[str, Array], suffix: str) -> Parts:
-    """Each part's choice, or its default share of the total."""
-    values = {part: chosen.get(f"{name}_{suffix}", getattr(shares, part) * total) for name, part in PART_OF.items()}
-    return Parts(**values)

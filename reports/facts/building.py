@@ -15,7 +15,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import HOLDING, UNLIMITED_PORT, Activity, Technology
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
-from crossopt.instances.codesign.chips import split_of, used_dies
+from crossopt.instances.catalogue.chips import split_of, used_dies
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.facts.chip import FULL, bill_of, bill_text, bundles_text, by_clock, links_text, slowed_stacks

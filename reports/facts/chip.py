@@ -37,8 +37,9 @@ from crossopt.crossflow.technology import UNLIMITED_PORT, Activity, LinkTechnolo
 from crossopt.crossflow.transformer import ranks
 from crossopt.crossflow.voltage import UNLIMITED_FREQUENCY
 from crossopt.crossflow.workload import NARROW, Transformer, feed_forward_kinds, layer_kinds
+from crossopt.instances.catalogue.chips import PART_OF, split_of
 from crossopt.instances.catalogue.registry import UnknownNameError, device, technology_named
-from crossopt.instances.codesign.chips import PART_OF, clock_of, drawn_of, made_of, split_of
+from crossopt.instances.codesign.chips import clock_of, drawn_of, made_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation, candidate_in, chosen_hardware, design_of, most_stacks

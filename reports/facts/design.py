@@ -13,9 +13,9 @@ from crossopt.crossflow.plan import Plan, table
 from crossopt.crossflow.technology import HOLDING, Parts, Technology
 from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.catalogue.chips import split_of
 from crossopt.instances.catalogue.entries import CONSTANTS, constants_for
 from crossopt.instances.catalogue.registry import device, names
-from crossopt.instances.codesign.chips import split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.facts.building import Package, clock_text, kernel_text, package_of

@@ -15,7 +15,7 @@ from crossopt.crossflow.arrays import Real
 from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.technology import Technology
-from crossopt.instances.codesign.chips import split_of
+from crossopt.instances.catalogue.chips import split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.reports.facts.chip import SHARES, published
 from crossopt.solvers.codesign.answer import DesignResult, chosen_hardware

@@ -15,8 +15,8 @@ from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
 from crossopt.crossflow.records import dataclass
+from crossopt.instances.catalogue.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.boxes import Boxes, Corners, Grid, corners, grid, point_number, root_box, within
-from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance, remembered
 from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.space import AnyPlans, device_at, hardware_choice, plan_blocks

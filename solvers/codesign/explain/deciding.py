@@ -12,8 +12,8 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any, Final
 
+from crossopt.instances.catalogue.chips import PART_OF, fed_by_ports, followers
 from crossopt.instances.catalogue.uncertain import Range
-from crossopt.instances.codesign.chips import PART_OF, fed_by_ports, followers
 from crossopt.instances.codesign.instance import FreeHardware, Instance, Options
 from crossopt.instances.errors import ModelError
 from crossopt.solvers.answer import Limits, Number, Progress, Watch

@@ -11,7 +11,7 @@ from itertools import product
 from math import inf
 
 from crossopt.crossflow.technology import Technology
-from crossopt.instances.codesign.chips import PART_OF, fed_by_ports
+from crossopt.instances.catalogue.chips import PART_OF, fed_by_ports
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.solvers.answer import Progress, Watch
 from crossopt.solvers.codesign.answer import DesignResult, candidate_in

@@ -16,6 +16,7 @@ from crossopt.crossflow.hardware import Efficiency, Hardware, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.roofline import Product, product_cost, stream_cost
 from crossopt.crossflow.technology import Parts
+from crossopt.instances.catalogue.chips import used_dies
 from crossopt.instances.catalogue.entries import DeviceEntry, ShareEntry, TechnologyEntry
 from crossopt.instances.catalogue.registry import (
     UnknownNameError,
@@ -32,7 +33,6 @@ from crossopt.instances.catalogue.registry import (
     technology_named,
 )
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
-from crossopt.instances.codesign.chips import used_dies
 from tests.every import every
 from tests.paths import reference
 from tests.solvers.codesign.asking import answered

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossopt.crossflow.generator import compute, generate, sram_of, sram_static_power
+from crossopt.instances.catalogue.chips import PART_OF, split_of
 from crossopt.instances.catalogue.registry import technology
 from crossopt.instances.catalogue.technologies import build_technology, usual_split
-from crossopt.instances.codesign.chips import PART_OF, split_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.plan_groups import why_no_chip
 from crossopt.instances.codesign.space import device_at, devices, hardware_point
