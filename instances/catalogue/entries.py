@@ -18,6 +18,8 @@ from crossopt.crossflow.fields import (
     Bytes,
     Derived,
     Doc,
+    Duration,
+    EnergyPerBit,
     Frequency,
     Given,
     Key,
@@ -25,6 +27,7 @@ from crossopt.crossflow.fields import (
     Money,
     NonZero,
     NotNegative,
+    PerLength,
     Positive,
     Power,
     PowerPerArea,
@@ -363,6 +366,31 @@ class GenerationEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageEntry:
+    """What joins dies and stacks: wires between dies and to stacks, money, losses, size and heat."""
+
+    die_links: Annotated[DieLinks, Doc("wires between dies")]
+    stack_links_per_metre: Annotated[PerLength, NonZero(), Doc("wires to stacks, by length of die edge")]
+    interposer: Annotated[float, As(Prices)]
+    bonding_loss: Annotated[float, As(Prices)]
+    package_area: Annotated[Area, NonZero(), Doc("of the largest package")]
+    power_density: Annotated[PowerPerArea, NonZero(), Doc("that the usual cooling removes from a die in it")]
+    source: Annotated[str, Prose(), Doc("where the figures are from, and which are assumed")]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLinksEntry:
+    """Other links inside a node, such as optical ones; figures that it leaves out are the technology's."""
+
+    energy_per_bit: Annotated[EnergyPerBit, Doc("of a bit that is sent, lasers included")]
+    links_per_metre: Annotated[PerLength, NonZero(), Doc("lanes by length of die edge")]
+    source: Annotated[str, Prose(), Doc("where the figures are from, and which are assumed")]
+    area: Annotated[Area | None, Doc("of a lane on the die")] = None
+    nominal_frequency: Annotated[Frequency | None, Doc("bits a second on one lane")] = None
+    latency: Annotated[Duration | None, Doc("of a step of a collective")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class PricesEntry:
     """Prices of a technology's chips if a question gives none: manufacturing cost without margins."""
 
@@ -394,6 +422,12 @@ class TechnologyEntry:
     network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("network generations: name and number of scaling steps")]
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
     reserved_memory: Annotated[Bytes, Doc("reserved by framework, runtime and fragmentation")]
+    node_links: Annotated[dict[str, NodeLinksEntry], Doc("links inside a node that a question may name instead of the usual ones")] = field(
+        default_factory=dict
+    )
+    packages: Annotated[dict[str, PackageEntry], Doc("packages that a question may name instead of the usual one")] = field(
+        default_factory=dict
+    )
     uncore: Annotated[Uncore, Doc("the uncore: what a chip has beside its parts")] = field(default_factory=Uncore)
     sustained: Annotated[
         dict[str, Activity],

@@ -58,6 +58,37 @@ def build_technology(
     return at_precision(made, rates[precision], VALUE_BYTES[precision])
 
 
+def in_package(entry: TechnologyEntry, package: str | None) -> TechnologyEntry:
+    """The technology with another package; None keeps the usual one."""
+    if package is None:
+        return entry
+    other = _generation("package", package, entry.packages)
+    prices = entry.prices and replace(entry.prices, interposer=other.interposer, bonding_loss=other.bonding_loss)
+    return replace(
+        entry,
+        die_links=other.die_links,
+        dram=replace(entry.dram, links_per_metre=other.stack_links_per_metre),
+        split=replace(entry.split, package_area=other.package_area),
+        power_density=other.power_density,
+        prices=prices,
+        sources={**entry.sources, "package": f"{package}: {other.source}"},
+    )
+
+
+def with_node_links(entry: TechnologyEntry, links: str | None) -> TechnologyEntry:
+    """The technology with other links inside a node; None keeps the usual ones."""
+    if links is None:
+        return entry
+    other = _generation("kind of links", links, entry.node_links)
+    names = ("energy_per_bit", "links_per_metre", "area", "nominal_frequency", "latency")
+    stated = {name: value for name in names if (value := getattr(other, name)) is not None}
+    return replace(
+        entry,
+        node_network=replace(entry.node_network, **stated),
+        sources={**entry.sources, "node_network": f"{links}: {other.source}"},
+    )
+
+
 def _later(generation: str | None, known: Mapping[str, Any]) -> list[str]:
     """The generation if it differs from the entry's, which is listed first."""
     return [generation] if generation is not None and generation != next(iter(known), generation) else []

@@ -450,20 +450,21 @@ class MultiScaleQuestion:
     impossible: tuple[tuple[Scale, str], ...] = ()
     """Combinations without a valid question, and why."""
     compared: tuple[str, ...] = ("network",)
-    """What `Place.network` names: any of device, precision, groups and network."""
+    """What `Place.network` names: any of device, precision, package, groups and network."""
 
     __repr__ = short_repr
 
     @property
     def compared_name(self) -> str:
         """The compared axes in words."""
-        named = {"device": "kind of device", "groups": "number of groups"}
+        named = {"device": "kind of device", "links": "kind of links", "groups": "number of groups"}
         return " and ".join(named.get(axis, axis) for axis in self.compared)
 
     @property
     def compared_names(self) -> str:
         """Several of them in words."""
-        several = {"device": "kinds of devices", "precision": "precisions", "network": "networks", "groups": "numbers of groups"}
+        named = {"device": "kinds of devices", "groups": "numbers of groups", "links": "kinds of links"}
+        several = {axis: f"{axis}s" for axis in self.compared} | named
         return several[self.compared[0]] if len(self.compared) == 1 else f"combinations of {' and '.join(self.compared)}"
 
     @property

@@ -50,7 +50,7 @@ _MOST_COUNTED = 1_000
 """Largest number of open questions counted exactly, for the message that there are too many."""
 _NEEDED = {"kind": "codesign", "cluster.devices": "1"}
 """Placeholders for required sections that cannot be read."""
-_NAMED = ("cluster.network.", "hardware=", "workload.precision=", "sites.groups=")
+_NAMED = ("cluster.network.", "hardware=", "workload.precision=", "technology.package=", "technology.links=", "sites.groups=")
 """How settings begin that select a network, a device, a precision or a number of groups."""
 Part = tuple[Scale, CodesignFile, tuple[str, ...]]
 """A part: its identification, the question, and the settings that select it."""
@@ -109,7 +109,13 @@ def read(written: Written) -> Instance | Portfolio | MultiScaleQuestion:
 
 # Lists of devices and precisions: a question for each of them, as if a setting had named it.
 
-_LISTS = {"hardware": "device", "workload.precision": "precision", "sites.groups": "groups"}
+_LISTS = {
+    "hardware": "device",
+    "workload.precision": "precision",
+    "technology.package": "package",
+    "technology.links": "links",
+    "sites.groups": "groups",
+}
 
 
 def _items_at(root: Node, path: list[str]) -> tuple[Node, ...]:
@@ -384,7 +390,7 @@ def _on_one_number(question: Instance | Portfolio | MultiScaleQuestion) -> Insta
 
 def key_compared(question: MultiScaleQuestion) -> str:
     """The key of the question that lists what is compared beside numbers of devices and batches."""
-    keys = {"device": "hardware", "precision": "workload.precision", "groups": "sites.groups", "network": "cluster.network"}
+    keys = {"network": "cluster.network", **{axis: path for path, axis in _LISTS.items()}}
     return keys[question.compared[0]]
 
 

@@ -318,6 +318,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
     faults: list[Fault] = []
     try:
         stated, name, node = technology_given(section.base)
+        stated = technologies.with_node_links(technologies.in_package(stated, section.package), section.links)
         entry = varied(stated, file.factors, faults)
         if node is not None and section.logic is not None:
             report("technology.logic", f"{quoted(name)} names a logic node already (remove one of the two)")
@@ -367,7 +368,8 @@ def _reference_device(
     from crossopt.instances.codesign.chips import joined  # noqa: PLC0415 - most questions name a device
 
     generations = (section.logic or node, entry.logic_nodes), (section.memory, entry.memories), (section.network, entry.network_steps)
-    if free.like is None or section.constants or any(name not in (None, next(iter(known), None)) for name, known in generations):
+    own = section.constants or section.package or section.links
+    if free.like is None or own or any(name not in (None, next(iter(known), None)) for name, known in generations):
         return None
     given, name = device_given(free.like)
     if precision not in given.peak:

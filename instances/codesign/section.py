@@ -220,6 +220,8 @@ class TechnologySection:
     logic: Annotated[str | None, Doc("logic node, such as 7nm")] = None
     memory: Annotated[str | None, Doc("generation of stacked memory, such as hbm2")] = None
     network: Annotated[str | None, Doc("generation of the links between nodes, such as step-4")] = None
+    package: Annotated[str | None, Several(), Doc("package of dies and stacks, such as organic or interposer, or a list to compare")] = None
+    links: Annotated[str | None, Several(), Doc("links inside a node, such as optical-in-package, or a list to compare")] = None
     constants: Annotated[str | None, Doc("device of `crossopt list hardware` whose fitted constants apply to the chip")] = None
 
 

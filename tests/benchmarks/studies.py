@@ -23,7 +23,7 @@ TOLD = ("joint-vs-single-layer", "logic-memory-network-scaling")
 STUDIES = (
     *TOLD,
     *("diminishing-returns", "sharing-in-groups", "links-in-the-package", "chiplets-and-yield", "congested-links"),
-    "rare-exchanges",
+    *("rare-exchanges", "packages", "optical-links"),
 )
 GALLERY = ROOT / "reports/gallery"
 PAGES = ROOT / "build/gallery"

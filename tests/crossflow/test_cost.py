@@ -193,3 +193,18 @@ def test_a_checkpoint_that_no_run_survives_leaves_nothing() -> None:
 def test_figures_that_mean_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         Failures(0.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("loss", [0.005, 0.01, 0.03])
+@pytest.mark.parametrize("defects", [500.0, 900.0, 2000.0])
+def test_two_dies_become_cheaper_where_the_closed_form_says(loss: float, defects: float) -> None:
+    """On a wafer without a rim: of A square metres ((1 + A D / a) / (1 + A D / 2a))^a is what the second die loses when it is joined."""
+    prices = replace(WAFER, package=0.0, defect_density=defects, bonding_loss=loss, wafer=1e22, wafer_diameter=1e9)
+    ratio = (1.0 / (1.0 - loss)) ** (1.0 / prices.clustering)
+    closed = 2.0 * prices.clustering / defects * (ratio - 1.0) / (2.0 - ratio)
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        one, two = (float(device_price(prices, Made(middle, dies=dies))) for dies in (1.0, 2.0))
+        low, high = (middle, high) if one < two else (low, middle)
+    assert low == pytest.approx(closed, rel=1e-9)

@@ -147,6 +147,7 @@ def unsourced(entry: DeviceEntry | TechnologyEntry) -> set[str]:
         - ({"ranges"} if all(len(one.source) > 5 for one in getattr(entry, "ranges", {}).values()) else set())
         - {words.split(" ")[0] for words in getattr(entry, "derived", ())}
         - ({"stacks"} if not getattr(entry, "stacks", {}) or getattr(entry, "like", "") else set())
+        - {name for name in ("packages", "node_links") if all(len(one.source) > 5 for one in getattr(entry, name, {}).values())}
         - ({"kernels"} if not getattr(entry, "kernels", {}) else set())
     )
 
