@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
-from crossopt.formulation.sharding.core import Core, NothingAllowedError, Reduced, needed_times, with_strategies
+from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.formulation.sharding.core import Back, Core, NothingAllowedError, Reduced, needed_times, with_strategies
 from crossopt.formulation.sharding.dual import Dual, bound_of, fixed, message_offsets
 from crossopt.formulation.sharding.reductions import ContradictionError, reduced
 from crossopt.instances.sharding.problem import FORBIDDEN
@@ -52,29 +52,46 @@ def closes(core: Core, value: int, steps: Iterator[Step], depth: int = 0) -> boo
 
 def after(core: Core, dual: Dual, value: int) -> Core | None:
     """What a dual leaves of a core that may cost less than the value; None where that is nothing."""
+    left = left_by(core, dual, value)
+    return None if left is None else left[0]
+
+
+def left_by(core: Core, dual: Dual, value: int) -> tuple[Core, Back] | None:
+    """The same with the way back."""
     if bound_of(core, dual) >= value:
         return None
     try:
-        return reduced(fixed(core, dual, value).core).core
+        cut = fixed(core, dual, value)
+        rest = reduced(cut.core)
     except (NothingAllowedError, ContradictionError):
         return None
+    return rest.core, lambda chosen: cut.back(rest.back(chosen))
 
 
 def branched(core: Core, branch: Branch) -> tuple[Core | None, Core | None]:
     """The core with the one part of a node's strategies, and with the other; None where nothing is left."""
+    first, second = (None if part is None else part[0] for part in parted(core, branch))
+    return first, second
+
+
+def parted(core: Core, branch: Branch) -> list[tuple[Core, Back] | None]:
+    """The same with the ways back."""
     if not 0 <= branch.node < len(core):
         raise ValueError(f"there is no node {branch.node} to branch at")
     own = slice(int(core.offsets[branch.node]), int(core.offsets[branch.node + 1]))
     chosen = np.isin(np.arange(own.stop - own.start), branch.first)
-    found: list[Core | None] = []
-    for part in (chosen, ~chosen):
-        keep = np.ones(len(core.costs), np.bool_)
-        keep[own] = part
-        try:
-            found.append(reduced(with_strategies(core, keep).core).core)
-        except (NothingAllowedError, ContradictionError):
-            found.append(None)
-    return found[0], found[1]
+    return [_part(core, own, part) for part in (chosen, ~chosen)]
+
+
+def _part(core: Core, own: slice, part: Mask) -> tuple[Core, Back] | None:
+    keep = np.ones(len(core.costs), np.bool_)
+    keep[own] = part
+    try:
+        some = with_strategies(core, keep)
+        rest = reduced(some.core)
+    except (NothingAllowedError, ContradictionError):
+        return None
+    return rest.core, lambda chosen: some.back(rest.back(chosen))
 
 
 # Every single move of reductions and of a proof's steps, in the first numbers of a problem: what `solvers/standalone.py` carries out.

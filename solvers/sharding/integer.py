@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, floor
+from math import ceil, floor, isinf
 from time import monotonic
 from typing import Literal
 
@@ -25,7 +25,7 @@ from crossopt.formulation.sharding.integer import (
     weak_program_of,
 )
 from crossopt.formulation.sharding.reductions import ContradictionError, reduced
-from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, branched
+from crossopt.formulation.sharding.tree import DEEPEST, Branch, Step, after, left_by, parted
 from crossopt.instances.errors import RefusedError, SolverError
 from crossopt.instances.sharding.problem import FORBIDDEN
 from crossopt.solvers.answer import Limits
@@ -97,10 +97,13 @@ def relaxation(
 # Once the best choice is known, or none seems to be allowed, the duals fix most strategies. What is left is branched at the node where the
 # relaxation mixes strategies of the most different memory, until whole numbers close every branch (formulation.sharding.tree), or until it
 # takes too long. So that there are duals where the limit cannot be kept, what is above it has a price here instead of being forbidden.
+#
+# A solver keeps costs to a millionth, so that something a little better may be left. What the relaxation of a branch comes near to is
+# offered, and where it is better the proof begins anew below its cost.
 
-_MOST_NODES = 400
+_MOST_NODES = 2_000
 _SHARE, _LEAST = 1.0, 5.0
-"""Of the seconds that the answer took so far, and at least so many."""
+"""Where there is no time limit: of the seconds that the answer took so far, and at least so many."""
 _PRICE = 1e7
 _INTEGRALITY = 1e-6
 _PROGRESS = 0.8
@@ -111,19 +114,26 @@ class _GivenUpError(Exception):
     """It takes too long, the branches are too deep, or a solver has no duals."""
 
 
+class _BetterError(Exception):
+    """A better choice was found on the way."""
+
+
 def close(run: Run) -> None:
-    """Proves that nothing is better than the best choice of a run, or that there is none, where that is quick; else leaves it as it is."""
-    if run.dual is None:
-        return
+    """Proves that nothing is better than the best choice of a run, or that there is none, within the time; else leaves it as it is."""
     run.label = "proof in whole numbers"
     spent = monotonic() - run.began
-    closing = _Closing(run, run.aim, monotonic() + min(run.left, max(_LEAST, _SHARE * spent)))
-    try:
-        closing.steps.append(run.dual)
-        closing.close(after(run.core, run.dual, run.aim), 0)
-    except (_GivenUpError, SolverError, MemoryError, KeyboardInterrupt):
+    deadline = monotonic() + (max(_LEAST, _SHARE * spent) if isinf(run.left) else max(run.left, 0.0))
+    while run.dual is not None:
+        closing = _Closing(run, run.aim, deadline)
+        try:
+            closing.steps.append(run.dual)
+            closing.close(left_by(run.core, run.dual, run.aim), np.array, 0)
+        except _BetterError:
+            continue
+        except (_GivenUpError, SolverError, MemoryError, KeyboardInterrupt):
+            return
+        run.closed(tuple(closing.steps))
         return
-    run.closed(tuple(closing.steps))
 
 
 class _Closing:
@@ -136,23 +146,31 @@ class _Closing:
         self.steps: list[Step] = []
         self.nodes = 0
 
-    def close(self, core: Core | None, depth: int) -> None:
-        """Adds the steps that close a core."""
-        while core is not None:
+    def close(self, left: tuple[Core, Back] | None, back: Back, depth: int) -> None:
+        """Adds the steps that close what is left of a core, from which `back` leads to the core of the run."""
+        while left is not None:
+            core, back = left[0], _composed(back, left[1])
             self.nodes += 1
             dual, shares = self._relaxed(core)
             self.steps.append(dual)
-            smaller = after(core, dual, self.value)
-            if smaller is not None and len(smaller.costs) > _PROGRESS * len(core.costs) and len(shares) == len(core.costs):
+            left = left_by(core, dual, self.value)
+            if left is None:
+                return
+            if len(shares) >= len(core.costs):
+                self._offer(back(chosen_by(core, shares)))
+            if len(left[0].costs) > _PROGRESS * len(core.costs) and len(shares) == len(core.costs):
                 if depth == DEEPEST:
                     raise _GivenUpError
                 self.steps.pop()
                 branch = _branch(core, shares)
                 self.steps.append(branch)
-                for part in branched(core, branch):
-                    self.close(part, depth + 1)
+                for part in parted(core, branch):
+                    self.close(part, back, depth + 1)
                 return
-            core = smaller
+
+    def _offer(self, chosen: Whole) -> None:
+        if self.run.offer(chosen) and self.run.aim < self.value:
+            raise _BetterError
 
     def _relaxed(self, core: Core) -> tuple[Dual, Array]:
         if self.nodes > _MOST_NODES or self._late():
@@ -171,6 +189,10 @@ class _Closing:
     def _late(self) -> bool:
         self.run.show()
         return monotonic() > self.deadline
+
+
+def _composed(back: Back, last: Back) -> Back:
+    return lambda chosen: back(last(chosen))
 
 
 def _branch(core: Core, shares: Array) -> Branch:
@@ -265,7 +287,7 @@ def _solve(model: Modelled, run: Run, back: Back) -> None:
         if found.ending == "infeasible":
             _tell_none(model, run)
             return
-        chosen = None if found.columns is None else _chosen(model.core, found.columns)
+        chosen = None if found.columns is None else chosen_by(model.core, found.columns)
         _tell(model, run, found.bound)
         over = chosen_memory(model.core, chosen)[0] if chosen is not None else model.times
         if chosen is not None and not len(over):
@@ -314,7 +336,7 @@ def _tell_none(model: Modelled, run: Run) -> None:
         run.bound_in_floats(run.cost, by)
 
 
-def _chosen(core: Core, columns: Array) -> Whole:
+def chosen_by(core: Core, columns: Array) -> Whole:
     """The strategy of each node that has the largest share."""
     shares = columns[: len(core.costs)]
     ranked = np.lexsort((-shares, np.repeat(np.arange(len(core)), core.counts)))
@@ -327,7 +349,7 @@ def _look(model: Modelled, run: Run, back: Back) -> SolveMonitor:
     def stop() -> bool:
         columns, look.columns = look.columns, None
         if columns is not None:
-            chosen = _chosen(model.core, columns)
+            chosen = chosen_by(model.core, columns)
             if not len(chosen_memory(model.core, chosen)[0]):
                 run.offer(back(chosen))
         return run.enough()

@@ -22,6 +22,7 @@ from crossopt.formulation.sharding.core import Core, cost_of, in_use, unreduced
 from crossopt.formulation.sharding.dual import bound_of, no_dual
 from crossopt.formulation.sharding.integer import chosen_memory, cover_row, memory_rows, program_of
 from crossopt.formulation.sharding.reductions import ContradictionError, reduced
+from crossopt.formulation.sharding.tree import closes
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.question import read
 from crossopt.instances.sharding.problem import FORBIDDEN, Problem
@@ -37,7 +38,7 @@ from crossopt.solvers.sharding import engines as warming
 from crossopt.solvers.sharding.engines import ENGINES, MESSAGE, quick, simplest, warm_search, warmed
 from crossopt.solvers.sharding.exhaustive import best_of_all, choices_in
 from crossopt.solvers.sharding.integer import close, milp
-from crossopt.solvers.sharding.judge import BY_EVERY, EXACT_PROOFS, Answer, peak_of, weigh
+from crossopt.solvers.sharding.judge import BY_EVERY, BY_TREE, EXACT_PROOFS, Answer, peak_of, weigh
 from crossopt.solvers.sharding.messages import (
     Ascent,
     State,
@@ -303,6 +304,25 @@ def test_a_known_value_leaves_only_what_is_better() -> None:
             if run.bound != run.cost:
                 close(run)
             assert run.cost == run.bound == choices[0][1]
+
+
+def test_a_proof_that_meets_something_better_begins_anew_below_it() -> None:
+    """As where a solver calls the best what is a millionth too dear: the proof ends with the optimum, from the worst choice too."""
+    better = 0
+    for seed in range(40):
+        core = unreduced(tiny(seed, nodes=5))
+        choices = sorted(choices_of(core), key=lambda pair: pair[1])
+        if not choices:
+            continue
+        run = _run(core)
+        run.bound_proved(no_dual(core))
+        assert run.offer(choices[-1][0])
+        run.best_said("a solver")
+        close(run)
+        assert (run.cost, run.bound, run.proved_by) == (choices[0][1], choices[0][1], BY_TREE)
+        assert closes(core, choices[0][1], iter(run.steps))
+        better += bool(run.notes)
+    assert better > 10
 
 
 @pytest.mark.parametrize(("bound", "told"), [(2.5, 12), (2.0, 12), (-0.25, 9), (float("inf"), None)])
