@@ -1,17 +1,20 @@
-"""Networks as graphs of layers, each a graph of operators: from the layers of a file, or from the shape of a transformer."""
+"""Networks as graphs of layers, each a graph of operators: of the layers of a file, the shape of a transformer, or an import."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
+from math import ceil, prod
 from typing import Final, Protocol
 
 import numpy as np
 
 from crossopt.crossflow.accelerator import BACKWARD_CYCLES, FORWARD_CYCLES, Cores, OperatorGraph, network_cycles
 from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.operator_costs import OPERATORS
+from crossopt.crossflow.operator_graph import Node, values_in
+from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 
-MOST_IDEALS: Final = 400
-_BYTES = 2
+MOST_IDEALS: Final = 800
+BYTES = 2
 """Of a value."""
 
 
@@ -85,6 +88,20 @@ class Network:
 
     def __len__(self) -> int:
         return len(self.names)
+
+
+def merged(layers: Sequence[Layer]) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
+    """Layers by kind, each once, and the kind of every layer; names do not count."""
+    rows, found = dict[tuple[object, ...], int](), list[Layer]()
+    kind_of = list[int]()
+    for layer in layers:
+        operators = tuple(replace(one, name="") for one in layer.operators)
+        key = (operators, layer.graph.before, layer.parameters, layer.activations, layer.output)
+        if key not in rows:
+            rows[key] = len(found)
+            found.append(layer)
+        kind_of.append(rows[key])
+    return tuple(found), tuple(kind_of)
 
 
 def chain_of(name: str, parts: Sequence[tuple[Layer, int]]) -> Network:
@@ -189,16 +206,16 @@ class _Builder:
 def transformer_network(name: str, shape: Shape, rotary: bool) -> Network:
     """The layers of a transformer with unfused attention: embedding, decoder layers alike, and head with loss."""
     tokens, hidden, vocabulary = shape.sequence, shape.hidden, shape.vocabulary
-    elements, output = tokens * hidden, float(_BYTES * tokens * hidden)
+    elements, output = tokens * hidden, float(BYTES * tokens * hidden)
     start, end = _Builder(), _Builder()
     start.add("gather", "vector", elements, split=False, functions="add")
     normed = _norm(end, elements, rotary)
     logits = end.add("head", "tensor", elements * vocabulary, normed)
     end.add("logsoftmax", "vector", tokens * vocabulary, logits, functions="logsoftmax")
-    table = Stored(split=float(_BYTES * vocabulary * hidden))
+    table = Stored(split=float(BYTES * vocabulary * hidden))
     embedding = Layer("embedding", tuple(start.operators), start.graph(), table, Stored(whole=output), output)
     head = Layer(
-        "head", tuple(end.operators), end.graph(), table, Stored(float(2 * _BYTES * tokens * vocabulary), output), float(_BYTES * tokens)
+        "head", tuple(end.operators), end.graph(), table, Stored(float(2 * BYTES * tokens * vocabulary), output), float(BYTES * tokens)
     )
     return chain_of(name, [(embedding, 1), (_decoder(shape, rotary), shape.layers), (head, 1)])
 
@@ -216,7 +233,7 @@ def _decoder(shape: Shape, rotary: bool) -> Layer:
     """A layer: norm, attention, norm and feed-forward part, with an all-reduce behind either part."""
     tokens, hidden, builder = shape.sequence, shape.hidden, _Builder()
     elements, narrow = tokens * hidden, hidden * (shape.kv_heads or shape.heads) // shape.heads
-    scores, summed = tokens * tokens * shape.heads, _BYTES * elements
+    scores, summed = tokens * tokens * shape.heads, BYTES * elements
     normed = _norm(builder, elements, rotary)
     query = builder.add("query", "tensor", elements * hidden, normed)
     key = builder.add("key", "tensor", elements * narrow, normed)
@@ -240,7 +257,7 @@ def _decoder(shape: Shape, rotary: bool) -> Layer:
     reduced = builder.add("all-reduce", "network", summed, down)
     builder.add("add", "vector", elements, reduced, split=False, functions="add")
     matrices = hidden * (2 * hidden + 2 * narrow) + (3 if shape.gated else 2) * hidden * shape.ffn * shape.experts
-    parameters = Stored(float(_BYTES * matrices), float(_BYTES * 2 * hidden))
+    parameters = Stored(float(BYTES * matrices), float(BYTES * 2 * hidden))
     activations = Stored(float(24 * elements + 5 * scores), float(10 * elements))
     return Layer("layer", tuple(builder.operators), builder.graph(), parameters, activations, float(summed))
 
@@ -267,3 +284,96 @@ def topological(names: Sequence[str], before: Sequence[Sequence[int]], refuse: C
         order += ready
         done.update(ready)
     return order
+
+
+# Graphs of operators that `crossopt import` wrote. A layer is a product with what follows it alone: norms, activations, and whatever
+# else has one input that nothing else takes.
+
+_USUAL = {"softmax": "softmax", "norm": "norm", "addition": "add", "multiplication": "mul", "activation": "relu", "reduction": "add"}
+"""Functions of operators whose name in another tool is none of the table."""
+_NARROW = 8
+"""Output channels of a group below which a convolution runs on vector cores."""
+
+
+def network_in(graph: ImportedGraph, name: str) -> Network:
+    """The network of an imported graph; its batch is one sample."""
+    groups = _groups(graph)
+    layer_of = {number: row for row, members in enumerate(groups) for number in members}
+    makers = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    users: dict[str, set[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        for tensor in node.inputs:
+            users.setdefault(tensor, set()).add(layer_of[number])
+    kept, layers, before = _kept(graph), list[Layer](), list[tuple[int, ...]]()
+    for row, members in enumerate(groups):
+        nodes = [graph.nodes[number] for number in members]
+        sources = {layer_of[makers[tensor]] for node in nodes for tensor in node.inputs if tensor in makers}
+        before.append(tuple(sorted(sources - {row})))
+        outputs = [tensor for node in nodes for tensor in node.outputs if users.get(tensor, set()) - {row}]
+        weights = {one for node in nodes for one in node.weights}
+        operators = tuple(_operator(graph, node) for node in nodes)
+        chain = tuple((one - 1,) if one else () for one in range(len(operators)))
+        layers.append(
+            Layer(
+                nodes[0].name,
+                operators,
+                OperatorGraph(tuple(one.name for one in operators), tuple(one.cores for one in operators), chain),
+                Stored(float(BYTES * sum(prod(graph.weights[one].shape) for one in weights if graph.weights[one].trained))),
+                Stored(float(BYTES * sum(values_in((tensor,), graph.tensors) for number in members for tensor in kept[number]))),
+                float(BYTES * values_in(tuple(outputs), graph.tensors)),
+            )
+        )
+    kinds, kind_of = merged(layers)
+    return Network(name, kinds, tuple(layer.name for layer in layers), kind_of, tuple(before))
+
+
+def _groups(graph: ImportedGraph) -> list[list[int]]:
+    """Nodes of each layer, in topological order: vector operators join the only node that they follow."""
+    makers = {tensor: number for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    users: dict[int, set[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        for tensor in node.inputs:
+            if tensor in makers:
+                users.setdefault(makers[tensor], set()).add(number)
+    groups, group_of = list[list[int]](), dict[int, int]()
+    for number, node in enumerate(graph.nodes):
+        sources = {makers[tensor] for tensor in node.inputs if tensor in makers}
+        alone = len(sources) == 1 and users[next(iter(sources))] == {number} and node.product is None
+        if alone:
+            group_of[number] = group_of[next(iter(sources))]
+            groups[group_of[number]].append(number)
+        else:
+            group_of[number] = len(groups)
+            groups.append([number])
+    return groups
+
+
+def _kept(graph: ImportedGraph) -> list[list[str]]:
+    """Tensors that each node is the first to keep until the backward pass; a view keeps what it looks at."""
+    origin, seen, found = dict[str, str](), set[str](), list[list[str]]()
+    for node in graph.nodes:
+        kind = OPERATORS.get(node.operator, OPERATORS["other"])
+        if kind.priced == "view" and node.inputs:
+            origin |= {tensor: origin.get(node.inputs[0], node.inputs[0]) for tensor in node.outputs}
+        every = {"nothing": (), "inputs": node.inputs, "outputs": node.outputs, "everything": node.inputs + node.outputs}[kind.keeps]
+        new = [one for one in dict.fromkeys(origin.get(tensor, tensor) for tensor in every) if one not in seen]
+        seen.update(new)
+        found.append(new)
+    return found
+
+
+def _operator(graph: ImportedGraph, node: Node) -> Operator:
+    """The operator of a node."""
+    kind = OPERATORS.get(node.operator, OPERATORS["other"])
+    narrow = node.product is not None and node.product[3] > 1 and node.product[2] < _NARROW and kind.priced == "convolution"
+    flows_back = not set(graph.inputs).issuperset(node.inputs)
+    if node.product is not None and not narrow:
+        cores: Cores = "both" if kind.priced == "attention" else "tensor"
+        return Operator(node.name, cores, node.macs, 1, 2 if flows_back or cores == "both" else 1)
+    if narrow:
+        return Operator(node.name, "vector", node.macs, 1, 2 if flows_back else 1)
+    if kind.priced == "view":
+        return Operator(node.name, "vector", 0, 1, 1)
+    function = node.source.lower() if node.source.lower() in FORWARD_CYCLES else _USUAL.get(node.operator, "add")
+    size = values_in(node.outputs, graph.tensors) * (prod(node.window) if kind.windowed and node.window else 1)
+    return Operator(node.name, "vector", size, FORWARD_CYCLES[function], BACKWARD_CYCLES.get(function, 1))

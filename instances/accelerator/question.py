@@ -30,18 +30,22 @@ from crossopt.instances.accelerator.networks import (
     Operator,
     Stored,
     ideals_of,
+    network_in,
     topological,
     transformer_network,
 )
 from crossopt.instances.catalogue.registry import model as model_entry
+from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
+from crossopt.instances.operators.graph_file import graph_in
 
 Recompute = Literal["none", "full"]
 Passes = Literal["training", "forward"]
 MOST_SIZE, MOST_LAYERS, MOST_OPERATORS, MOST_DEVICES, MOST_BATCH = 10**14, 1_024, 200, 1 << 16, 1 << 22
 _POWERS: Final = tuple(1 << power for power in range(13))
 _SIDES: Final = _POWERS[1:9]
+_NETWORKS: Final = ("workload", "transformer", "layers", "graph")
 _CoreCounts = Annotated[tuple[int, ...], Bounds(0, MOST_CORES), Choice()]
 _Sides = Annotated[tuple[int, ...], Bounds(1, MOST_SIDE), Choice()]
 
@@ -106,11 +110,12 @@ class LayerSection:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSection:
-    """A network: one of `workload`, `transformer` and `layers`."""
+    """A network: one of `workload`, `transformer`, `layers` and `graph`."""
 
     workload: Annotated[str | None, Doc("a transformer of `crossopt list workloads`")] = None
     transformer: Annotated[ShapeSection | None, Doc("a transformer by its shape")] = None
     layers: Annotated[tuple[LayerSection, ...], Doc("layers with their operators")] = ()
+    graph: Annotated[str | None, Doc("path of a graph that `crossopt import` wrote of one sample")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,7 @@ class AcceleratorFile:
     workload: Annotated[str | None, Doc("a transformer of `crossopt list workloads`")] = None
     transformer: Annotated[ShapeSection | None, Doc("in place of `workload`: a transformer by its shape")] = None
     layers: Annotated[tuple[LayerSection, ...], Doc("in place of `workload`: layers with their operators")] = ()
+    graph: Annotated[str | None, Doc("in place of `workload`: path of a graph that `crossopt import` wrote of one sample")] = None
     networks: Annotated[
         dict[str, NetworkSection] | None, Doc("in place of `workload`: several networks by name, of which the mean throughput counts")
     ] = None
@@ -203,7 +209,7 @@ def read(written: Written) -> AcceleratorQuestion:
     written.refuse(list(_faults(file)))
     faults, networks, equal = list[tuple[str, str]](), list[Network](), list[str]()
     for path, name, section in _sections(file):
-        network = _network(file, path, name, section, faults, equal)
+        network = _imported(written, path, section.graph, faults) if section.graph else _network(file, path, name, section, faults, equal)
         networks += [network] if network is not None else []
     written.refuse(faults)
     asked = file.chips
@@ -223,7 +229,7 @@ def _sections(file: AcceleratorFile) -> Iterator[tuple[str, str, NetworkSection]
     """Networks with their paths and names."""
     if file.networks is None:
         name = file.workload or ("transformer" if file.transformer else "network")
-        yield "", name, NetworkSection(file.workload, file.transformer, file.layers)
+        yield "", name, NetworkSection(file.workload, file.transformer, file.layers, file.graph)
         return
     for name, section in file.networks.items():
         yield f"networks.{name}.", name, section
@@ -231,14 +237,14 @@ def _sections(file: AcceleratorFile) -> Iterator[tuple[str, str, NetworkSection]
 
 def _faults(file: AcceleratorFile) -> Iterator[tuple[str, str]]:
     """What no single value shows."""
-    alone = [key for key in ("workload", "transformer", "layers") if getattr(file, key)]
+    alone = [key for key in _NETWORKS if getattr(file, key)]
     if file.networks is not None and (alone or not file.networks):
-        yield "networks", "networks are given by name, without a workload, transformer or layers beside them"
+        yield "networks", "networks are given by name, without a workload, transformer, layers or graph beside them"
     if file.networks is None and len(alone) != 1:
-        yield alone[1] if alone else "", "one of workload, transformer, layers and networks is needed (such as workload: gpt3-175b)"
+        yield alone[1] if alone else "", "one of workload, transformer, layers, graph and networks is needed (such as workload: gpt3-175b)"
     for name, section in (file.networks or {}).items():
-        if sum(bool(one) for one in (section.workload, section.transformer, section.layers)) != 1:
-            yield f"networks.{name}", "one of workload, transformer and layers is needed"
+        if sum(bool(getattr(section, key)) for key in _NETWORKS) != 1:
+            yield f"networks.{name}", "one of workload, transformer, layers and graph is needed"
     yield from _option_faults(file)
 
 
@@ -292,6 +298,19 @@ def _network(
     found = transformer_network(name, shape, shape.gated if rotary is None else rotary)
     _size_faults(file, key, found, faults)
     return found if len(faults) == before else None
+
+
+def _imported(written: Written, path: str, name: str, faults: list[tuple[str, str]]) -> Network | None:
+    """The network of a graph of operators."""
+    file = written.read_as(AcceleratorFile)
+    with written.reading(f"{path}graph"):
+        graph = graph_in(written.files.text(name, text_of), name)
+    if len(graph) > MOST_LAYERS:
+        faults.append((f"{path}graph", f"{len(graph):,} operators are more than {MOST_LAYERS:,}"))
+        return None
+    found = network_in(graph, graph.name)
+    _size_faults(file, f"{path}graph", found, faults)
+    return found
 
 
 def _size_faults(file: AcceleratorFile, path: str, network: Network, faults: list[tuple[str, str]]) -> None:

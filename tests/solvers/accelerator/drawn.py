@@ -76,7 +76,7 @@ def drawn(seed: int) -> AcceleratorQuestion:
         "microbatch": random.choice(([1], [1, 2], [2])),
     }
     if random.random() < 0.3:
-        asks["chips"]["area"] = random.choice(("3.37 mm^2", "3.4 mm^2"))
+        asks["chips"]["area"] = random.choice(("3.375 mm^2", "3.4 mm^2"))
     if asks["devices"] > 1:
         asks["tensor"] = random.choice(([1], [1, 2], [2]))
     if random.random() < 0.3:

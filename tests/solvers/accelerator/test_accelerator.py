@@ -10,12 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from crossopt.crossflow.accelerator import BUFFER_SIZES, Chips, OperatorGraph, area_parts, chip_area, chips_of, reference_area
+from crossopt.crossflow.operator_graph import Node, Weights
+from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Option, Pipelines, best_stages, cuts_of
+from crossopt.instances.accelerator.networks import ideals_of, network_in
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.accelerator.family import FAMILY
@@ -279,7 +284,7 @@ def test_why_there_is_no_plan(settings: list[str], reason: str) -> None:
         (["bandwidth=0 B/s"], "bandwidth"),
         (["microbatch=3"], "microbatches of 3 samples do not divide"),
         (["tensor=8"], "a stage of 8 devices is larger than all 4"),
-        (["workload=llama2-7b"], "one of workload, transformer, layers and networks is needed"),
+        (["workload=llama2-7b"], "one of workload, transformer, layers, graph and networks is needed"),
         (["layers.0.after=[second]", "layers.1.after=[first]"], "the graph of layers has a cycle through first"),
         (["layers.0.after=[third]"], "there is no layer 'third'"),
         (["layers.1.name=first"], "two layers are called 'first'"),
@@ -334,3 +339,45 @@ def test_edits_of_a_result_are_refused(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_schedule_says_whether_it_is_closed() -> None:
     assert Schedule(3, 3, (), ()).closed
     assert not Schedule(2, 3, (), ()).closed
+
+
+def residual_graph() -> ImportedGraph:
+    """Convolution and norm, a branch around two products, a sum, and a product behind it."""
+    nodes = (
+        Node("first", "convolution", ("x",), ("a",), ("w",), (16, 9, 8, 1), (3, 3), "Conv"),
+        Node("norm", "norm", ("a",), ("b",), source="BatchNormalization"),
+        Node("left", "product", ("b",), ("c",), ("v",), (16, 8, 8, 1), source="MatMul"),
+        Node("relu", "activation", ("c",), ("d",), source="Relu"),
+        Node("narrow", "convolution", ("d",), ("e",), ("u",), (16, 9, 1, 8), (3, 3), "Conv"),
+        Node("sum", "addition", ("b", "e"), ("f",), source="Add"),
+        Node("last", "product", ("f",), ("g",), ("t",), (16, 8, 4, 1), source="MatMul"),
+    )
+    tensors = {"x": (16, 9), "g": (16, 4)} | dict.fromkeys("abcdef", (16, 8))
+    weights = {"w": Weights((9, 8)), "v": Weights((8, 8)), "u": Weights((8, 9)), "t": Weights((8, 4))}
+    return ImportedGraph("residual", ("x",), ("g",), tensors, weights, nodes)
+
+
+def test_an_imported_graph_becomes_layers_of_products_with_what_follows_them_alone() -> None:
+    network = network_in(residual_graph(), "residual")
+    assert network.names == ("first", "left", "narrow", "sum", "last")
+    assert network.before == ((), (0,), (1,), (0, 2), (3,))
+    first, left, narrow = (network.kinds[network.kind_of[row]] for row in range(3))
+    assert [(one.cores, one.size, one.backward) for one in first.operators] == [("tensor", 16 * 9 * 8, 1), ("vector", 128, 1)]
+    assert [one.cores for one in left.operators] == ["tensor", "vector"]
+    assert narrow.operators[0].cores == "vector"
+    assert (first.parameters.split, first.output, first.activations.split) == (144.0, 256.0, 2.0 * (144 + 128))
+    ideals = ideals_of(network)
+    assert ideals is not None
+    assert ideals.passing(network) == [0.0, 256.0, 512.0, 512.0, 256.0, 0.0]
+
+
+def test_a_question_names_an_imported_graph(tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
+    asks = {key: one for key, one in LAYER.items() if key != "layers"} | {"graph": "graph.json", "memory": "10 kB"}
+    (tmp_path / "question.yaml").write_text(yaml.safe_dump(asks))
+    question = read(tmp_path / "question.yaml")
+    result = answered(question)
+    assert result.status == "OPTIMAL"
+    assert result.value == pytest.approx(least_of_everything(question), rel=1e-9)
+    assert main(["solve", str(tmp_path / "question.yaml"), "--out", str(tmp_path / "result.json")]) == 0
+    assert main(["check", str(tmp_path / "result.json")]) == 0
