@@ -545,6 +545,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     of = "of traces: how long they take on a network of ASTRA-sim's, by its"
     parser.add_argument("--network", type=Path, metavar="FILE.yml", help=f"{of} network file, with --system")
     parser.add_argument("--system", type=Path, metavar="FILE.json", help=f"{of} system file, with --network")
+    parser.add_argument("--remote-memory", type=Path, metavar="FILE.json", help=f"{of} remote memory file, with --network")
     parser.set_defaults(command="check")
 
 

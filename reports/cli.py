@@ -203,7 +203,10 @@ def _check(options: argparse.Namespace) -> int:
 
         if (options.network is None) != (options.system is None):
             usage("--network and --system: ASTRA-sim's two files belong together (name both)")
-        return ANSWERED if check_traces(options.file, None if None in both else both) else REFUSED
+        if options.remote_memory is not None and None in both:
+            usage("--remote-memory: it belongs to --network and --system (name all three)")
+        more = () if options.remote_memory is None else (options.remote_memory,)
+        return ANSWERED if check_traces(options.file, None if None in both else (*both, *more)) else REFUSED
     if both != (None, None):
         usage(f"--network: {options.file} is no folder and no .tar with traces (leave it out)")
     report = check(options.file, options.cross_check)

@@ -17,7 +17,7 @@ from typing import Literal
 # operations of astra-sim/astra-network-analytical (congestion_unaware), as a different order may round to another nanosecond.
 
 Shape = Literal["ring", "fully_connected", "switch"]
-Algorithm = Literal["ring", "direct", "halving_doubling"]
+Algorithm = Literal["ring", "direct", "halving_doubling", "in_network"]
 Collective = Literal["all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 GIGABYTE = 1 << 30
 
@@ -77,6 +77,7 @@ def message_time(dimension: Dimension, message: int, hops: int) -> int:
 #     ring              one message to the next NPU a step; each waits for the one before
 #     direct            a message to every other NPU at once
 #     halving_doubling  log2(n) exchanges with partners at distances 1, 2, 4, .. of half, a quarter, .. of the data, and back
+#     in_network        one message up to the switch, which adds up or copies at the rate of its links, and down to every NPU
 #
 # A phase of n NPUs takes `d + sum over steps of (message time + d) + reductions`, with d the endpoint's delay. Read in astra-sim/astra-sim,
 # system/astraccl; tests hold it to the simulator's own runs.
@@ -117,8 +118,9 @@ class Step:
 
 
 def algorithm_of(phase: Phase, dimension: Dimension) -> Algorithm:
-    """Halving-doubling has no all-to-all; messages are then sent directly."""
-    return "direct" if phase.collective == "all_to_all" and dimension.algorithm == "halving_doubling" else dimension.algorithm
+    """Halving-doubling has no all-to-all, and a switch adds up nothing in one; messages are then sent directly."""
+    without = dimension.algorithm in ("halving_doubling", "in_network")
+    return "direct" if phase.collective == "all_to_all" and without else dimension.algorithm
 
 
 def reduces(collective: Collective) -> bool:
@@ -171,6 +173,9 @@ def reductions_of(phase: Phase, size: int, algorithm: Algorithm) -> int:
 def steps_of(phase: Phase, dimension: Dimension, endpoint: Endpoint) -> tuple[Step, ...]:
     """The steps in sequence, equal ones together. Direct messages of a round fly at once, and the farthest counts."""
     algorithm, size = algorithm_of(phase, dimension), dimension.size
+    if algorithm == "in_network":
+        most = max(phase.bytes, phase.after(size))
+        return (Step(1, most, 2, message_time(dimension, most, 2), 0),)
     share, added = share_of(phase, size), reductions_of(phase, size, algorithm)
     if algorithm == "direct":
         rounds = count_of(phase, size, algorithm) // (size - 1)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import floor
 from types import MappingProxyType
 from typing import Literal
 
@@ -42,7 +43,7 @@ class Task:
     """One task of an NPU, with the tasks of the same NPU that it waits for."""
 
     number: int
-    kind: Literal["compute", "send", "receive", "collective"]
+    kind: Literal["compute", "send", "receive", "collective", "load", "store"]
     after: tuple[int, ...] = ()
     time: int = 0
     """Duration of a computation, in ns."""
@@ -53,6 +54,42 @@ class Task:
     collective: Collective = "all_reduce"
     group: int = 0
     """Group of NPUs; 0 means all."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteMemory:
+    """Memory outside the NPUs: one of each NPU, one of each node, or one pool for all (ASTRA-sim, AnalyticalRemoteMemory).
+
+    An access takes latency + floor(bytes / bandwidth) ns. Those of a node and of the pool are served one after the other, first come first
+    served, latency included.
+    """
+
+    level: Literal["npu", "node", "pool"]
+    latency: int
+    """In ns."""
+    bandwidth: float
+    """Bytes per ns."""
+    npus_per_node: int = 1
+    capacity: int = 0
+    """Bytes of one memory; 0 sets no limit. ASTRA-sim has none."""
+
+    def time(self, size: int) -> int:
+        return self.latency + floor(size / self.bandwidth)
+
+    def memory_of(self, npu: int) -> int:
+        """The number of the memory that an NPU uses."""
+        return {"npu": npu, "node": npu // self.npus_per_node, "pool": 0}[self.level]
+
+
+def overfull(memory: RemoteMemory, tasks: Sequence[Sequence[Task]]) -> str:
+    """Which memory the stored bytes exceed, as a sentence; empty where there is none or no limit."""
+    stored = Counter[int]()
+    for npu, own in enumerate(tasks):
+        stored[memory.memory_of(npu)] += sum(task.bytes for task in own if task.kind == "store")
+    for number, size in sorted(stored.items()):
+        if 0 < memory.capacity < size:
+            return f"remote memory {number} holds {memory.capacity:,} bytes, and {size:,} are stored in it"
+    return ""
 
 
 class StuckError(ValueError):
@@ -93,6 +130,9 @@ class _Replay:
     times: dict[tuple[int, Collective, int], int] = field(default_factory=dict)
     exchanges: dict[tuple[int, int], Exchange] = field(default_factory=dict)
     """Collectives whose messages share links, by group and number."""
+    memory: RemoteMemory | None = None
+    served: dict[int, int] = field(default_factory=dict)
+    """When each memory that serves one access at a time is free."""
 
     def run(self) -> list[int]:
         for number in range(len(self.npus)):
@@ -149,8 +189,21 @@ class _Replay:
                 self.plan(now, number, task.number)
             else:
                 self.awaited.setdefault(message, []).append(task.number)
+        elif task.kind in ("load", "store"):
+            self.access(number, task, now)
         else:
             self.join(number, task, now)
+
+    def access(self, number: int, task: Task, now: int) -> None:
+        """Load from or store in remote memory, behind the accesses that came before."""
+        if self.memory is None:
+            raise StuckError(f"NPU {number} accesses remote memory, and there is none")
+        if self.memory.level == "npu":
+            self.plan(now + self.memory.time(task.bytes), number, task.number)
+            return
+        memory = self.memory.memory_of(number)
+        self.served[memory] = max(now, self.served.get(memory, 0)) + self.memory.time(task.bytes)
+        self.plan(self.served[memory], number, task.number)
 
     def send(self, number: int, task: Task, now: int) -> None:
         if self.carry is None or number == task.peer:
@@ -244,6 +297,7 @@ def replay_npus(
     ways: Mapping[Collective, Network] = MappingProxyType({}),
     *,
     congestion: bool = False,
+    memory: RemoteMemory | None = None,
 ) -> list[int]:
     """Time at which each NPU ends, in ns; raises StuckError if some never end. With congestion, of a network of one dimension, messages
     wait for the links that others hold."""
@@ -258,4 +312,4 @@ def replay_npus(
             if not task.after:
                 heappush(npu.ready[_lane(task)], task.number)
         npus.append(npu)
-    return _Replay(network, groups, chunks, ways, npus, carry).run()
+    return _Replay(network, groups, chunks, ways, npus, carry, memory=memory).run()

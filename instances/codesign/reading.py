@@ -388,7 +388,9 @@ def _reference_device(
 
 
 def _host(cluster: ClusterSection) -> Memory | None:
-    return Memory(cluster.host.memory, cluster.host.bandwidth, 8.0 * cluster.host.energy) if cluster.host else None
+    if (host := cluster.host) is None:
+        return None
+    return Memory(host.memory / host.shared_by, host.bandwidth / host.shared_by, 8.0 * host.energy)
 
 
 def _reserved(file: CodesignFile, usual: float) -> float:

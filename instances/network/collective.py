@@ -1,12 +1,13 @@
 """The question about the chunks of a collective as the user writes it in YAML."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from crossopt.crossflow.astra.collective import GIGABYTE, Algorithm, Collective, Dimension, Endpoint, Network, Shape
+from crossopt.crossflow.astra.npus import RemoteMemory
 from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, Duration, Prose
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, fault_at, read_text
@@ -14,6 +15,8 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
+
+T = TypeVar("T")
 
 MOST_CHUNKS = 256
 
@@ -67,7 +70,7 @@ class CollectiveFile:
 # Numbers are GB/s of 2^30 bytes and ns in the network file, ns and GB/s of 1e9 bytes in the system file.
 
 _SHAPES: dict[str, Shape] = {"Ring": "ring", "FullyConnected": "fully_connected", "Switch": "switch"}
-_ALGORITHMS: dict[str, Algorithm] = {"ring": "ring", "direct": "direct", "halvingDoubling": "halving_doubling"}
+_ALGORITHMS: dict[str, Algorithm] = {"ring": "ring", "direct": "direct", "halvingDoubling": "halving_doubling", "inNetwork": "in_network"}
 _KEYS: dict[Collective, str] = {
     "all_reduce": "all_reduce_implementation",
     "reduce_scatter": "reduce_scatter_implementation",
@@ -86,7 +89,8 @@ class NetworkText:
     latency: Annotated[tuple[float, ...], Bounds(0.0, 1e9)]
 
 
-Way = Literal["ring", "direct", "halvingDoubling"]
+Way = Literal["ring", "direct", "halvingDoubling", "inNetwork"]
+"""`inNetwork` is read here and not by the simulator: a switch that adds up what passes through it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,38 @@ class SystemText:
     local_mem_bw: Annotated[float, Bounds(1.0, 1e9)] = 1e6
     peak_perf: Annotated[float, Bounds(0.0, 1e9)] = 0.0
     roofline_enabled: Annotated[int, Bounds(0, 1)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteMemoryText:
+    """The remote memory file; `remote_mem_capacity`, in bytes of one memory, is read here and not by the simulator."""
+
+    memory_type: Literal["NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"]
+    remote_mem_latency: Annotated[int, Bounds(0, 1_000_000_000)] = 0
+    remote_mem_bw: Annotated[float, Bounds(0.001, 1e9)] = 1.0
+    num_nodes: Annotated[int, Bounds(1, 1 << 20)] = 1
+    num_npus_per_node: Annotated[int, Bounds(1, 1 << 20)] = 1
+    remote_mem_capacity: Annotated[int, Bounds(0, 1 << 60)] = 0
+
+
+def remote_memory(text: str, source: str, npus: int) -> RemoteMemory | None:
+    """The memory outside the NPUs; None where the file says that there is none. An InstanceError with every fault."""
+    found = _read_known(RemoteMemoryText, text, source)
+    if found.memory_type == "NO_MEMORY_EXPANSION":
+        return None
+    level = _MEMORIES[found.memory_type]
+    if level == "node" and found.num_nodes * found.num_npus_per_node != npus:
+        fault = f"{found.num_nodes} nodes of {found.num_npus_per_node} NPUs are not the {npus} NPUs of the network"
+        raise InstanceError(source, [Fault(1, 1, "num-nodes", fault)])
+    bandwidth, each = found.remote_mem_bw, found.num_npus_per_node
+    return RemoteMemory(level, found.remote_mem_latency, bandwidth, each, found.remote_mem_capacity)
+
+
+_MEMORIES: dict[str, Literal["npu", "node", "pool"]] = {
+    "PER_NPU_MEMORY_EXPANSION": "npu",
+    "PER_NODE_MEMORY_EXPANSION": "node",
+    "MEMORY_POOL": "pool",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +163,9 @@ def simulated(network: tuple[str, str], system: tuple[str, str], collective: Col
         key = _KEYS[collective].replace("_", "-")
         text = f"{len(ways)} algorithms are given for {count} dimensions (write one for each)"
         raise InstanceError(system[1], [Fault(1, 1, key, text)])
+    if any(way == "inNetwork" and topology != "Switch" for way, topology in zip(ways, shape.topology, strict=True)):
+        text = "links between NPUs reduce nothing (take inNetwork for a Switch alone)"
+        raise InstanceError(system[1], [Fault(1, 1, _KEYS[collective].replace("_", "-"), text)])
     columns = zip(shape.topology, shape.npus_count, shape.bandwidth, shape.latency, ways, strict=True)
     dimensions = tuple(
         LinkedSection(f"{number} {topology}", _SHAPES[topology], size, rate * GIGABYTE, wait * 1e-9, _ALGORITHMS[way])
@@ -155,10 +194,15 @@ def _lengths(root: Node, found: NetworkText) -> Iterator[Fault]:
 
 
 def _system(text: str, source: str) -> SystemText:
+    return _read_known(SystemText, text, source)
+
+
+def _read_known(kind: type[T], text: str, source: str) -> T:
+    """A file of the simulator, without the keys that say nothing here."""
     root, faults = read_text(text, source), list[Fault]()
-    entries = root.value if isinstance(root.value, dict) else {}
-    known = {name.replace("-", "_"): entry for name, entry in entries.items() if name.replace("-", "_") in SystemText.__slots__}
-    found = read_as(SystemText, replace(root, value=known) if isinstance(root.value, dict) else root, faults)
+    entries, slots = root.value if isinstance(root.value, dict) else {}, {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = {name.replace("-", "_"): entry for name, entry in entries.items() if name.replace("-", "_") in slots}
+    found = read_as(kind, replace(root, value=known) if isinstance(root.value, dict) else root, faults)
     if found is None:
         raise InstanceError(source, faults)
     return found
@@ -257,6 +301,8 @@ def _faults(file: CollectiveFile) -> Iterator[tuple[str, str]]:
             yield f"{at}.name", f"there are two dimensions {quoted(dim.name)} (give each a name of its own)"
         if dim.algorithm == "halving_doubling" and dim.size & (dim.size - 1):
             yield f"{at}.algorithm", f"halving and doubling needs a power of two, {dim.size} is none (take ring or direct)"
+        if dim.algorithm == "in_network":
+            yield f"{at}.algorithm", "reduction in the network is replayed with traces, and not optimised (take ring or direct)"
         if not 1e6 <= dim.bandwidth <= _LONGEST:
             yield f"{at}.bandwidth", "bandwidths of links lie between 1 MB/s and 1 PB/s (give one between these)"
         if dim.latency > 1.0:

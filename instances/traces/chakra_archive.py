@@ -25,6 +25,8 @@ from crossopt.instances.traces.chakra import (
     COLLECTIVE,
     COLLECTIVES,
     COMP,
+    MEM_LOAD,
+    MEM_STORE,
     RECEIVE,
     SCHEMAS,
     SEND,
@@ -346,6 +348,8 @@ class Roofline:
 def task_of(node: Node, roofline: Roofline | None = None) -> Task:
     """The task of a node; a NodeError in words for one that cannot be run."""
     after = tuple(dict.fromkeys((*node.ctrl_deps, *node.data_deps)))
+    if node.type in (MEM_LOAD, MEM_STORE):
+        return Task(node.id, "load" if node.type == MEM_LOAD else "store", after, 0, _integer(node, "tensor_size"))
     if node.type == COMP:
         return Task(node.id, "compute", after, roofline.time(node) if roofline else node.duration_micros * _MICRO or 1)
     size = _integer(node, "comm_size")
@@ -354,7 +358,7 @@ def task_of(node: Node, roofline: Roofline | None = None) -> Task:
     if node.type == RECEIVE:
         return Task(node.id, "receive", after, 0, size, _integer(node, "comm_src"), _integer(node, "comm_tag"))
     if node.type != COLLECTIVE:
-        raise NodeError(f"node {node.id}: type {node.type} is none that is run (4 to 7 are)")
+        raise NodeError(f"node {node.id}: type {node.type} is none that is run (2 to 7 are)")
     kind = _integer(node, "comm_type")
     name = next((name_known for name_known in KNOWN if kind < len(COLLECTIVES) and name_known == COLLECTIVES[kind]), None)
     if name is None:

@@ -12,12 +12,12 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.crossflow.astra.collective import GIGABYTE, Collective, Dimension, Endpoint, Network, Phase, count_of
-from crossopt.crossflow.astra.npus import StuckError, Task, replay_npus
+from crossopt.crossflow.astra.npus import StuckError, Task, overfull, replay_npus
 from crossopt.crossflow.traces import EDGES, KINDS, Graph, Replayed, critical_path, replay
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.saved import write_whole
-from crossopt.instances.network.collective import Simulated, simulated
+from crossopt.instances.network.collective import Simulated, remote_memory, simulated
 from crossopt.instances.traces.any_form import read_any
 from crossopt.instances.traces.chakra import messages_in, node_in
 from crossopt.instances.traces.chakra_archive import STEP, Archive, Roofline, Sums, archive_at, recounted, task_of, traces_in
@@ -36,7 +36,7 @@ MOST_MESSAGES = 1_000_000
 _NS = 1e9
 
 
-def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> Iterator[str]:
+def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, ...]) -> Iterator[str]:
     """Lines about the replay of the traces; a RefusedError where they cannot be replayed."""
     if sums.nodes > MOST:
         raise RefusedError(f"{archive.path}: {sums.nodes:,} nodes are more than {MOST:,}, which can be replayed (check without --network)")
@@ -58,13 +58,17 @@ def replayed_lines(archive: Archive, sums: Sums, files: tuple[Path, Path]) -> It
         )
     ways = {name: _network(files_of) for name, files_of in found.items()}
     listed, network, chunks = [tasks[npu] for npu in range(npus)], _network(first), first.chunks[0]
+    memory = remote_memory(*texts[2], npus) if len(texts) > 2 else None
+    if memory is not None and (fault := overfull(memory, listed)):
+        raise RefusedError(f"{files[2]}: {fault} (give more with remote-mem-capacity, or 0 for no limit)")
     try:
-        ends = replay_npus(listed, archive.groups, network, chunks, ways)
+        ends = replay_npus(listed, archive.groups, network, chunks, ways, memory=memory)
     except StuckError as error:
         raise RefusedError(f"{archive.path}: {error} (what it waits for is not sent)") from error
     yield f"{max(ends):,} ns by ASTRA-sim's congestion-unaware model, {min(ends):,} ns on the first NPU that is done"
-    if len(network.dimensions) == 1 and _messages(listed, archive.groups, chunks) <= MOST_MESSAGES:
-        shared = replay_npus(listed, archive.groups, network, chunks, ways, congestion=True)
+    inside = any(dimension.algorithm == "in_network" for way in ways.values() for dimension in way.dimensions)
+    if len(network.dimensions) == 1 and not inside and _messages(listed, archive.groups, chunks) <= MOST_MESSAGES:
+        shared = replay_npus(listed, archive.groups, network, chunks, ways, congestion=True, memory=memory)
         yield f"{max(shared):,} ns where messages wait for links that others hold, by its congestion-aware model"
     if type(step := archive.about.get(STEP)) is int:
         yield f"{step:,} ns as the plan is priced, which hides exchanges behind work where it can; traces hide none"
@@ -95,7 +99,7 @@ def _network(simulation: Simulated) -> Network:
 # The command `check` about a folder or a .tar with traces of all NPUs.
 
 
-def check_traces(path: Path, network: tuple[Path, Path] | None) -> bool:
+def check_traces(path: Path, network: tuple[Path, ...] | None) -> bool:
     """Read every trace again, and say whether they hold together, and how long they take on a network."""
     archive = archive_at(path)
     sums, wrong = recounted(archive)

@@ -7,6 +7,7 @@ import pytest
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import device, names
 from crossopt.instances.codesign.instance import FreeHardware
+from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import device_at
 from crossopt.instances.errors import InstanceError
 from tests.every import every
@@ -150,3 +151,20 @@ def test_what_is_in_doubt_of_links_is_that_of_those_whose_figures_they_are() -> 
         assert isinstance(hardware, Hardware)
         assert {one.bandwidths for one in hardware.doubts[:1]} == {factors}
     assert node != beyond
+
+
+def test_a_memory_that_devices_share_gives_each_its_part() -> None:
+    own = read_question({"text": _OFFLOADS.format(host="{memory: 64 GiB, bandwidth: 25 GB/s}"), "source": "a", "settings": []})
+    pool = read_question(
+        {"text": _OFFLOADS.format(host="{memory: 512 GiB, bandwidth: 200 GB/s, shared_by: 8}"), "source": "a", "settings": []}
+    )
+    assert own.hardware.host == pool.hardware.host
+
+
+_OFFLOADS = """\
+kind: codesign
+workload: {{model: gpt3-125m, global_batch: 64}}
+cluster: {{devices: 8, host: {host}}}
+hardware: a100-80g
+choices: {{offload: [none, optimizer]}}
+"""
