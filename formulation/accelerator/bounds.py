@@ -52,16 +52,20 @@ class Pricing:
     question: AcceleratorQuestion
     most_states: int
     chips: Chips = field(default_factory=lambda: NO_CHIPS)
-    """By default those that no other surpasses, the smallest of each."""
+    """By default those that no other surpasses, the smallest of each; none for chips of a technology."""
+    count: int = 0
+    """Number of chips."""
     schedules: dict[tuple[int, Setting, int, bool], Schedule] = field(default_factory=dict)
     """By chip, setting, kind of layer and pass."""
     _least: dict[Setting, Array] = field(default_factory=dict)
     _cuts: dict[int, Cuts] = field(default_factory=dict)
-    _memory: dict[tuple[Setting, bool], tuple[Whole, Array]] = field(default_factory=dict)
+    _memory: dict[tuple[Setting, bool, float], tuple[Whole, Array]] = field(default_factory=dict)
     stage_searches: int = 0
 
     def __post_init__(self) -> None:
-        self.chips = self.chips if len(self.chips) else surpassing(self.question)
+        if self.question.built is None:
+            self.chips = self.chips if len(self.chips) else surpassing(self.question)
+        self.count = len(self.chips) if self.question.built is None else len(self.question.built)
 
     def settings(self, network: int, microbatch: int) -> list[Setting]:
         return [Setting(network, microbatch, tensor) for tensor in self.question.file.tensor]
@@ -77,7 +81,10 @@ class Pricing:
 
     def least(self, setting: Setting) -> Array:
         """Cycles that no schedule is below, by kind of layer, pass and chip."""
-        if setting not in self._least:
+        if setting not in self._least and self.question.built is not None:
+            seconds = self.question.built.seconds(self.question.networks[setting.network], np.arange(self.count))
+            self._least[setting] = seconds[:, : len(self.question.directions)] * self.question.file.clock
+        elif setting not in self._least:
             rows = []
             for kind, layer in enumerate(self.question.networks[setting.network].kinds):
                 for backward in self.question.directions:
@@ -114,10 +121,15 @@ class Pricing:
         best = NetworkBest(cutoff)
         for microbatch in self.question.file.microbatch:
             times = {setting.tensor: self._times(setting, chips) for setting in self.settings(network, microbatch)}
-            plan = self.stages(network, microbatch, times, best.value)
+            plan = self.stages(network, microbatch, times, best.value, self.memory(chips))
             if plan.value < best.value:
                 best = NetworkBest(plan.value, microbatch, plan)
         return best
+
+    def memory(self, chips: Sequence[int]) -> float:
+        """Bytes beside the chip that has most of them."""
+        built = self.question.built
+        return self.question.file.memory if built is None else min(self.question.file.memory, float(built.memory[list(chips)].max()))
 
     def _times(self, setting: Setting, chips: Sequence[int]) -> Array:
         """The least cycles of any of the chips, by kind of layer and pass; of single chips with schedules, those of the schedules."""
@@ -129,7 +141,7 @@ class Pricing:
                     found[kind, column] = found[kind, column] if known is None else max(float(known.least), found[kind, column])
         return np.asarray(found)
 
-    def stages(self, network: int, microbatch: int, times: dict[int, Array], cutoff: float) -> StagePlan:
+    def stages(self, network: int, microbatch: int, times: dict[int, Array], cutoff: float, memory: float) -> StagePlan:
         """The best stages with these cycles by tensor degree, below a cutoff."""
         file, cuts = self.question.file, self.cuts(network)
         finite = [table for table in times.values() if np.isfinite(table).all()]
@@ -141,7 +153,7 @@ class Pricing:
         best = StagePlan(cutoff)
         for group in self._groups():
             options = [
-                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], unit)
+                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], (unit, memory))
                 for tensor, recompute, only_last in group
                 if np.isfinite(times[tensor]).all()
             ]
@@ -174,16 +186,16 @@ class Pricing:
             self._cuts[network] = cuts_of(ideals.kinds(graph), passing, ideals.within)
         return self._cuts[network]
 
-    def _option(self, setting: Setting, recompute: bool, only_last: bool, times: Array, unit: float) -> Option:
-        """What stages cost at one tensor degree and recomputation."""
-        file, cuts = self.question.file, self.cuts(setting.network)
+    def _option(self, setting: Setting, recompute: bool, only_last: bool, times: Array, scale: tuple[float, float]) -> Option:
+        """What stages cost at one tensor degree and recomputation, in a unit of time, within a memory."""
+        file, cuts, (unit, memory) = self.question.file, self.cuts(setting.network), scale
         seconds = np.floor(times / file.clock / unit * _LOWERED)
         moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
         came, goes, inside = moved[cuts.first], moved[cuts.last], cuts.inside
         passes = [inside @ seconds[:, column] for column in range(seconds.shape[1])]
         hidden = np.maximum(passes[0], goes) if recompute else goes
         loads = came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0)
-        most, parameters = self._stored(setting, recompute)
+        most, parameters = self._stored(setting, recompute, memory)
         return Option(
             setting.tensor,
             recompute,
@@ -193,18 +205,18 @@ class Pricing:
             parameters,
         )
 
-    def _stored(self, setting: Setting, recompute: bool) -> tuple[Whole, Array]:
+    def _stored(self, setting: Setting, recompute: bool, memory: float) -> tuple[Whole, Array]:
         """How many stages the memory of a stage allows from it to the end, and parameters of a device, by pair of ideals."""
-        key = (setting, recompute)
+        key = (setting, recompute, memory)
         if key not in self._memory:
             file, cuts, kinds = self.question.file, self.cuts(setting.network), self.question.networks[setting.network].kinds
             parameters = cuts.inside @ np.array([layer.parameters.on_device(setting.tensor) for layer in kinds])
             activations = cuts.inside @ np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds])
             stash = setting.microbatch * cuts.entering[cuts.first] if recompute else activations
             if file.passes == "forward":
-                left, stash = file.memory - parameters - activations, np.zeros(len(activations))
+                left, stash = memory - parameters - activations, np.zeros(len(activations))
             else:
-                left = file.memory - file.copies * parameters - activations
+                left = memory - file.copies * parameters - activations
             most = np.where(stash > 0.0, np.floor(np.maximum(left, 0.0) / np.maximum(stash, 1.0)) + 1.0, float(file.devices))
             self._memory[key] = np.where(left < 0.0, 0.0, np.minimum(most, file.devices)).astype(np.int64), parameters
         return self._memory[key]
@@ -274,6 +286,8 @@ def refined(pricing: Pricing, chip: int, cutoff: float) -> tuple[float, tuple[Ne
 
 def _missing(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Iterator[tuple[int, Setting, int, bool]]:
     """Schedules that the stages of plans need and that are not known."""
+    if pricing.question.built is not None:
+        return
     for network, best in enumerate(found):
         for setting in sorted({Setting(network, best.microbatch, stage.tensor) for stage in best.plan.stages}):
             for kind in range(len(pricing.question.networks[network].kinds)):
@@ -282,26 +296,61 @@ def _missing(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Itera
                         yield chip, setting, kind, backward
 
 
-def halves(chips: Chips, members: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def halves(pricing: Pricing, members: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """A set of chips cut in two where it is longest, on a scale of powers of two."""
-    tensor, vector, width, depth = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns()[:4])
-    features = np.stack([tensor + width + depth, vector + width, tensor, vector, width, depth])
+    features = _features(pricing, members)
     longest = features[int(np.ptp(features, axis=1).argmax())]
     order = np.argsort(longest, kind="stable")
     middle = len(members) // 2
     return tuple(members[row] for row in order[:middle]), tuple(members[row] for row in order[middle:])
 
 
+def _features(pricing: Pricing, members: tuple[int, ...]) -> Array:
+    """Figures in which chips differ: cores and sides, or seconds of all layers and memory."""
+    chips, rows = pricing.chips, list(members)
+    if pricing.question.built is not None:
+        networks = range(len(pricing.question.networks))
+        tables = [pricing.least(Setting(network, 1, 1))[:, :, rows].reshape(-1, len(rows)) for network in networks]
+        return np.asarray(np.log2(np.maximum(np.concatenate([*tables, pricing.question.built.memory[rows][None, :]]), 1e-30)))
+    tensor, vector, width, depth = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns()[:4])
+    return np.stack([tensor + width + depth, vector + width, tensor, vector, width, depth])
+
+
+def screened(pricing: Pricing, value: float) -> tuple[int, ...]:
+    """Chips that the work of all devices together does not exclude below a value."""
+    return tuple(np.flatnonzero(work_bounds(pricing) < value).tolist())
+
+
+def work_bounds(pricing: Pricing) -> Array:
+    """Seconds of a batch below which no plan of a chip is, by the work of all devices together.
+
+    The slowest stage takes at least the mean of all devices of a pipeline, each stage by its tensor degree, and a batch at least as many
+    rounds as its microbatches over the pipelines; both together are the work over the number of devices.
+    """
+    file, found = pricing.question.file, []
+    for row, network in enumerate(pricing.question.networks):
+        counts = np.bincount(np.array(network.kind_of), minlength=len(network.kinds)).astype(np.float64)
+        least = np.full(pricing.count, inf)
+        for size in file.microbatch:
+            work = [one.tensor * pricing.least(one).sum(axis=1) for one in pricing.settings(row, size)]
+            total = counts @ np.min(work, axis=0) / file.clock
+            least = np.minimum(least, total * (file.batch // size) / file.devices)
+        found.append(least * (1.0 - 1e-9))
+    return np.array([mean_time([float(own[chip]) for own in found]) for chip in range(pricing.count)])
+
+
 def is_bounded(pricing: Pricing, value: float) -> tuple[bool, int]:
     """Whether no chip has a plan below a value, and how many sets of chips it took; sets that are not bounded are split."""
-    left, sets = [tuple(range(len(pricing.chips)))], 0
+    left, sets = [screened(pricing, value)], 0
     while left:
         members = left.pop()
+        if not members:
+            continue
         sets += 1
         if set_bound(pricing, members, value)[0] >= value:
             continue
         if len(members) > 1:
-            left += halves(pricing.chips, members)
+            left += halves(pricing, members)
         elif refined(pricing, members[0], value)[0] < value:
             return False, sets
     return True, sets

@@ -85,18 +85,21 @@ class Network:
     """Of all layers, in topological order."""
     kind_of: tuple[int, ...]
     before: tuple[tuple[int, ...], ...]
+    imported: ImportedGraph | None = None
+    nodes: tuple[tuple[int, ...], ...] = ()
+    """Of an imported graph: nodes of the first layer of each kind."""
 
     def __len__(self) -> int:
         return len(self.names)
 
 
-def merged(layers: Sequence[Layer]) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
-    """Layers by kind, each once, and the kind of every layer; names do not count."""
+def _merged(layers: Sequence[Layer], details: Sequence[object]) -> tuple[tuple[Layer, ...], tuple[int, ...]]:
+    """Layers by kind, each once, and the kind of every layer; names do not count, details do."""
     rows, found = dict[tuple[object, ...], int](), list[Layer]()
     kind_of = list[int]()
-    for layer in layers:
+    for layer, detail in zip(layers, details, strict=True):
         operators = tuple(replace(one, name="") for one in layer.operators)
-        key = (operators, layer.graph.before, layer.parameters, layer.activations, layer.output)
+        key = (operators, layer.graph.before, layer.parameters, layer.activations, layer.output, detail)
         if key not in rows:
             rows[key] = len(found)
             found.append(layer)
@@ -323,8 +326,16 @@ def network_in(graph: ImportedGraph, name: str) -> Network:
                 float(BYTES * values_in(tuple(outputs), graph.tensors)),
             )
         )
-    kinds, kind_of = merged(layers)
-    return Network(name, kinds, tuple(layer.name for layer in layers), kind_of, tuple(before))
+    kinds, kind_of = _merged(layers, [tuple(_shapes(graph, graph.nodes[number]) for number in members) for members in groups])
+    firsts = tuple(tuple(groups[kind_of.index(kind)]) for kind in range(len(kinds)))
+    return Network(name, kinds, tuple(layer.name for layer in layers), kind_of, tuple(before), graph, firsts)
+
+
+def _shapes(graph: ImportedGraph, node: Node) -> tuple[object, ...]:
+    """What the price of a node depends on."""
+    shapes = tuple(tuple(graph.tensors[tensor] for tensor in side) for side in (node.inputs, node.outputs))
+    flows_back = not set(graph.inputs).issuperset(node.inputs)
+    return node.operator, node.product, node.window, shapes, tuple(graph.weights[one].shape for one in node.weights), flows_back
 
 
 def _groups(graph: ImportedGraph) -> list[list[int]]:

@@ -22,6 +22,7 @@ from crossopt.crossflow.accelerator import (
 )
 from crossopt.crossflow.fields import Area, Bandwidth, Bounds, Bytes, Choice, CountChoice, Doc, Frequency, NonZero, Positive, Prose, Ratio
 from crossopt.crossflow.workload import Transformer
+from crossopt.instances.accelerator.built import BuiltChips, TechnologySection, built_chips
 from crossopt.instances.accelerator.networks import (
     MOST_IDEALS,
     Ideals,
@@ -144,6 +145,9 @@ class AcceleratorFile:
         dict[str, NetworkSection] | None, Doc("in place of `workload`: several networks by name, of which the mean throughput counts")
     ] = None
     chips: Annotated[ChipsSection, Doc("the chips to choose from")] = ChipsSection()
+    technology: Annotated[
+        TechnologySection | None, Doc("in place of `chips`: chips of a technology, priced by CrossFlow's roofline; takes a `graph` only")
+    ] = None
     clock: Annotated[Frequency, NonZero(), Doc("clock; PHAZE's public program has 1.05 MHz, a slip of the unit")] = CLOCK
     microbatch: Annotated[CountChoice, Doc("samples of a microbatch")] = (1,)
     tensor: Annotated[CountChoice, Doc("tensor degrees of a stage")] = (1,)
@@ -167,6 +171,8 @@ class AcceleratorQuestion:
     networks: tuple[Network, ...]
     ideals: tuple[Ideals, ...]
     chips: Chips
+    built: BuiltChips | None
+    """Chips of a technology, in place of those of the template."""
     equal_layers: tuple[str, ...]
     """Sentences on layers that are alike under different names."""
     document: dict[str, Any] = field(repr=False)
@@ -179,16 +185,21 @@ class AcceleratorQuestion:
         return (False, True) if self.file.passes == "training" else (False,)
 
 
+def chip_count(question: AcceleratorQuestion) -> int:
+    """Number of chips to choose from."""
+    return len(question.chips) if question.built is None else len(question.built)
+
+
 def size_of(question: AcceleratorQuestion) -> str:
     """How large the question is, in words."""
     layers = sum(len(network) for network in question.networks)
     several = f"{len(question.networks)} networks of " if len(question.networks) > 1 else ""
-    return f"{len(question.chips):,} chips, {several}{layers:,} layers on {question.file.devices:,} devices"
+    return f"{chip_count(question):,} chips, {several}{layers:,} layers on {question.file.devices:,} devices"
 
 
 def designs_of(question: AcceleratorQuestion) -> float:
     """Decimal logarithm of the number of designs: chips, microbatches, pipelines, and of each stage its end, degree and recomputation."""
-    file, found = question.file, log10(len(question.chips))
+    file, found = question.file, log10(chip_count(question))
     options = len(file.tensor) * (len(file.recompute) if file.passes == "training" else 1)
     for network, ideals in zip(question.networks, question.ideals, strict=True):
         most = min(len(network), file.devices // min(file.tensor))
@@ -212,17 +223,23 @@ def read(written: Written) -> AcceleratorQuestion:
         network = _imported(written, path, section.graph, faults) if section.graph else _network(file, path, name, section, faults, equal)
         networks += [network] if network is not None else []
     written.refuse(faults)
+    name, built = file.name or Path(written.source).stem, None
+    if file.technology is not None:
+        written.refuse(_technology_faults(file, networks))
+        try:
+            built = built_chips(file.technology)
+        except ValueError as error:
+            raise written.refused([written.fault("technology", str(error))]) from error
     asked = file.chips
     options = (asked.tensor_cores, asked.vector_cores, asked.width, asked.depth, asked.buffer)
     most = reference_area() if asked.area is None else asked.area
     chips = chips_of(options, most, asked.least_share)
-    written.refuse(_chip_faults(file, options, most, chips, networks))
+    written.refuse([] if built else _chip_faults(file, options, most, chips, networks))
     ideals = [ideals_of(network) for network in networks]
     many = [network.name for network, own in zip(networks, ideals, strict=True) if own is None]
     written.refuse([("layers", f"the graph of {quoted(many[0])} has more than {MOST_IDEALS} places to cut (join layers)")] if many else [])
-    name = file.name or Path(written.source).stem
     known = tuple(one for one in ideals if one is not None)
-    return AcceleratorQuestion(name, file, tuple(networks), known, chips, tuple(equal), written.document)
+    return AcceleratorQuestion(name, file, tuple(networks), known, chips, built, tuple(equal), written.document)
 
 
 def _sections(file: AcceleratorFile) -> Iterator[tuple[str, str, NetworkSection]]:
@@ -394,6 +411,20 @@ def _layer(file: AcceleratorFile, where: str, section: LayerSection, faults: lis
 def _operator(section: OperatorSection) -> Operator:
     usual = 1 if section.cores == "vector" else 2
     return Operator(section.name, section.cores, ceil(section.size), section.cycles, section.backward or usual, section.split)
+
+
+def _technology_faults(file: AcceleratorFile, networks: list[Network]) -> Iterator[tuple[str, str]]:
+    """What chips of a technology do not price."""
+    if any(network.imported is None for network in networks):
+        yield "technology", "chips of a technology price the operators of an imported graph (give graph: FILE, or chips of the template)"
+    if file.microbatch != (1,):
+        yield "microbatch", "a microbatch on chips of a technology is the batch of the imported graph (import it with another one)"
+    if file.tensor != (1,):
+        yield "tensor", "stages on chips of a technology have one device (remove this)"
+    if file.chips != ChipsSection():
+        yield "chips", "chips of the template and of a technology are not chosen together (take one of them away)"
+    if file.fixed is not None:
+        yield "fixed", "there is no fixed plan on chips of a technology (remove this)"
 
 
 def _chip_faults(

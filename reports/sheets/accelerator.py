@@ -7,8 +7,8 @@ from math import ceil
 
 from crossopt.crossflow.accelerator import area_parts, operator_cycles
 from crossopt.instances.accelerator.networks import Layer, Network
-from crossopt.instances.accelerator.question import AcceleratorQuestion, designs_of, size_of
-from crossopt.instances.files.units import format_quantity
+from crossopt.instances.accelerator.question import AcceleratorQuestion, chip_count, designs_of, size_of
+from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.reports.drawing.axes import Segment, Track
 from crossopt.reports.sheets.amounts import several, time_of
 from crossopt.reports.sheets.sheet import (
@@ -27,6 +27,7 @@ from crossopt.reports.sheets.stages import Pace, Stage, on_devices, stages_secti
 from crossopt.solvers.accelerator.judge import (
     AcceleratorFigures,
     AcceleratorPlan,
+    BuiltChip,
     ChipAnswer,
     LayerSchedule,
     NetworkFigures,
@@ -46,7 +47,7 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
     file, answer, said = question.file, result.answer, result.details
     sections: tuple[Section, ...] = ()
     if answer is not None and said is not None:
-        sections = (_die(answer.chip, said), *_networks(question, answer, said))
+        sections = (*_die(answer.chip, said), *_networks(question, answer, said))
     several_networks = len(question.networks) > 1
     made = answer_sheet(
         result,
@@ -60,7 +61,7 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
         else (("chip", chip_text(answer.chip)), *((plan.network, plan_text(plan)) for plan in answer.plans)),
         figures=() if said is None else (("die area", f"{said.area * 1e6:.4g} mm^2"), *_throughputs(question, said)),
         given=(
-            ("chips", f"{len(question.chips):,} of the template"),
+            ("chips", f"{chip_count(question):,} {'of the template' if question.built is None else 'of a technology'}"),
             ("networks", ", ".join(f"{network.name} ({len(network):,} layers)" for network in question.networks)),
             ("devices", f"{file.devices:,}, {format_quantity(file.memory, 'bytes')}, {format_quantity(file.bandwidth, 'bandwidth')}"),
             ("batch", f"{file.batch:,} samples"),
@@ -73,8 +74,10 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
     return with_sections(made, *sections, baselines_in("plan", result, result.baselines, beside))
 
 
-def chip_text(chip: ChipAnswer) -> str:
+def chip_text(chip: ChipAnswer | BuiltChip) -> str:
     """A chip on one line."""
+    if isinstance(chip, BuiltChip):
+        return " · ".join(f"{name.replace('_', ' ')} {_choice_text(name, value)}" for name, value in chip.choices.items()) or "usual chip"
     tensor = f"{several(chip.tensor_cores, 'tensor core')} of {chip.width} x {chip.depth}"
     return f"{tensor} · {several(chip.vector_cores, 'vector core')} of {chip.width} · {chip.buffer} MiB"
 
@@ -100,8 +103,15 @@ def _throughputs(question: AcceleratorQuestion, said: AcceleratorFigures) -> tup
     )
 
 
-def _die(chip: ChipAnswer, said: AcceleratorFigures) -> Section:
+def _choice_text(name: str, value: float) -> str:
+    dimension = name.rpartition("_")[2]
+    return rounded_quantity(value, dimension, 4) if dimension in ("area", "power") else f"{value:,.0f}"
+
+
+def _die(chip: ChipAnswer | BuiltChip, said: AcceleratorFigures) -> Iterator[Section]:
     """Parts of the die with their areas."""
+    if isinstance(chip, BuiltChip):
+        return
     parts = area_parts(chip.columns())
     texts = tuple(f"{area * 1e6:.4g} mm^2" for area in parts.values())
     shares = tuple(area / said.area for area in parts.values())
@@ -112,14 +122,15 @@ def _die(chip: ChipAnswer, said: AcceleratorFigures) -> Section:
             Column("share", tuple(f"{share:.1%}" for share in shares), shares, "share"),
         )
     )
-    return Section("The die", (table,))
+    yield Section("The die", (table,))
 
 
 def _networks(question: AcceleratorQuestion, answer: AcceleratorPlan, said: AcceleratorFigures) -> Iterator[Section]:
     for network, plan, figures in zip(question.networks, answer.plans, said.networks, strict=True):
         prefix = f"{network.name}: " if len(question.networks) > 1 else ""
         yield from _stages(question, plan, figures, prefix)
-        yield _schedules(question, network, plan, figures, answer.chip, prefix)
+        if isinstance(answer.chip, ChipAnswer):
+            yield _schedules(question, network, plan, figures, answer.chip, prefix)
 
 
 def _stages(question: AcceleratorQuestion, plan: NetworkPlan, figures: NetworkFigures, prefix: str) -> Iterator[Section]:

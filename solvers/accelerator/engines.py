@@ -11,13 +11,14 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
-from crossopt.formulation.accelerator.bounds import NetworkBest, Pricing, Setting, halves, refined, set_bound
+from crossopt.formulation.accelerator.bounds import NetworkBest, Pricing, Setting, halves, refined, screened, set_bound, work_bounds
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, Recompute
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.solvers.accelerator.judge import (
     BY_SETS,
     AcceleratorPlan,
+    BuiltChip,
     ChipAnswer,
     LayerSchedule,
     NetworkPlan,
@@ -43,6 +44,8 @@ class _Run:
     pricing: Pricing
     answer: AcceleratorPlan | None = None
     value: float = inf
+    first: AcceleratorPlan | None = None
+    """The plan of the chip with the least work."""
     cutoff: float = inf
     """The least bound of a chip whose layers have schedules: nothing from there on is looked at."""
 
@@ -86,10 +89,12 @@ def certified(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> Se
 
 def _searched(run: _Run) -> float:
     """Search; the bound of all chips."""
-    pricing, chips = run.pricing, tuple(range(len(run.pricing.chips)))
-    first = min(chips, key=lambda chip: _work(pricing, chip))
+    pricing = run.pricing
     if not run.is_over:
+        first = int(work_bounds(pricing).argmin())
         run.offer(first, *refined(pricing, first, inf))
+        run.first = run.answer
+    chips = screened(pricing, run.cutoff) or (0,)
     order, heap = 0, [(0.0 if run.is_over else set_bound(pricing, chips, run.cutoff)[0], 0, chips, False)]
     while heap:
         bound, _, members, is_final = heappop(heap)
@@ -102,21 +107,12 @@ def _searched(run: _Run) -> float:
             heappush(heap, (low, order, members, True))
             run.show(bound)
             continue
-        for half in halves(pricing.chips, members):
+        for half in halves(pricing, members):
             low = max(bound, set_bound(pricing, half, run.cutoff)[0])
             order += 1
             heappush(heap, (low, order, half, False))
         run.show(bound)
     return inf
-
-
-def _work(pricing: Pricing, chip: int) -> float:
-    """Least cycles of all layers of all networks with the fewest samples at once and the least tensor degree, for each sample."""
-    file, total = pricing.question.file, 0.0
-    for row, network in enumerate(pricing.question.networks):
-        least = pricing.least(Setting(row, file.microbatch[0], file.tensor[0]))[:, :, chip].sum(axis=1)
-        total += sum(float(least[kind]) for kind in network.kind_of)
-    return total
 
 
 # Rules to compare with.
@@ -127,12 +123,13 @@ def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
     question, best = run.question, run.answer
     if best is None:
         return
+    yield Baseline("chip first, then stages", None, run.first, "the chip with the least work")
+    if isinstance(best.chip, BuiltChip):
+        yield from _by_one_degree(run)
+        return
     stopped_early, visited = _hysteresis(run)
     yield Baseline("PHAZE's search", None, stopped_early, f"{visited:,} chips, then {_PATIENCE} groups without gain")
-    if not question.file.uniform and not run.is_over:
-        uniform = _Run(_uniform(question), run.limits, unwatched, run.began, Pricing(_uniform(question), MOST_STATES))
-        _searched(uniform)
-        yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else "no such plan keeps the limits")
+    yield from _by_one_degree(run)
     own = Pricing(question, MOST_STATES, best.chip.columns())
     own.all_on_all(0)
     yield _alone("all operators on all cores", own)
@@ -141,6 +138,14 @@ def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
         yield _alone("reference chip", Pricing(question, MOST_STATES, reference))
     if question.file.fixed is not None:
         yield _fixed(question, Pricing(question, MOST_STATES, best.chip.columns()), question.file.fixed)
+
+
+def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
+    """The optimum of plans with one tensor degree and recomputation."""
+    if not run.question.file.uniform and not run.is_over:
+        uniform = _Run(_uniform(run.question), run.limits, unwatched, run.began, Pricing(_uniform(run.question), MOST_STATES))
+        _searched(uniform)
+        yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else "no such plan keeps the limits")
 
 
 def _uniform(question: AcceleratorQuestion) -> AcceleratorQuestion:
@@ -200,8 +205,9 @@ def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection)
 
 def answer_of(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> AcceleratorPlan:
     """The plan of a chip in words of the question."""
-    figures = (int(column[chip]) for column in pricing.chips.columns())
-    return AcceleratorPlan(ChipAnswer(*figures), tuple(_network_plan(pricing, chip, row, best) for row, best in enumerate(found)))
+    built = pricing.question.built
+    own = BuiltChip(built.chosen(chip)) if built else ChipAnswer(*(int(column[chip]) for column in pricing.chips.columns()))
+    return AcceleratorPlan(own, tuple(_network_plan(pricing, chip, row, best) for row, best in enumerate(found)))
 
 
 def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> NetworkPlan:
@@ -221,7 +227,7 @@ def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> N
 def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:
     """Schedules of the kinds of layers of a network that stages need at tensor degrees."""
     found, (row, samples) = list[LayerSchedule](), chosen
-    for kind, tensor in sorted(needed):
+    for kind, tensor in sorted(needed) if pricing.question.built is None else ():
         for backward in pricing.question.directions:
             own = pricing.schedule(chip, Setting(row, samples, tensor), kind, backward)
             name = pricing.question.networks[row].kinds[kind].name
@@ -231,12 +237,12 @@ def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set
 
 def reasons(pricing: Pricing) -> tuple[str, ...]:
     """Why there is no plan, with what is least in the way."""
-    file, found = pricing.question.file, list[str]()
+    found = list[str]()
     for row, network in enumerate(pricing.question.networks):
         layer, kept = pricing.tightest(row)
-        if kept > file.memory:
-            beyond = bytes_beyond(kept, file.memory, "on a device of")
+        if kept > (memory := pricing.memory(range(pricing.count))):
+            beyond = bytes_beyond(kept, memory, "on a device of")
             found.append(f"{network.name}: {layer} alone keeps {beyond}, with the options that need least")
-        elif pricing.bound(row, range(len(pricing.chips))).value == inf:
+        elif pricing.bound(row, range(pricing.count)).value == inf:
             found.append(f"{network.name}: no stages keep the memory of every device, though each layer alone does (give more devices)")
     return tuple(found)

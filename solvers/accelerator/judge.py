@@ -37,6 +37,13 @@ class ChipAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltChip:
+    """A chip of a technology: what is chosen of it, in SI units."""
+
+    choices: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class LayerSchedule:
     """A pass of a layer on the cores of the chip: operators on all cores, and starts, in the order of the pass."""
 
@@ -72,7 +79,7 @@ class NetworkPlan:
 class AcceleratorPlan:
     """The chip, and a plan for each network."""
 
-    chip: ChipAnswer
+    chip: ChipAnswer | BuiltChip
     plans: tuple[NetworkPlan, ...]
 
 
@@ -121,10 +128,7 @@ class AcceleratorFigures:
 
 def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[AcceleratorFigures]:
     """Seconds of a batch at the mean throughput of all networks; a ValueError where the answer does not belong to the question."""
-    chip = answer.chip.columns()
-    columns = question.chips.columns()
-    if not np.logical_and.reduce([own == other for own, other in zip(columns, chip.columns(), strict=True)]).any():
-        raise ValueError("the chip is none of the question, or breaks its limits of the area")
+    area = _area(question, answer.chip)
     if [plan.network for plan in answer.plans] != [network.name for network in question.networks]:
         raise ValueError("a plan is needed for each network, in the order of the question")
     violations, figures = list[str](), list[NetworkFigures]()
@@ -132,14 +136,32 @@ def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[Acc
         figures.append(_NetworkJudge(question, row, plan, answer.chip).figures(violations))
     rates = [1.0 / one.seconds if one.seconds else inf for one in figures]
     value = figures[0].seconds if len(figures) == 1 else len(figures) / fsum(rates)
-    return Verdict(value, tuple(violations), AcceleratorFigures(float(chip_area(chip)[0]), tuple(figures)))
+    return Verdict(value, tuple(violations), AcceleratorFigures(area, tuple(figures)))
+
+
+def _area(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
+    """Square metres of the die; a ValueError where the chip is none of the question."""
+    if isinstance(chip, BuiltChip):
+        if question.built is None:
+            raise ValueError("the question asks for a chip of the template")
+        return float(np.asarray(question.built.hardware.die_area)[question.built.find(chip.choices)])
+    pairs = zip(question.chips.columns(), chip.columns().columns(), strict=True)
+    if question.built is not None or not np.logical_and.reduce([own == other for own, other in pairs]).any():
+        raise ValueError("the chip is none of the question, or breaks its limits of the area")
+    return float(chip_area(chip.columns())[0])
 
 
 class _NetworkJudge:
     """The judge of the plan of one network."""
 
-    def __init__(self, question: AcceleratorQuestion, row: int, plan: NetworkPlan, chip: ChipAnswer) -> None:
-        self.question, self.network, self.plan, self.chip = question, question.networks[row], plan, chip
+    def __init__(self, question: AcceleratorQuestion, row: int, plan: NetworkPlan, chip: ChipAnswer | BuiltChip) -> None:
+        self.question, self.network, self.plan = question, question.networks[row], plan
+        self.chip = chip if isinstance(chip, ChipAnswer) else None
+        self.built, self.memory = np.zeros((0, 2)), question.file.memory
+        if isinstance(chip, BuiltChip) and question.built is not None:
+            own = question.built.find(chip.choices)
+            self.built = question.built.seconds(self.network, np.array([own]))[:, :, 0]
+            self.memory = min(self.memory, float(question.built.memory[own]))
         self.prefix = f"{plan.network}: " if len(question.networks) > 1 else ""
         file = question.file
         if plan.microbatch not in file.microbatch or not 1 <= plan.data <= file.devices or not plan.stages:
@@ -154,7 +176,7 @@ class _NetworkJudge:
         stages = self._layers_of_stages()
         passes = self._passes()
         cycles = {(one.layer, one.tensor, one.backward): one.cycles for one in passes}
-        loads = [self._load(number, layers, cycles) for number, layers in enumerate(stages)]
+        loads = [self._load(number, layers, self._seconds(number, layers, cycles)) for number, layers in enumerate(stages)]
         rounds = ceil(file.batch // plan.microbatch / plan.data) + len(loads) - 1
         first = fsum(self._layer(layer).parameters.on_device(plan.stages[0].tensor) for layer in stages[0])
         training = file.passes == "training"
@@ -192,7 +214,7 @@ class _NetworkJudge:
             if key not in needed or key in found:
                 raise ValueError(f"a schedule of {schedule.layer} at tensor degree {schedule.tensor} is needed by no stage, or twice")
             found[key] = self._cycles(key, schedule)
-        if len(found) < len(needed):
+        if len(found) < len(needed) and self.chip is not None:
             raise ValueError("a layer has no schedule")
         return tuple(found.values())
 
@@ -200,6 +222,8 @@ class _NetworkJudge:
         """Cycles of a pass, all of whose operators run where and when the schedule says."""
         file, (kind, tensor, backward) = self.question.file, key
         layer = self.network.kinds[kind]
+        if self.chip is None:
+            raise ValueError("chips of a technology have no schedules")
         graph, chip = layer.pass_graph(backward), self.chip.columns()
         work = layer.work(backward, tensor, self.plan.microbatch, (file.bandwidth, file.clock))
         if not len(schedule.starts) == len(schedule.on_all) == len(work) or min(schedule.starts) < 0:
@@ -223,12 +247,18 @@ class _NetworkJudge:
                 raise ValueError(f"operators of {layer.name} run beside each other on more cores than there are")
         return PassCycles(layer.name, tensor, backward, max(ends), sum(every))
 
-    def _load(self, number: int, layers: list[int], cycles: dict[tuple[str, int, bool], int]) -> StageLoad:
+    def _seconds(self, number: int, layers: list[int], cycles: dict[tuple[str, int, bool], int]) -> list[float]:
+        """Seconds of the passes of a stage."""
+        found, tensor, clock = list[float](), self.plan.stages[number].tensor, self.question.file.clock
+        for backward in self.question.directions:
+            if self.chip is None:
+                found.append(fsum(float(self.built[self.network.kind_of[row], int(backward)]) for row in layers))
+            else:
+                found.append(fsum(cycles[self._layer(row).name, tensor, backward] for row in layers) / clock)
+        return found
+
+    def _load(self, number: int, layers: list[int], passes: list[float]) -> StageLoad:
         file, plan, stage = self.question.file, self.plan, self.plan.stages[number]
-        passes = [
-            fsum(cycles[self._layer(row).name, stage.tensor, backward] for row in layers) / file.clock
-            for backward in self.question.directions
-        ]
         earlier = {self.network.names.index(name) for one in plan.stages[:number] for name in one.layers}
         came, goes = (plan.microbatch * self._passing(inside) / file.bandwidth for inside in (earlier, earlier | set(layers)))
         waiting = len(plan.stages) - number - 1
@@ -264,7 +294,7 @@ class _NetworkJudge:
         return [sentence for holds, sentence in rules if not holds]
 
     def _memory_rules(self, loads: list[StageLoad]) -> list[str]:
-        most, limit = max(load.memory for load in loads), self.question.file.memory
+        most, limit = max(load.memory for load in loads), self.memory
         return [f"a stage keeps {bytes_beyond(most, limit, 'on a device of')}"] if most > limit else []
 
 

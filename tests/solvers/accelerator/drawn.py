@@ -129,6 +129,8 @@ def mean_time(values: list[float]) -> float:
 def least_of_everything(question: AcceleratorQuestion) -> float:
     """The optimum; infinite where there is no plan."""
     chips, least = question.chips, inf
+    if question.built is not None:
+        return min(_least_of_network(question, question.networks[0], row) for row in range(len(question.built)))
     seen = dict[tuple[int, ...], float]()
     for row in range(len(chips)):
         key = tuple(int(column[row]) for column in chips.columns()[:4])
@@ -141,6 +143,7 @@ def least_of_everything(question: AcceleratorQuestion) -> float:
 
 def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int) -> float:
     file, least = question.file, inf
+    memory = file.memory if question.built is None else min(file.memory, float(question.built.memory[chip]))
     for size in file.microbatch:
         cycles = {
             (kind, tensor): _passes(question, network, chip, (kind, tensor, size))
@@ -152,13 +155,15 @@ def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int
                 for again in product(file.recompute if file.passes == "training" else ("none",), repeat=len(stages)):
                     if file.uniform and len(set(zip(tensors, again, strict=True))) > 1:
                         continue
-                    least = min(least, _time(question, network, size, cycles, list(zip(stages, tensors, again, strict=True))))
+                    least = min(least, _time(question, network, (size, memory), cycles, list(zip(stages, tensors, again, strict=True))))
     return least
 
 
 def _passes(question: AcceleratorQuestion, network: Network, chip: int, chosen: tuple[int, int, int]) -> list[float]:
     """Seconds of the passes of a layer."""
     file, (kind, tensor, size) = question.file, chosen
+    if question.built is not None:
+        return [float(one) for one in question.built.seconds(network, np.array([chip]))[kind, : len(question.directions), 0]]
     own, layer, found = question.chips.at(np.array([chip])), network.kinds[kind], []
     for backward in question.directions:
         work = layer.work(backward, tensor, size, (file.bandwidth, file.clock))
@@ -184,12 +189,13 @@ def _cuts(network: Network, inside: frozenset[int]) -> Iterator[tuple[frozenset[
 def _time(
     question: AcceleratorQuestion,
     network: Network,
-    size: int,
+    chosen: tuple[int, float],
     cycles: dict[tuple[int, int], list[float]],
     stages: list[tuple[frozenset[int], int, str]],
 ) -> float:
     """The least seconds of a batch over numbers of pipelines."""
     file, slowest, inside = question.file, 0.0, frozenset[int]()
+    size, memory = chosen
     training = file.passes == "training"
     for number, (stage, tensor, again) in enumerate(stages):
         kinds = [network.kinds[network.kind_of[layer]] for layer in stage]
@@ -199,7 +205,7 @@ def _time(
         parameters = sum(kind.parameters.on_device(tensor) for kind in kinds)
         activations = sum(kind.activations.on_device(tensor, size) for kind in kinds)
         stash = size * _passing(network, inside) if again == "full" else activations
-        if (file.copies * parameters + activations + waiting * stash if training else parameters + activations) > file.memory:
+        if (file.copies * parameters + activations + waiting * stash if training else parameters + activations) > memory:
             return inf
         hidden = max(passes[0], goes) if again == "full" and waiting else goes
         slowest = max(slowest, came + passes[0] + hidden + sum(passes[1:]))

@@ -237,7 +237,13 @@ def test_rules_stand_beside_the_optimum() -> None:
     question = question_of(LAYER | {"chips": LAYER["chips"] | {"buffer": [2, 4, 8]}}, "fixed={stages: 2}")
     result = answered(question)
     found = {baseline.name: baseline.value for baseline in result.baselines}
-    assert set(found) == {"PHAZE's search", "one degree for all stages", "all operators on all cores", "fixed plan"}
+    assert set(found) == {
+        "chip first, then stages",
+        "PHAZE's search",
+        "one degree for all stages",
+        "all operators on all cores",
+        "fixed plan",
+    }
     assert result.value is not None
     assert all(value is not None and value >= result.value for value in found.values())
 
@@ -381,3 +387,53 @@ def test_a_question_names_an_imported_graph(tmp_path: Path) -> None:
     assert result.value == pytest.approx(least_of_everything(question), rel=1e-9)
     assert main(["solve", str(tmp_path / "question.yaml"), "--out", str(tmp_path / "result.json")]) == 0
     assert main(["check", str(tmp_path / "result.json")]) == 0
+
+
+TECHNOLOGY = {
+    "name": "accelerator-7nm",
+    "compute_area": ["320 mm^2", "400 mm^2"],
+    "compute_power": ["120 W", "200 W"],
+    "l2_area": ["30 mm^2", "60 mm^2"],
+    "hbm_stacks": [2, 5],
+    "die_area": "815 mm^2",
+    "package_area": "1700 mm^2",
+    "power": "400 W",
+}
+
+
+@pytest.mark.parametrize("changes", [{}, {"devices": 1}, {"memory": "1700 B", "recompute": ["none"]}, {"passes": "forward", "batch": 1}])
+def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Path, changes: dict[str, Any]) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
+    asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
+    (tmp_path / "question.yaml").write_text(yaml.safe_dump(asks | {"technology": TECHNOLOGY} | changes))
+    question = read(tmp_path / "question.yaml")
+    assert question.built is not None
+    assert len(question.built) > 4
+    result = answered(question)
+    assert result.status == "OPTIMAL"
+    assert result.value == pytest.approx(least_of_everything(question), rel=1e-9)
+    assert check_answer(FAMILY, result, question).accepted
+    assert {baseline.name for baseline in result.baselines} == {"chip first, then stages", "one degree for all stages"}
+    moved = replace(result.answer, chip=replace(result.answer.chip, choices={"compute_area": 1.0}))  # type: ignore[type-var, union-attr]
+    assert not check_answer(FAMILY, replace(result, answer=moved), question).accepted
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"technology": TECHNOLOGY | {"die_area": "100 mm^2"}}, "no chip of the technology can be built"),
+        ({"technology": TECHNOLOGY | {"name": "unknown"}}, "unknown"),
+        ({"tensor": [1, 2]}, "stages on chips of a technology have one device"),
+        ({"microbatch": [1, 2]}, "a microbatch on chips of a technology is the batch of the imported graph"),
+        ({"fixed": {"stages": 2}}, "no fixed plan on chips of a technology"),
+        ({"chips": {"area": "100 mm^2"}}, "are not chosen together"),
+        ({"graph": None, "layers": LAYER["layers"]}, "price the operators of an imported graph"),
+    ],
+)
+def test_faults_of_chips_of_a_technology(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
+    asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
+    asks = {key: one for key, one in (asks | {"technology": TECHNOLOGY} | changes).items() if one is not None}
+    (tmp_path / "question.yaml").write_text(json.dumps(asks))
+    with pytest.raises(InstanceError, match=message):
+        read(tmp_path / "question.yaml")
