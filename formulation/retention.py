@@ -106,11 +106,16 @@ class _Builder:
     usage: dict[int, list[Term]]
     """Terms of the memory at each stage."""
     always: dict[int, int]
+    limit: int | None
+    """Repetitions that take this long or longer are left out."""
     seen: set[tuple[int, int, int]] = field(default_factory=set)
 
     def between(self, low: int, high: int) -> list[int]:
         """Stages of the model above `low` and below `high`."""
         return self.stages[bisect_right(self.stages, low) : bisect_left(self.stages, high)]
+
+    def too_long(self, node: int) -> bool:
+        return self.limit is not None and self.graph.times[node] >= self.limit
 
     def present(self, node: int, stage: int) -> list[int]:
         """The column p of a node at a stage; none of a node without bytes, which is in memory for free."""
@@ -121,18 +126,26 @@ class _Builder:
 
 
 def retention_model(
-    graph: MemoryGraph, budget: int, repetitions: int, stages: Iterable[int], depth: int, entries: Sequence[tuple[int, int]] = ()
+    graph: MemoryGraph,
+    budget: int,
+    repetitions: int,
+    stages: Iterable[int],
+    depth: int,
+    entries: Sequence[tuple[int, int]] = (),
+    limit: int | None = None,
 ) -> Retention:
-    """The relaxation with memory rows of some stages, paths up to a depth, and rows of nodes that enter memory in a stage."""
+    """The relaxation with memory rows of some stages, paths up to a depth, and rows of nodes that enter memory in a stage.
+
+    With a limit, of schedules whose repetitions take less time than that: nothing that takes longer is repeated."""
     listed, model = sorted(set(stages)), Retention()
-    build = _Builder(graph, budget, repetitions, depth, listed, model, needs_of(graph), {k: [] for k in listed}, {})
+    build = _Builder(graph, budget, repetitions, depth, listed, model, needs_of(graph), {k: [] for k in listed}, {}, limit)
     build.always = {stage: graph.floors[stage] for stage in listed}
     for node, needs in enumerate(build.needs):
         for a, b in pairwise(needs):
             inner = build.between(a, b)
             for stage in inner:
                 build.always[stage] += graph.sizes[node]
-            if inner and graph.sizes[node]:
+            if inner and graph.sizes[node] and not build.too_long(node):
                 model.gaps[node, a, b] = column = model.column(graph.times[node], binary=True)
                 for stage in inner:
                     build.usage[stage].append((-graph.sizes[node], column))
@@ -162,18 +175,20 @@ def _explore(build: _Builder, path: tuple[int, ...], a: int, b: int, root: int, 
 def _ended(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
     """An input whose last need is before: it has stayed, or it is repeated."""
     model, last, size = build.model, build.graph.last_uses[source], build.graph.sizes[source]
-    if (source, b) not in model.tails:
-        model.tails[source, b] = model.column()
-    tail = model.tails[source, b]
+    tails = list[int]()
+    if not build.too_long(source):
+        if (source, b) not in model.tails:
+            model.tails[source, b] = model.column()
+        tails = [model.tails[source, b]]
     if size and (source, b, literal) not in build.seen:
         for stage in build.between(last, low + 1):
-            model.at_least([*build.present(source, stage), tail], [literal], 0)
+            model.at_least([*build.present(source, stage), *tails], [literal], 0)
     build.seen.add((source, b, literal))
     behind = max(behind, last)
     if size:
-        _path_rows(build, (*path, source), a, b, max(behind, low), [tail], [root], 0)
-    if len(path) < build.depth:
-        _explore(build, (*path, source), a, b, root, tail, last, behind)
+        _path_rows(build, (*path, source), a, b, max(behind, low), tails, [root], 0)
+    if tails and len(path) < build.depth:
+        _explore(build, (*path, source), a, b, root, tails[0], last, behind)
 
 
 def _path_rows(build: _Builder, path: tuple[int, ...], a: int, b: int, low: int, others: list[int], minus: list[int], limit: int) -> None:

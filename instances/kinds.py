@@ -140,6 +140,7 @@ KINDS = {
         "outputs in memory and what is computed again",
         "crossopt.instances.memory.question",
         family="crossopt.solvers.memory.family",
+        shown=f"{_SHEETS}.memory",
     ),
     "serving": Kind(
         "serving of a language model",

@@ -146,7 +146,7 @@ JOBS = ("slurm", "pytorchjob", "jobset")
 EDITORS = ("vscode", "neovim", "helix", "modeline")
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
-REPLICAS, SHARDS = "replicas", "plan"
+REPLICAS, SHARDS, SCHEDULE = WRITTEN = "replicas", "plan", "schedule"
 STRATEGIES, MODELOPT, TORCHAO = QUANTISED = ("strategies", "modelopt", "torchao")
 SERVERS = ("vllm", "sglang", "trtllm")
 ANONYMOUS, DRAWN, PYTORCH = COPIES = ("anonymous", "drawn", "pytorch")
@@ -158,11 +158,11 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
     parser.add_argument(
         "--as",
         dest="stack",
-        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, *SERVERS, REPLICAS, SHARDS, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH, *COPIES),
+        choices=(*STACKS, *MODELS, *PLACEMENTS, *QUANTISED, *SERVERS, *WRITTEN, CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH, *COPIES),
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
         "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
-        "kind of device, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); "
+        "kind of device, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); a schedule of memory as JSON; "
         "workers of a serving plan as command lines of vLLM, SGLang or TensorRT-LLM; "
         "strategies of operators, or joint designs of one transformer, as a certificate that "
         "solvers/standalone.py checks without this package; a tree about an integer model as a certificate for any checker of VIPR "

@@ -383,6 +383,8 @@ class Retained:
     """Nodes and stages in which they enter memory."""
     depth: int
     """Longest path of repeated inputs."""
+    limit: int | None
+    """Only schedules whose repetitions take less time, in units of the question, are in the relaxation; None for all."""
     scale: int
     """Denominator of the multipliers."""
     steps: tuple[str, ...]

@@ -9,9 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from math import isfinite
+from math import ceil, isfinite, prod
 from typing import Any
 
+import numpy as np
+
+from crossopt.crossflow.operator_costs import OPERATORS, columns_of, graph_costs
+from crossopt.crossflow.operator_graph import Node, OperatorGraph, values_in
+from crossopt.crossflow.workload import Precision
+from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.files.graphs import FaultList, cycle_of, read_json, rows_of
 from crossopt.instances.files.units import quoted
 
@@ -190,3 +196,77 @@ def _figure(node: dict[str, Any], key: str, row: int | None, faults: FaultList) 
     else:
         return value
     return 0
+
+
+# A graph of operators on a device: forward nodes, backward twins, times by the roofline, bytes by shapes.
+#
+# Activations have the bytes of the precision. A view has none, and whoever reads it reads what it looks at. The twin of an operator needs
+# the gradients that its users send back, and what its type keeps for the backward pass (`crossflow.operator_costs`); its output is the
+# gradient of the operator's inputs. Times are whole nanoseconds. Inputs of the network, weights, their gradients and the optimizer are
+# outside the budget.
+
+_PLACES = 9
+"""Times are nanoseconds."""
+_ADAM = {4: 8, 2: 12}
+"""Bytes a weight of two moments, and of a master copy for 16-bit weights, by the bytes of a weight."""
+
+
+def memory_graph(graph: OperatorGraph, hardware: str, precision: Precision, training: bool) -> MemoryGraph:
+    """The memory graph of one step; a ValueError where the device has no peak in that precision."""
+    entry = device(hardware)
+    if precision not in entry.peak:
+        raise ValueError(f"{hardware} has no peak in {precision} (it has {', '.join(entry.peak)})")
+    width = 4 if precision == "fp32" else 2
+    costs = graph_costs(columns_of(graph), float(width), build_device(entry, hardware, precision, 2))
+    forward, backward = (_nanoseconds(side.time) for side in (costs.forward, costs.backward))
+    nodes = [(row, node) for row, node in enumerate(graph.nodes) if not _is_view(node)]
+    origin = _origins(graph)
+    makers = {tensor: place for place, (_, node) in enumerate(nodes) for tensor in node.outputs}
+    reads = [sorted({makers[one] for name in node.inputs if (one := origin.get(name, name)) in makers}) for _, node in nodes]
+    sizes = [width * values_in(node.outputs, graph.tensors) for _, node in nodes]
+    names, times, inputs = [node.name for _, node in nodes], [forward[row] for row, _ in nodes], [tuple(one) for one in reads]
+    if training:
+        users: list[list[int]] = [[] for _ in nodes]
+        for place, sources in enumerate(reads):
+            for source in sources:
+                users[source].append(place)
+        twins = dict[int, int]()
+        for place in reversed(range(len(nodes))):
+            row, node = nodes[place]
+            kept = {makers[one] for name in _kept(node) if (one := origin.get(name, name)) in makers}
+            twins[place] = len(names)
+            inputs.append(tuple(sorted(kept | {twins[user] for user in users[place]} | ({place} if not users[place] else set()))))
+            names.append(f"grad {node.name}")
+            times.append(backward[row])
+            sizes.append(sum(sizes[source] for source in reads[place]))
+    weights = width * sum(prod(one.shape) for one in graph.weights.values())
+    trained = graph.parameters * (width + _ADAM[width]) if training else 0
+    entering = width * values_in(graph.inputs, graph.tensors)
+    count = len(names)
+    backwards = tuple(place >= len(nodes) for place in range(count))
+    return MemoryGraph(
+        tuple(names), tuple(times), tuple(sizes), (0,) * count, backwards, tuple(inputs), _PLACES, weights + trained + entering
+    )
+
+
+def _nanoseconds(seconds: object) -> list[int]:
+    return [ceil(figure * 1e9) for figure in np.ravel(np.asarray(seconds, np.float64)).tolist()]
+
+
+def _is_view(node: Node) -> bool:
+    return OPERATORS.get(node.operator, OPERATORS["other"]).priced == "view" and bool(node.inputs)
+
+
+def _origins(graph: OperatorGraph) -> dict[str, str]:
+    """What each output of a view looks at."""
+    found = dict[str, str]()
+    for node in graph.nodes:
+        if _is_view(node):
+            found |= {tensor: found.get(node.inputs[0], node.inputs[0]) for tensor in node.outputs}
+    return found
+
+
+def _kept(node: Node) -> tuple[str, ...]:
+    """Tensors that the backward twin reads."""
+    keeps = OPERATORS.get(node.operator, OPERATORS["other"]).keeps
+    return {"nothing": (), "inputs": node.inputs, "outputs": node.outputs, "everything": node.inputs + node.outputs}[keeps]

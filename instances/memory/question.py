@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.fields import Bounds, Bytes, Doc, NotNegative, Prose, Ratio, Throughput
+from crossopt.instances.catalogue.registry import UnknownNameError
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import FaultList, text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
-from crossopt.instances.memory.graph import GREATEST, MemoryGraph, blocks_of, graph_in, graph_of
+from crossopt.instances.memory.graph import GREATEST, MemoryGraph, blocks_of, graph_in, graph_of, memory_graph
+from crossopt.instances.operators.graph_file import graph_in as operators_in
+from crossopt.instances.operators.graph_file import is_operators
 
 Objective = Literal["extra_time", "time"]
 MOST_REPETITIONS = 1_000
@@ -41,7 +44,12 @@ class MemoryFile:
     """Which outputs are kept, and which are computed again, within a memory budget?"""
 
     kind: Annotated[Literal["memory"], Doc("problem type")]
-    graph: Annotated[str | None, Doc("a JSON file with `nodes` and `edges`, relative to this file")] = None
+    graph: Annotated[
+        str | None, Doc("a JSON file with `nodes` and `edges`, or one that `crossopt import` wrote, relative to this file")
+    ] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a graph of `crossopt import`")] = None
+    precision: Annotated[Literal["bf16", "fp16", "fp32"], Doc("of such a graph")] = "bf16"
+    training: Annotated[bool, Doc("whether such a graph has a backward pass")] = True
     nodes: Annotated[dict[str, NodeSection] | None, Doc("operators by name, in the order in which they run, where no file is given")] = None
     budget: Annotated[Bytes | None, Doc("memory for outputs and workspaces")] = None
     budget_share: Annotated[Ratio | None, Doc("the budget as a share of the peak without repetitions, rounded down")] = None
@@ -76,6 +84,11 @@ class MemoryQuestion:
     def base(self) -> int:
         """Units of time that the objective counts beside repetitions."""
         return self.graph.total_time if self.file.objective == "time" else 0
+
+    @property
+    def unit(self) -> str:
+        """Unit of times: seconds where a device prices them, else that of the file."""
+        return "s" if self.file.hardware is not None else ""
 
     def value(self, extra: int) -> int | float:
         """The objective of a schedule whose repetitions take these units of time."""
@@ -131,6 +144,10 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
         value = getattr(file, key)
         if value is not None and value >= GREATEST:
             found.append((key, f"{value:g} bytes are 2^53 or more, where numbers are no longer exact"))
+    if file.hardware is not None and file.rate is not None:
+        found.append(("rate", "a device prices operators, whose times are no operations (leave out rate)"))
+    if file.hardware is not None and file.nodes is not None:
+        found.append(("hardware", "nodes have times of their own (leave out hardware)"))
     if file.block is not None and (file.block < 1.0 or file.block != int(file.block)):
         found.append(("block", "a block is a whole number of bytes from 1 on"))
     return found
@@ -139,8 +156,7 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
 def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
     """The graph of the file, or the one that is written in the question."""
     if file.graph is not None:
-        with written.reading("graph"):
-            return graph_in(written.files.text(file.graph, text_of), file.graph)
+        return _graph_of_file(file, file.graph, written)
     nodes = file.nodes or {}
     faults = FaultList(written.source, placed=written.fault)
     rows = {name: row for row, name in enumerate(nodes)}
@@ -166,3 +182,20 @@ def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
     if found is None:
         raise AssertionError
     return found
+
+
+def _graph_of_file(file: MemoryFile, name: str, written: Written) -> MemoryGraph:
+    """The graph of a file: with nodes and times, or of operators that a device prices."""
+    with written.reading("graph"):
+        text = written.files.text(name, text_of)
+    if not is_operators(text):
+        return graph_in(text, name)
+    if file.hardware is None:
+        raise written.refused([written.fault("graph", "operators take time on a device (add hardware: h100-sxm, for example)")])
+    try:
+        graph = memory_graph(operators_in(text, name), file.hardware, file.precision, file.training)
+    except (UnknownNameError, ValueError) as error:
+        raise written.refused([written.fault("hardware", str(error))]) from error
+    if sum(graph.sizes) >= GREATEST:
+        raise written.refused([written.fault("graph", "its outputs add up to 2^53 bytes or more")])
+    return graph

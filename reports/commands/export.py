@@ -34,7 +34,7 @@ from crossopt.instances.layers.network import has_operands
 from crossopt.instances.layers.splits import COPY, parts_of
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.question import read_again
-from crossopt.reports.arguments import CHAKRA, MODELOPT, REPLICAS, STRATEGIES, TORCHAO
+from crossopt.reports.arguments import CHAKRA, MODELOPT, REPLICAS, SCHEDULE, STRATEGIES, TORCHAO
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import refuse_overwriting_others, usage
 from crossopt.reports.commands.progress import progress_on
@@ -174,9 +174,10 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
 
 
 def export_parts(path: Path, form: str, out: Path | None) -> None:
-    """Write the instances or the fleet of a saved result, or the shards of embedding tables, as JSON."""
+    """Write the instances or the fleet of a saved result, the shards of embedding tables, or the schedule of memory, as JSON."""
     from crossopt.reports.sheets.counts import replicas  # noqa: PLC0415 - of two kinds alone
     from crossopt.reports.sheets.embeddings import plan_document  # noqa: PLC0415
+    from crossopt.reports.sheets.memory import schedule_rows  # noqa: PLC0415
 
     family, result = read_saved(path, kind_of(path) or "fleet")
     if result.answer is None:
@@ -184,7 +185,7 @@ def export_parts(path: Path, form: str, out: Path | None) -> None:
     report = check(family, result, path.parent)
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
-    parts: Any = replicas if form == REPLICAS else plan_document
+    parts: Any = {REPLICAS: replicas, SCHEDULE: schedule_rows}.get(form, plan_document)
     text = json.dumps(parts(read_again(result.question, result.kind, path.parent), result), indent=1) + "\n"
     if out is None or str(out) == "-":
         sys.stdout.write(text)

@@ -31,6 +31,7 @@ from crossopt.reports.arguments import (
     PLACEMENTS,
     QUANTISED,
     REPLICAS,
+    SCHEDULE,
     SERVERS,
     SHARDS,
     STACKS,
@@ -208,7 +209,7 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
         export_strategies(options.file, options.stack, options.out)
-    elif options.stack in (REPLICAS, SHARDS):
+    elif options.stack in (REPLICAS, SHARDS, SCHEDULE):
         from crossopt.reports.commands.export import export_parts  # noqa: PLC0415
 
         export_parts(options.file, options.stack, options.out)
@@ -287,6 +288,7 @@ def _refuse(options: Namespace) -> None:
         "instances": (REPLICAS,),
         "fleet": (REPLICAS,),
         "embeddings": (SHARDS,),
+        "memory": (SCHEDULE,),
         "serving": SERVERS,
         "sharding": (CERTIFICATE,),
         "what-if": (GRAPH, *COPIES),

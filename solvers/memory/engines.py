@@ -7,7 +7,7 @@ numbers then proves the bound. A schedule counts as found only after its replay.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from math import inf, isinf
+from math import ceil, inf, isinf
 from time import monotonic
 
 import numpy as np
@@ -29,6 +29,7 @@ from crossopt.solvers.memory.judge import (
     BY_TREE,
     MOST_NODES_OF_SEARCH,
     MOST_STATES,
+    MOST_STEPS,
     ManyStatesError,
     Schedule,
     least_extra,
@@ -318,23 +319,21 @@ def _late_schedule(
 
 
 def _proved(run: _Run) -> Found:
-    """The schedule with the bound of a tree."""
-    question = run.question
-    model = retention_model(question.graph, question.budget, question.repetitions, run.stages, run.depth, sorted(run.entries))
+    """The schedule with the bound of a tree. The tree is about schedules that take less time than the one that is known."""
+    question, extra = run.question, run.extra
+    goal = None if extra is None else max(ceil(extra - run.limits.gap * (extra + question.base)), 0)
+    entries = tuple(sorted(run.entries))
+    model = retention_model(question.graph, question.budget, question.repetitions, run.stages, run.depth, entries, goal)
     integers, ordered = integer_model(model)
-    claim = None if run.extra is None else -(-run.extra // ordered.unit)
-    if claim is not None and run.limits.gap:
-        base = question.base
-        claim = max(-(-int((1.0 - run.limits.gap) * (run.extra or 0) - run.limits.gap * base) // ordered.unit), 0)
-    tree = trace(integers, claim, max(run.left(), 0.1), leading=ordered.leading)
-    proof = Retained(
-        BY_TREE, tuple(sorted(run.stages)), tuple(sorted(run.entries)), run.depth, tree.certificate.scale, packed(tree.certificate)
-    )
-    if tree.bound is None:
+    claim = None if goal is None else -(-goal // ordered.unit)
+    tree = trace(integers, claim, max(run.left(), 0.1), MOST_STEPS // 2, leading=ordered.leading)
+    units = None if tree.bound is None else max(tree.bound, 0) * ordered.unit
+    if goal is not None:
+        units = goal if units is None else min(units, goal)
+    proof = Retained(BY_TREE, tuple(sorted(run.stages)), entries, run.depth, goal, tree.certificate.scale, packed(tree.certificate))
+    if units is None:
         return SearchOutcome(None, inf, proof, "retention", reasons=_reasons(question))
-    units = max(tree.bound, 0) * ordered.unit
-    if run.order is None or run.extra is None:
+    if run.order is None or extra is None:
         return SearchOutcome(None, engine="retention", stopped="time limit" if run.exhausted or run.left() <= 0.0 else "complete")
-    complete = tree.proved or tree.stopped == "refuted" or units >= run.extra
-    bound = question.value(min(units, run.extra))
-    return SearchOutcome(Schedule(run.order), bound, proof, "retention", "complete" if complete else "time limit")
+    complete = tree.stopped in {"complete", "refuted"} or units >= extra
+    return SearchOutcome(Schedule(run.order), question.value(units), proof, "retention", "complete" if complete else "time limit")

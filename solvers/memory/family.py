@@ -10,7 +10,7 @@ _ENGINES = "crossopt.solvers.memory.engines"
 
 
 def _described(question: MemoryQuestion) -> dict[str, Any]:
-    return {"unit": ""}
+    return {"unit": question.unit}
 
 
 FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(

@@ -248,8 +248,12 @@ def units_of_tree(question: MemoryQuestion, proof: Retained) -> int | None:
         raise ValueError("stages are listed once each, in their order")
     if list(entries) != sorted(set(entries)) or not all(0 <= node < stage < count for node, stage in entries):
         raise ValueError("entries are pairs of a node and a later stage, once each, in their order")
-    model = retention_model(graph, question.budget, question.repetitions, stages, proof.depth, entries)
+    if proof.limit is not None and proof.limit < 0:
+        raise ValueError("a limit on the time of repetitions is 0 or more")
     if max(graph.floors) > question.budget:
         return None
+    model = retention_model(graph, question.budget, question.repetitions, stages, proof.depth, entries, proof.limit)
     bound = bound_of_tree(whole_form(model), unpacked(proof.scale, proof.steps))
-    return None if bound is None else max(bound, 0) * order_of(model).unit
+    units = inf if bound is None else max(bound, 0) * order_of(model).unit
+    least = units if proof.limit is None else min(units, proof.limit)
+    return None if least == inf else int(least)

@@ -40,6 +40,7 @@ from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_fleet, drawn_instances
+from tests.solvers.memory.drawn import best_memory, drawn_memory
 from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_chunks
 from tests.solvers.network.test_network import least_sends, sends_question
 from tests.solvers.placement.test_answers import brute_force
@@ -499,6 +500,7 @@ DRAWS = {
     "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "accelerator": Draw("accelerator", drawn_accelerator, least_of_everything, nearness=1e-9, often=8),
+    "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),

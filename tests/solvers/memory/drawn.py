@@ -5,6 +5,8 @@ from random import Random
 
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
+from crossopt.instances.question import read_again
+from crossopt.solvers.memory.judge import least_extra
 
 
 def question_of(graph: MemoryGraph, budget: int, repetitions: int = 1, objective: str = "extra_time") -> MemoryQuestion:
@@ -68,3 +70,23 @@ def peak_of(graph: MemoryGraph, order: list[int]) -> float:
             return float("inf")
         peak = max(peak, sum(graph.sizes[other] for other in live) + graph.workspaces[node])
     return peak
+
+
+def drawn_memory(seed: int) -> MemoryQuestion:
+    """A drawn question as a file."""
+    random = Random(f"memory {seed}")
+    graph = draw_graph(random, random.randint(3, 9))
+    lines = [
+        f"  {name}: {{time: {time}, bytes: {size} B, workspace: {work} B, after: [{', '.join(graph.names[node] for node in inputs)}]}}"
+        for name, time, size, work, inputs in zip(graph.names, graph.times, graph.sizes, graph.workspaces, graph.inputs, strict=True)
+    ]
+    heads = ["kind: memory", f"budget: {draw_budget(random, graph)} B", f"repetitions: {random.choice((0, 1, 1, 1, 2, 9))}"]
+    heads += [f"objective: {random.choice(('extra_time', 'time'))}", "nodes:"]
+    found: MemoryQuestion = read_again({"text": "\n".join([*heads, *lines]), "source": "question.yaml", "settings": []}, "memory")
+    return found
+
+
+def best_memory(question: MemoryQuestion) -> float:
+    """The least value by the search over all states; infinite where nothing fits."""
+    extra = least_extra(question.graph, question.budget, question.repetitions, 10**6)[0]
+    return float("inf") if extra is None else question.value(extra)

@@ -4,22 +4,27 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from crossopt.crossflow.operator_graph import Node, OperatorGraph, Weights
 from crossopt.formulation.certificate import bound_of_tree, unpacked
 from crossopt.formulation.retention import order_of, retention_model, whole_form
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.files.written import Files
 from crossopt.instances.memory.graph import MemoryGraph, graph_in
 from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
+from crossopt.reports.sheets.memory import schedule_rows
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory.family import FAMILY
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, least_extra, prove, replay
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, least_extra, prove, replay, units_of_tree
 from crossopt.solvers.proofs import RecomputableBound, Retained
 from tests.extent import FULL
 from tests.paths import ROOT
@@ -166,6 +171,8 @@ FORGERIES = (
     lambda proof: replace(proof, scale=0),
     lambda proof: replace(proof, steps=proof.steps[:-1]),
     lambda proof: replace(proof, entries=((3, 2),)),
+    lambda proof: replace(proof, limit=None),
+    lambda proof: replace(proof, limit=2),
 )
 
 
@@ -188,10 +195,12 @@ def test_a_tree_bounds_in_whole_numbers() -> None:
     question = read_given(MEMORY, "memory", ("budget=16 B",))
     found = solved(question, "retention")
     assert isinstance(found.proof, Retained)
-    model = retention_model(question.graph, 16, 1, found.proof.stages, found.proof.depth)
-    bound = bound_of_tree(whole_form(model), unpacked(found.proof.scale, found.proof.steps))
-    assert bound is not None
-    assert bound * order_of(model).unit == found.bound
+    tree = unpacked(found.proof.scale, found.proof.steps)
+    model = retention_model(question.graph, 16, 1, found.proof.stages, found.proof.depth, limit=found.proof.limit)
+    bound = bound_of_tree(whole_form(model), tree)
+    assert found.proof.limit == found.bound
+    assert bound is None or bound * order_of(model).unit >= found.bound
+    assert units_of_tree(question, found.proof) == found.bound
 
 
 @pytest.mark.parametrize(
@@ -257,6 +266,54 @@ def test_a_bad_question_is_refused_in_one_sentence(settings: tuple[str, ...], se
         read_given(MEMORY, "memory", settings)
     assert sentence in str(raised.value)
     assert len(raised.value.faults) == 1
+
+
+OPERATORS = OperatorGraph(
+    "two",
+    ("x",),
+    ("y",),
+    {"x": (4, 8), "h": (4, 16), "v": (64,), "r": (64,), "y": (4, 8)},
+    {"w": Weights((8, 16)), "u": Weights((16, 8))},
+    (
+        Node("up", "product", ("x",), ("h",), ("w",), (4, 8, 16, 1)),
+        Node("flat", "view", ("h",), ("v",)),
+        Node("act", "activation", ("v",), ("r",)),
+        Node("down", "product", ("r",), ("y",), ("u",), (4, 16, 8, 1)),
+    ),
+)
+
+
+def _operators(*settings: str) -> MemoryQuestion:
+    files = Files(Path(), {"two.json": graph_text(OPERATORS)})
+    text = "kind: memory\ngraph: two.json\nhardware: a100-80g\nbudget: 1 kB\n"
+    found: MemoryQuestion = read_given(text, "memory", settings, files=files)
+    return found
+
+
+def test_operators_have_backward_twins_that_read_what_is_kept() -> None:
+    graph = _operators().graph
+    assert graph.names == ("up", "act", "down", "grad down", "grad act", "grad up")
+    assert graph.sizes == (128, 128, 64, 128, 128, 0)
+    assert graph.inputs == ((), (0,), (1,), (1, 2), (0, 3), (4,))
+    assert graph.backward == (False,) * 3 + (True,) * 3
+    assert graph.fixed == 2 * 256 + 256 * (2 + 12) + 2 * 32
+    assert _operators("precision=fp32").graph.sizes[0] == 256
+    assert len(_operators("training=false").graph.names) == 3
+
+
+def test_operators_need_a_device_and_a_peak() -> None:
+    for settings, sentence in ((("hardware=null",), "add hardware"), (("hardware=a100",), "a100"), (("rate=1 TFLOP/s",), "leave out rate")):
+        with pytest.raises(InstanceError) as raised:
+            _operators(*settings)
+        assert sentence in str(raised.value)
+
+
+def test_an_exported_schedule_drops_each_output_once() -> None:
+    question = read_given(MEMORY, "memory", ())
+    rows = schedule_rows(question, solved(question))
+    assert [row["compute"] for row in rows if row["repeated"]] == ["input"]
+    assert sorted(name for row in rows for name in row["drop"]) == sorted(row["compute"] for row in rows)
+    assert max(row["bytes"] for row in rows) <= 17
 
 
 # Reference data.

@@ -1,0 +1,149 @@
+"""The sheet of schedules under a memory budget: what is computed again, bytes at the peak by class, and memory over time."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.reports.drawing.bars import Units, columns
+from crossopt.reports.sheets.amounts import seconds_of, share_of
+from crossopt.reports.sheets.sheet import (
+    Breakdown,
+    Column,
+    Limit,
+    Limits,
+    Picture,
+    Section,
+    Sheet,
+    Table,
+    answer_sheet,
+    baselines_in,
+    names,
+)
+from crossopt.solvers.answer import Result
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, parts_at, replay, stages_of
+
+_COLUMNS, _NAMED, _ROWS = 48, 6, 40
+_OVER_TIME = "Each column is the computation with the most bytes among several that follow each other."
+
+
+def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Sheet:
+    """What is shown."""
+    graph, answer, use = question.graph, result.answer, result.details
+    answered: tuple[Section, ...] = ()
+    rows: tuple[tuple[str, str], ...] = ()
+    figures: tuple[tuple[str, str], ...] = ()
+    if answer is not None and use is not None:
+        repeated = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if node != stage]
+        rows = (
+            ("computed again", f"{len(repeated):,} of {len(graph.names):,} nodes: {_named(question, repeated)}" if repeated else "nothing"),
+        )
+        share = use.extra_time / use.total_time if use.total_time else 0.0
+        figures = (
+            ("of all time", share_of(share)),
+            *((("in seconds", seconds_of(use.extra_time / question.file.rate)),) if question.file.rate else ()),
+            ("peak", f"{_bytes(use.peak)} of {_bytes(question.budget)}"),
+            ("without repetitions", _bytes(graph.plain_peak)),
+        )
+        answered = (_budget(question, use), _repetitions(question, answer))
+    return answer_sheet(
+        result,
+        "schedule",
+        "Which outputs are kept and which are computed again, so that memory suffices and time is least?",
+        asks="time" if question.file.objective == "time" else "extra time",
+        summary=f"{len(graph.names):,} nodes",
+        answer_rows=rows,
+        figures=figures,
+        given=(
+            ("nodes", f"{len(graph.names):,}"),
+            ("budget", f"{question.budget:,} B"),
+            ("peak without repetitions", f"{graph.plain_peak:,} B"),
+            ("largest node with its inputs", f"{max(graph.floors):,} B"),
+            ("repetitions of a node", f"at most {question.repetitions:,}"),
+        ),
+        sections=(*answered, baselines_in("schedule", result, result.baselines)),
+        details=lambda: () if answer is None else tuple(_pictures(question, answer)),
+        notes=result.notes,
+        judged="event by event",
+        next_step="`crossopt export RESULT --as schedule` lists what is computed when",
+    )
+
+
+def _bytes(figure: float) -> str:
+    return rounded_quantity(figure, "bytes", 5) if figure else "0 B"
+
+
+def _named(question: MemoryQuestion, nodes: list[int]) -> str:
+    """The first nodes by name."""
+    found = [question.graph.label(node) if question.file.graph else question.graph.names[node] for node in nodes[:_NAMED]]
+    return ", ".join(found) + (f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else "")
+
+
+def _budget(question: MemoryQuestion, use: MemoryUse) -> Section:
+    """The budget, and what fills it at the peak."""
+    limit = Limit("outputs and workspace", use.peak, question.budget, "bytes", satisfied=use.peak <= question.budget)
+    parts = tuple((label, float(bytes_)) for label, bytes_ in use.peak_parts.items())
+    return Section("Memory at the peak", (Limits((limit,)), Breakdown("class", parts, "bytes", capacity=float(question.budget))))
+
+
+def _repetitions(question: MemoryQuestion, answer: Schedule) -> Section:
+    """Every repetition, with the stage in which it runs."""
+    graph, stages = question.graph, stages_of(answer.order)
+    rows = [(node, stage) for node, stage in zip(answer.order, stages, strict=True) if node != stage]
+    times = [float(question.stated_time(graph.times[node])) for node, _ in rows]
+    return Section(
+        "Computed again",
+        (
+            Table(
+                (
+                    names("node", [graph.label(node) for node, _ in rows]),
+                    names("before", [graph.label(stage) for _, stage in rows]),
+                    Column("time", tuple(seconds_of(time) if question.unit else f"{time:.5g}" for time in times), tuple(times)),
+                    Column("bytes", tuple(_bytes(graph.sizes[node]) for node, _ in rows), tuple(graph.sizes[node] for node, _ in rows)),
+                ),
+                most=_ROWS,
+            )
+            if rows
+            else "Nothing is computed again.",
+        ),
+    )
+
+
+def _pictures(question: MemoryQuestion, answer: Schedule) -> Iterator[Section]:
+    """Bytes over time by class."""
+    graph, found = question.graph, replay(question.graph, answer.order)
+    count = len(answer.order)
+    step = -(-count // _COLUMNS)
+    events = [max(range(first, min(first + step, count)), key=lambda event: found.bytes_[event]) for first in range(0, count, step)]
+    parts = [parts_at(graph, answer.order, found, event) for event in events]
+    labels = [label for label in parts[0] if any(part[label] for part in parts)]
+    series = [(label, [float(part[label]) for part in parts]) for label in labels]
+    heads = [str(event) if place % 8 == 0 else "" for place, event in enumerate(events)]
+    unit, name = (2.0**30, "GiB") if question.budget >= 2**30 else (2.0**20, "MiB") if question.budget >= 2**20 else (1.0, "B")
+    units = Units(name, unit, "budget", "computations in their order")
+    tall = max(found.bytes_)
+    told = f"The most is {_bytes(tall)}, at computation {found.bytes_.index(tall)}, {graph.label(answer.order[found.bytes_.index(tall)])}."
+    picture = Picture(
+        lambda titles: columns(titles, heads, series, float(question.budget), units), "", _OVER_TIME, described=told, zooms=False
+    )
+    yield Section("Memory over time", (picture,))
+
+
+def schedule_rows(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> list[dict[str, Any]]:
+    """Each computation in its order, whether it is a repetition, the outputs that are dropped after it, and the bytes in memory."""
+    if result.answer is None:
+        return []
+    graph, order = question.graph, result.answer.order
+    found, dropped = replay(graph, order), dict[int, list[str]]()
+    for event, end in enumerate(found.ends):
+        dropped.setdefault(end, []).append(graph.names[order[event]])
+    return [
+        {
+            "compute": graph.names[node],
+            "node": node,
+            "repeated": node != stage,
+            "drop": dropped.get(event, []),
+            "bytes": found.bytes_[event],
+        }
+        for event, (node, stage) in enumerate(zip(order, stages_of(order), strict=True))
+    ]
