@@ -405,6 +405,26 @@ class PricedTiers:
     form: Literal["priced-tiers"] = "priced-tiers"
 
 
+@dataclass(frozen=True, slots=True)
+class ChipPrices:
+    """A tree of prices for the layers on one chip; a single leaf has no branches but None."""
+
+    chip: int
+    branches: tuple[tuple[int, int] | None, ...]
+    prices: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PricedChips:
+    """Prices of budgets that exclude chips, and trees for the chips that are left (instances.layers.chips)."""
+
+    by: str
+    screens: tuple[tuple[float, ...], ...]
+    """Prices in SI units, in the order of the budgets; at each of them every chip is bounded by its cheapest formats."""
+    chips: tuple[ChipPrices, ...]
+    form: Literal["priced-chips"] = "priced-chips"
+
+
 Proof = (
     UnverifiedBound
     | RecomputableBound
@@ -426,6 +446,7 @@ Proof = (
     | Integers
     | Priced
     | PricedTree
+    | PricedChips
     | Retained
     | PricedTiers
 )

@@ -27,10 +27,10 @@ from typing import Final, Literal
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
-from crossopt.crossflow.hardware import Hardware
+from crossopt.crossflow.hardware import Hardware, Memory
 from crossopt.crossflow.operator_costs import OPERATORS, GraphCosts, columns_of, graph_costs, kept_tensors
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, group_of, values_in
-from crossopt.crossflow.roofline import stream_cost
+from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Precision
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
@@ -66,6 +66,11 @@ class Device:
     formats: dict[str, Hardware]
     known: tuple[str, ...] = ()
     """Formats of which a peak is known, offered or not."""
+
+
+_NO_MEMORY = Memory(0.0, 0.0)
+NO_DEVICE = Hardware("", 0.0, 0.0, 0.0, _NO_MEMORY, _NO_MEMORY, _NO_MEMORY, _NO_MEMORY, ())
+"""In place of a device that is not known yet."""
 
 
 def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping[str, float]) -> Device:
@@ -304,16 +309,8 @@ class Pricing:
 
     def narrower(self, node: Node, one: str, time: float, energy: float, share: float = 1.0) -> tuple[float, float]:
         """An operator that moves a share of its bytes, with the output in a narrower format: by the share of bytes that it saves."""
-        tensors, base = self.asked.graph.tensors, self.base
-        values = share * sum(prod(tensors[name]) for name in (*node.inputs, *node.outputs))
-        saved = share * sum(prod(tensors[name]) for name in node.outputs) * (1.0 - BITS[one] / BITS[base])
-        all_bytes = stream_cost(values * BITS[base] / 8.0, 0.0, self.asked.device.formats[base])
-        fewer = stream_cost((values - saved) * BITS[base] / 8.0, 0.0, self.asked.device.formats[base])
-        less = [
-            float(np.asarray(a).item()) - float(np.asarray(b).item())
-            for a, b in ((all_bytes.time, fewer.time), (all_bytes.energy, fewer.energy))
-        ]
-        return max(time - less[0], 0.0), max(energy - less[1], 0.0)
+        less = narrow_saving(self.asked, node, one, self.asked.device.formats[self.base], share)
+        return max(time - float(np.asarray(less.time).item()), 0.0), max(energy - float(np.asarray(less.energy).item()), 0.0)
 
     def written(self, node: Node, one: str) -> str:
         """The format in which the output of an operator lies in memory."""
@@ -338,6 +335,16 @@ class Pricing:
             cost = stream_cost(size, 0.0, self.asked.device.formats[self.base])
             self.casts[tensor, bits] = float(np.asarray(cost.time).item()), float(np.asarray(cost.energy).item())
         return dict(zip(("time", "energy"), self.casts[tensor, bits], strict=True))
+
+
+def narrow_saving(asked: Asked, node: Node, one: str, hardware: Hardware, share: float = 1.0) -> Cost:
+    """What an operator saves that writes a share of its output in a narrower format than the base."""
+    tensors, base = asked.graph.tensors, asked.device.base
+    values = share * sum(prod(tensors[name]) for name in (*node.inputs, *node.outputs))
+    saved = share * sum(prod(tensors[name]) for name in node.outputs) * (1.0 - BITS[one] / BITS[base])
+    all_bytes = stream_cost(values * BITS[base] / 8.0, 0.0, hardware)
+    fewer = stream_cost((values - saved) * BITS[base] / 8.0, 0.0, hardware)
+    return Cost(all_bytes.time - fewer.time, all_bytes.energy - fewer.energy)
 
 
 def total_cost(costs: GraphCosts, training: bool, figure: str) -> Array:

@@ -2,16 +2,31 @@
 
 from collections.abc import Iterator, Mapping
 from csv import DictReader
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from io import StringIO
 from itertools import pairwise
-from math import inf, isfinite, nan
+from math import inf, isfinite, nan, prod
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bytes, Doc, Duration, Energy, NotNegative, Positive, Prose, Ratio, Throughput
+from crossopt.crossflow.fields import (
+    Area,
+    AreaChoice,
+    Bytes,
+    CountChoice,
+    Doc,
+    Duration,
+    Energy,
+    NotNegative,
+    Positive,
+    Power,
+    PowerChoice,
+    Prose,
+    Ratio,
+    Throughput,
+)
 from crossopt.crossflow.operator_splits import SplitKind
-from crossopt.instances.catalogue.registry import UnknownNameError, device
+from crossopt.instances.catalogue.registry import UnknownNameError, device, technology_named
 from crossopt.instances.catalogue.registry import names as registered
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import text_of
@@ -20,7 +35,9 @@ from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.layers.network import (
     BITS,
+    NO_DEVICE,
     Asked,
+    Device,
     Format,
     Tying,
     device_in,
@@ -35,9 +52,12 @@ from crossopt.instances.layers.problem import Written as WrittenProblem
 from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, faults_of, split_problem, usual_groups
 from crossopt.instances.operators.graph_file import graph_in
 
+if TYPE_CHECKING:
+    from crossopt.instances.layers.chips import Chips
+
 Objective = Literal["time", "energy", "size", "memory", "bops", "quality"]
 UNITS = {"time": "s", "energy": "J", "size": "B", "memory": "B", "bops": "", "quality": ""}
-MOST_LAYERS, MOST_STRATEGIES = 20_000, 64
+MOST_LAYERS, MOST_STRATEGIES, MOST_CHIPS = 20_000, 64, 20_000
 ALL_SPLITS: tuple[SplitKind, ...] = ("batch", "features", "inputs", "space")
 
 
@@ -78,6 +98,25 @@ class DevicesSection:
 
 
 @dataclass(frozen=True, slots=True)
+class ChipBudgetSection:
+    """Limits of a free chip."""
+
+    die_area: Annotated[Area | None, Doc("of all dies; default: of the technology's usual chip")] = None
+    package_area: Annotated[Area | None, Doc("of the interposer; default: of the technology's usual chip")] = None
+    power: Annotated[Power | None, Doc("of the chip with its stacks; default: of the technology's usual chip")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChipChoicesSection:
+    """Parts of a free chip; those that are not named are as in the technology's usual chip."""
+
+    compute_area: Annotated[AreaChoice | None, Doc("of the cores")] = None
+    compute_power: Annotated[PowerChoice | None, Doc("of the cores, which sets their clock")] = None
+    l2_area: Annotated[AreaChoice | None, Doc("of the L2 memory")] = None
+    hbm_stacks: Annotated[CountChoice | None, Doc("stacks of memory")] = None
+
+
+@dataclass(frozen=True, slots=True)
 class LayersFile:
     """Which strategy does each layer take, within budgets?"""
 
@@ -91,6 +130,13 @@ class LayersFile:
     tied: Annotated[tuple[tuple[str, ...], ...], Doc("groups of layers that take the same strategy")] = ()
     graph: Annotated[str | None, Doc("a graph of operators that `crossopt import` wrote, relative to this file")] = None
     hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a graph")] = None
+    technology: Annotated[str | None, Doc("of `crossopt list technologies`, for a graph on a free chip, in place of hardware")] = None
+    choices: Annotated[ChipChoicesSection, Doc("parts of the free chip")] = ChipChoicesSection()
+    budget: Annotated[ChipBudgetSection, Doc("limits of the free chip")] = ChipBudgetSection()
+    rates: Annotated[dict[str, NotNegative] | None, Doc("of formats on the free chip, over 16 bits; default: the technology's")] = None
+    format_area: Annotated[
+        dict[str, Ratio] | None, Doc("by which a core grows that computes in a format; chips without it are compared")
+    ] = None
     formats: Annotated[tuple[Format, ...], Doc("offered for operands, beside the base")] = ()
     base: Annotated[Format, Doc("of activations in memory, and of all that takes no other format")] = "bf16"
     peaks: Annotated[dict[str, Throughput] | None, Doc("of formats that the device's file lacks, or instead of its own")] = None
@@ -127,6 +173,18 @@ class LayersQuestion:
     devices: int = 1
     notes: tuple[str, ...] = ()
     """What is stated and not used."""
+    chips: "Chips | None" = None
+    """The chips of a question with a free one, whose problem is that of one of them."""
+
+    def on_chip(self, chip: int | None) -> "LayersQuestion":
+        """The question on one of its chips, or itself where a device is named; a ValueError where there is no such chip."""
+        if self.chips is None:
+            if chip is not None:
+                raise ValueError(f"chip {chip} is given, and the question names a device")
+            return self
+        if chip is None:
+            raise ValueError("the chip is missing")
+        return replace(self, problem=self.chips.problem(chip), chips=None)
 
     __repr__ = short_repr
 
@@ -160,6 +218,9 @@ def read(written: Written) -> LayersQuestion:
     asked = _asked(file, file.graph, written)
     notes = tuple(unused_losses(asked))
     shared = len(sharing_operators(asked.graph))
+    if file.technology is not None:
+        chips = _chips(file, asked, budgets, written)
+        return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, chips=chips)
     if file.cluster is None:
         problem = _whole(format_problem(asked, file.objective, budgets), written)
         return LayersQuestion(name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes)
@@ -179,6 +240,27 @@ def read(written: Written) -> LayersQuestion:
         devices=parallel.devices,
         notes=notes,
     )
+
+
+def _chips(file: LayersFile, asked: Asked, budgets: dict[str, float], written: Written) -> "Chips":
+    """All chips of a free one."""
+    from crossopt.instances.layers.chips import ChipGrid, chips_of  # noqa: PLC0415 - most questions name a device
+
+    options = tuple((one.name, own) for one in fields(ChipChoicesSection) if (own := getattr(file.choices, one.name)) is not None)
+    limits = file.budget
+    grid = ChipGrid(
+        technology=file.technology or "",
+        options=options,
+        die_area=limits.die_area,
+        package_area=limits.package_area,
+        power=limits.power,
+        rates=file.rates or {},
+        format_area=file.format_area or {},
+    )
+    try:
+        return chips_of(grid, asked, file.objective, budgets, file.formats)
+    except ValueError as error:
+        raise written.refused([written.fault("choices", str(error))]) from error
 
 
 def _parallel(file: LayersFile, section: DevicesSection) -> Parallel:
@@ -210,7 +292,7 @@ def _asked(file: LayersFile, name: str, written: Written) -> Asked:
     with written.reading("graph"):
         graph = graph_in(written.files.text(name, text_of), name)
     try:
-        hardware = device_in(file.hardware or "", file.base, file.formats, file.peaks or {})
+        hardware = _device(file)
     except (UnknownNameError, ValueError) as error:
         raise written.refused([written.fault("hardware", str(error))]) from error
     names = {node.name: node.operator for node in graph.nodes}
@@ -238,6 +320,14 @@ def _asked(file: LayersFile, name: str, written: Written) -> Asked:
     except ValueError as error:
         raise written.refused([written.fault("fixed" if file.fixed else "graph", str(error))]) from error
     return asked
+
+
+def _device(file: LayersFile) -> Device:
+    """The named device; of a free chip one without figures, with the formats that it may have."""
+    if file.technology is None:
+        return device_in(file.hardware or "", file.base, file.formats, file.peaks or {})
+    technology_named(file.technology)
+    return Device(file.technology, file.base, dict.fromkeys((file.base, *file.formats), NO_DEVICE))
 
 
 def _like(name: str, names: Mapping[str, str]) -> str:
@@ -279,7 +369,8 @@ def _graph_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     for key in ("layers", "links", "tied"):
         if getattr(file, key):
             yield key, f"{key} are stated where no graph is given (take one of them away)"
-    if file.hardware is None:
+    yield from _chip_faults(file)
+    if file.hardware is None and file.technology is None:
         yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
     yield from _quality_faults(file)
     for name in file.peaks or {}:
@@ -288,6 +379,27 @@ def _graph_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     for name, one in (file.fixed or {}).items():
         if one not in (file.base, *file.formats):
             yield f"fixed.{name}", f"{one} is not among the formats of the question (add it to formats)"
+
+
+def _chip_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
+    """What a free chip lacks, and what belongs to it alone."""
+    if file.technology is None:
+        for key, usual in (("choices", ChipChoicesSection()), ("budget", ChipBudgetSection()), ("rates", None), ("format_area", None)):
+            if getattr(file, key) != usual:
+                yield key, f"{key} is of a free chip (give technology in place of hardware, or remove it)"
+        return
+    for key in ("hardware", "peaks", "cluster"):
+        if getattr(file, key) is not None:
+            yield key, f"{key} is given beside technology, whose chip is free (remove one of the two)"
+    options = [own for one in fields(ChipChoicesSection) if (own := getattr(file.choices, one.name)) is not None]
+    if not options:
+        yield "choices", "nothing of the chip is left to choose (name options, such as hbm_stacks: [2, 4])"
+    if (count := prod(map(len, options)) * 2 ** len(file.format_area or {})) > MOST_CHIPS:
+        yield "choices", f"{count:,} chips are more than the {MOST_CHIPS:,} that a question may have (give fewer options)"
+    for key in ("rates", "format_area"):
+        for name in getattr(file, key) or {}:
+            if name not in BITS:
+                yield f"{key}.{name}", f"{quoted(name)} is no format (one of {', '.join(BITS)})"
 
 
 def _quality_faults(file: LayersFile) -> Iterator[tuple[str, str]]:

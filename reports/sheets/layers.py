@@ -1,7 +1,7 @@
 """The sheet of strategies of layers: what is used of each budget, the strategy and figures of every layer, rules beside them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.layers.problem import Problem, chosen
@@ -24,7 +24,9 @@ _ROWS = 40
 
 def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -> Sheet:
     """What is shown."""
-    problem, answer, said = question.problem, result.answer, result.details
+    chips, answer, said = question.chips, result.answer, result.details
+    question = question if chips is None else question.on_chip(0 if answer is None else answer.chip)
+    problem = question.problem
     free = [place for place, own in enumerate(problem.strategies) if len(own) > 1]
     answered: tuple[Section, ...] = ()
     if answer is not None and said is not None:
@@ -35,7 +37,11 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         f"Which strategy does each layer take, so that {problem.figures[0]} is least within the budgets?",
         asks=problem.figures[0],
         summary=f"{len(problem):,} layers, {len(free):,} of them with a choice",
-        answer_rows=(("strategies", _counted(answer.strategies, free)), _named(question, answer.strategies, free))
+        answer_rows=(
+            *((("chip", _chip(said.chip)),) if said is not None and said.chip else ()),
+            ("strategies", _counted(answer.strategies, free)),
+            _named(question, answer.strategies, free),
+        )
         if answer is not None
         else (),
         figures=(*_between(question, answer.strategies, said), *_figures(question, said))
@@ -45,6 +51,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
             ("layers", f"{len(problem):,}"),
             ("with a choice", f"{len(free):,}"),
             ("links", f"{len(problem.links):,}"),
+            *((("chips", f"{len(chips):,}"),) if chips is not None else ()),
             *((("devices", f"{question.devices:,}"),) if question.devices > 1 else ()),
             *((f"budget of {name}", amount(name, most)) for name, most in question.budgets.items()),
         ),
@@ -54,6 +61,22 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         judged="on every layer and link",
         next_step="`crossopt export RESULT --as strategies` names the strategy of each layer",
     )
+
+
+_CHIP_UNITS = {"area": ("mm^2", 1e6), "power": ("W", 1.0), "throughput": ("TFLOP/s", 1e-12), "bandwidth": ("GB/s", 1e-9)}
+
+
+def _chip(chosen: Mapping[str, float]) -> str:
+    """What is chosen of a chip and what it is, in the units of files."""
+    parts = list[str]()
+    for name, value in chosen.items():
+        unit = next((own for ending, own in _CHIP_UNITS.items() if name.endswith(ending)), None)
+        if name.startswith("computes_"):
+            parts.append(f"{'computes' if value else 'does not compute'} in {name.removeprefix('computes_')}")
+        else:
+            words = name.replace("_", " ")
+            parts.append(f"{value:g} {words}" if unit is None else f"{words} {value * unit[1]:.4g} {unit[0]}")
+    return " · ".join(parts)
 
 
 def amount(figure: str, value: float) -> str:

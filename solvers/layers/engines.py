@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import heappop, heappush
 from math import exp, inf, log10
 from random import Random
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,11 +30,12 @@ from crossopt.formulation.layers.frontier import (
     without_objective,
 )
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.layers.problem import Problem, ties_by
+from crossopt.instances.layers.problem import FIGURES, Problem, ties_by
 from crossopt.instances.layers.question import UNITS, LayersQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.layers.judge import (
     BY_ALL,
+    BY_CHIPS,
     BY_FRONTIER,
     BY_TREE,
     MOST_CHOICES,
@@ -41,7 +44,10 @@ from crossopt.solvers.layers.judge import (
     best_of_all,
     every_choice,
 )
-from crossopt.solvers.proofs import Priced, PricedTree, RecomputableBound
+from crossopt.solvers.proofs import ChipPrices, Priced, PricedChips, PricedTree, RecomputableBound
+
+if TYPE_CHECKING:
+    from crossopt.instances.layers.chips import Chips
 
 _BEAMS = (64, 1_024, 8_192)
 """States of a front in passes that look for good choices."""
@@ -74,6 +80,8 @@ class _Run:
         self.bound: int | None = None
         self.prices: tuple[float, ...] = (0.0,) * len(self.core.limits)
         self.tree: _Leaf | None = None
+        self.proved: float | None = None
+        """The bound of a chip, in the unit of files; infinite where nothing is within the budgets."""
         self.trace = list[tuple[float, float | None, float | None]]()
 
     def tick(self) -> None:
@@ -116,6 +124,8 @@ def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> LayerChoi
 
 def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
     """Prices of the budgets by their dual, good choices by narrow passes, and the pass that proves the best one."""
+    if question.chips is not None:
+        return _best_chip(question, question.chips, limits, watch)
     run, stopped, notes = _Run(question, limits, watch), "complete", question.notes
     try:
         reasons = _searched(run)
@@ -326,10 +336,111 @@ def _too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
+# Free chips.
+
+_SCREENS = 12
+"""Prices at which all chips are bounded at once."""
+
+
+def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
+    """Chips in the order of their bounds, each solved below the best value so far; at the prices of each better choice all chips are
+    bounded again. What is left has a bound above the best value."""
+    from crossopt.instances.layers.chips import screened  # noqa: PLC0415 - most questions name a device
+
+    began, names = monotonic(), tuple(chips.budgets)
+    screens, bounds = [(0.0,) * len(names)], screened(chips, {})
+    proofs, left, trace = list[ChipPrices](), np.isfinite(bounds), list[tuple[float, float | None, float | None]]()
+    best: tuple[float, LayerChoices | None] = (inf, None)
+    while left.any() and bounds[left].min() < best[0] * (1.0 - limits.gap):
+        seconds = limits.seconds - (monotonic() - began)
+        chip = int(np.where(left, bounds, inf).argmin())
+        run = _Run(question.on_chip(chip), Limits(seconds, gap=limits.gap), unwatched)
+        complete = seconds > 0.0 and _below(run, best[0])
+        if run.proved is not None:
+            bounds[chip] = max(bounds[chip], run.proved)
+        if complete:
+            proofs.append(_chip_proof(chip, run))
+        if run.choice is not None:
+            answer = replace(expanded(run.core, run.question.problem, run.choice), chip=chip)
+            best = run.question.problem.amount(0, run.cost or 0), answer
+            trace.append((monotonic() - began, best[0], float(bounds.min())))
+            watch(Progress("chips", best[0], float(bounds.min()), answer=partial(_same, answer)))
+            if len(screens) < _SCREENS:
+                screens.append(_in_si(run.question.problem, run.prices))
+                bounds = np.maximum(bounds, screened(chips, dict(zip(names, screens[-1], strict=True))))
+        if not complete:
+            break
+        left[chip] = False
+    value, answer_found = best
+    everywhere = not left.any() or bounds[left].min() >= value * (1.0 - limits.gap)
+    if answer_found is None:
+        reasons = ("no chip has a choice within all budgets",) if everywhere else ()
+        proof = PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)) if everywhere else None
+        return SearchOutcome(None, inf if everywhere else None, proof, "frontier", reasons=reasons, notes=question.notes)
+    return SearchOutcome(
+        answer=answer_found,
+        bound=min(value, float(bounds.min())),
+        proof=PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)),
+        engine="frontier",
+        stopped="complete" if everywhere else "time limit",
+        notes=question.notes,
+        baselines=_chip_baselines(question, chips, answer_found, limits.seconds - (monotonic() - began)),
+        trace=tuple(trace),
+        value=value,
+    )
+
+
+def _below(run: _Run, value: float) -> bool:
+    """Search a chip for a choice below a value; whether it was found, or proved that there is none."""
+    run.cost = run.question.problem.units_from(value)
+    problem = run.question.problem
+    try:
+        reasons = _searched(run)
+    except (_TimeUpError, ManyStatesError):
+        return False
+    except WideError as error:
+        raise RefusedError(f"{error} (tie layers, or ask for fewer formats)") from error
+    run.proved = inf if reasons else None if run.bound is None else problem.amount(0, run.bound)
+    return True
+
+
+def _chip_proof(chip: int, run: _Run) -> ChipPrices:
+    proof = _proof(run)
+    return ChipPrices(chip, (None,), (proof.prices,)) if isinstance(proof, Priced) else ChipPrices(chip, proof.branches, proof.prices)
+
+
+def _in_si(problem: Problem, prices: Sequence[float]) -> tuple[float, ...]:
+    """Prices of budgets, in their order in files, for figures in SI units."""
+    limited = [place for place, limit in enumerate(problem.limits) if limit is not None]
+    scales = [10.0 ** (problem.places[place] - problem.places[0]) for place in limited]
+    found = {problem.figures[place]: price * scale for place, price, scale in zip(limited, prices, scales, strict=True)}
+    return tuple(found[name] for name in FIGURES if name in found)
+
+
+def _same(answer: LayerChoices) -> LayerChoices:
+    return answer
+
+
+def _chip_baselines(question: LayersQuestion, chips: "Chips", answer: LayerChoices, seconds: float) -> tuple[Baseline[LayerChoices], ...]:
+    """Rules on the same chip; and the chip that is best for the base format, with the best formats there."""
+    from crossopt.instances.layers.chips import in_base  # noqa: PLC0415 - most questions name a device
+
+    began, found = monotonic(), list[Baseline[LayerChoices]]()
+    for rule in baselines(question.on_chip(answer.chip), seconds):
+        found.append(replace(rule, answer=None if rule.answer is None else replace(rule.answer, chip=answer.chip)))
+    costs = in_base(chips)
+    usual = int(costs.argmin())
+    if np.isfinite(costs[usual]):
+        own = _solved(question.on_chip(usual), seconds - (monotonic() - began)).answer()
+        if own is not None:
+            found.append(Baseline(f"formats on the best chip for {chips.asked.device.base}", None, replace(own, chip=usual)))
+    return tuple(found)
+
+
 def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOutcome[LayerChoices]:
     """Every choice, where these are few."""
     del limits, watch
-    count = every_choice(question.problem)
+    count = every_choice(question)
     if count > MOST_CHOICES:
         number = f"{count:,}" if count < _SPELLED else f"more than 10^{int((count.bit_length() - 1) * log10(2.0))}"
         raise RefusedError(f"{number} choices are too many to look at each (take the engine frontier)")

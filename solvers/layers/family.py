@@ -4,7 +4,7 @@ from typing import Any
 
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.layers.judge import BY_ALL, BY_FRONTIER, BY_TREE, LayerChoices, LayerTotals, judge, prove
+from crossopt.solvers.layers.judge import BY_ALL, BY_CHIPS, BY_FRONTIER, BY_TREE, LayerChoices, LayerTotals, judge, prove
 
 _FRONTIER = lazy_import("crossopt.solvers.layers.engines", "frontier")
 
@@ -27,6 +27,6 @@ FAMILY: ProblemType[LayersQuestion, LayerChoices, LayerTotals] = ProblemType(
     judge=judge,
     judged="figures of every layer, budgets and ties",
     prove=prove,
-    proof_labels=frozenset({BY_FRONTIER, BY_TREE, BY_ALL}),
+    proof_labels=frozenset({BY_FRONTIER, BY_TREE, BY_CHIPS, BY_ALL}),
     described=_described,
 )

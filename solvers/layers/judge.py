@@ -1,9 +1,11 @@
 """Strategies of layers, their judge layer by layer, and the proof of a bound carried out anew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import inf, isfinite, prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from crossopt.formulation.layers.branches import Branch, leaves
 from crossopt.formulation.layers.core import WideError, core_of, steps_of
@@ -13,10 +15,14 @@ from crossopt.instances.layers.question import LayersQuestion
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.checking import by_looking_at_all
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import Priced, PricedTree, Proof, RecomputableBound
+from crossopt.solvers.proofs import Priced, PricedChips, PricedTree, Proof, RecomputableBound
+
+if TYPE_CHECKING:
+    from crossopt.instances.layers.chips import Chips
 
 BY_FRONTIER: Final = "a dynamic program along the graph, at prices of the budgets"
 BY_TREE: Final = f"branches on strategies, and in each part {BY_FRONTIER}"
+BY_CHIPS: Final = f"prices that exclude chips, and on the others {BY_FRONTIER}"
 BY_ALL: Final = "a look at every choice"
 MOST_CHOICES = 200_000
 """Choices that are looked at one by one."""
@@ -29,6 +35,8 @@ class LayerChoices:
     """The strategy of each layer, in the order of the question."""
 
     strategies: tuple[str, ...]
+    chip: int | None = None
+    """The number of the chip, where it is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +46,13 @@ class LayerTotals:
     totals: dict[str, float]
     budget_shares: dict[str, float]
     """Share of each budget that is used."""
+    chip: dict[str, float] = field(default_factory=dict)
+    """What is chosen of a free chip, and its figures, in SI units."""
 
 
 def judge(question: LayersQuestion, answer: LayerChoices) -> Verdict[LayerTotals]:
-    """Totals, broken budgets and broken ties; a ValueError where the strategies are none of the question."""
+    """Totals, broken budgets and broken ties; a ValueError where the strategies or the chip are none of the question."""
+    chips, question = question.chips, question.on_chip(answer.chip)
     problem = question.problem
     rows = chosen(problem, answer.strategies)
     sums = totals_of_rows(problem, rows)
@@ -57,8 +68,9 @@ def judge(question: LayersQuestion, answer: LayerChoices) -> Verdict[LayerTotals
         different = [problem.layers[layer] for layer in tied if answer.strategies[layer] != answer.strategies[tied[0]]]
         if different:
             violations.append(f"{problem.layers[tied[0]]} and {different[0]} are tied and differ")
+    described = chips.described(answer.chip) if chips is not None and answer.chip is not None else {}
     shares = {name: sum_ / most if most else float(sum_ > 0) for name, (sum_, most) in budgets.items()}
-    return Verdict(totals[problem.figures[0]], tuple(violations), LayerTotals(totals, shares))
+    return Verdict(totals[problem.figures[0]], tuple(violations), LayerTotals(totals, shares, described))
 
 
 def totals_of_rows(problem: Problem, rows: tuple[int, ...]) -> list[int]:
@@ -71,57 +83,101 @@ def totals_of_rows(problem: Problem, rows: tuple[int, ...]) -> list[int]:
     return sums
 
 
-def every_choice(problem: Problem) -> int:
+def every_choice(question: LayersQuestion) -> int:
     """How many choices there are, ties left aside."""
-    return prod(len(names) for names in problem.strategies)
+    return prod(len(names) for names in question.problem.strategies) * (1 if question.chips is None else len(question.chips))
 
 
 def best_of_all(question: LayersQuestion) -> tuple[float, LayerChoices | None]:
     """The best choice by a look at all of them; infinite where none is accepted."""
     best: tuple[float, LayerChoices | None] = (inf, None)
-    for names in product(*question.problem.strategies):
-        answer = LayerChoices(names)
-        verdict = judge(question, answer)
-        if verdict.accepted and verdict.value < best[0]:
-            best = verdict.value, answer
+    for chip in (None,) if question.chips is None else range(len(question.chips)):
+        on_chip = question.on_chip(chip)
+        for names in product(*on_chip.problem.strategies):
+            verdict = judge(on_chip, LayerChoices(names))
+            if verdict.accepted and verdict.value < best[0]:
+                best = verdict.value, LayerChoices(names, chip)
     return best
 
 
 def prove(question: LayersQuestion, saved: Result[LayerChoices, LayerTotals], watch: Watch) -> Proved:
     """Carry out the dynamic program at the prices of the proof, or look at every choice."""
-    proof, problem = saved.proof, question.problem
+    proof = saved.proof
     if isinstance(proof, RecomputableBound):
-        few = every_choice(problem) <= MOST_CHOICES
+        few = every_choice(question) <= MOST_CHOICES
         found = by_looking_at_all(saved, lambda: best_of_all(question)[0] if few else None, question.unit)
         return Proved(found.checked, found.refused, found.unverified, BY_ALL)
-    trees = _priced_tree(proof, sum(limit is not None for limit in problem.limits))
+    bound = inf if saved.bound is None else saved.bound
+    if question.chips is not None:
+        return _prove_chips(question, question.chips, proof, bound, watch)
+    trees = _priced_tree(proof, sum(limit is not None for limit in question.problem.limits))
     if isinstance(trees, str):
         return Proved(refused=(f"proof: {trees}",))
-    aim = problem.units_from(inf if saved.bound is None else saved.bound)
-    core = core_of(problem) if aim is not None else without_objective(core_of(problem))
-    branches, prices = trees
-    states = 0
+    count = _states_above(question, trees, bound, watch)
+    if isinstance(count, str):
+        return Proved(refused=(count,))
+    parts = f" in {len(trees[1]):,} parts" if len(trees[1]) > 1 else ""
+    by = BY_TREE if len(trees[0]) > 1 else BY_FRONTIER
+    return Proved((f"the dynamic program was carried out anew{parts}, of {count:,} states",), by=by)
+
+
+def _prove_chips(question: LayersQuestion, chips: "Chips", proof: Proof | None, bound: float, watch: Watch) -> Proved:
+    """Every chip is excluded by prices of the budgets, or by its own tree."""
+    from crossopt.instances.layers.chips import screened  # noqa: PLC0415 - most questions name a device
+
+    names = tuple(chips.budgets)
+    if not isinstance(proof, PricedChips) or not all(_are_prices(own, len(names)) for own in proof.screens):
+        return Proved(refused=(f"proof: {len(names)} prices of budgets are needed for each look at all chips",))
+    lowest = np.zeros(len(chips))
+    for own in proof.screens:
+        lowest = np.maximum(lowest, screened(chips, dict(zip(names, own, strict=True))))
+    left, states = set(np.flatnonzero(lowest < bound).tolist()), 0
+    for tree in proof.chips:
+        if tree.chip not in left:
+            continue
+        own_tree = _priced_tree(PricedTree(proof.by, tree.branches, tree.prices), len(names))
+        count = own_tree if isinstance(own_tree, str) else _states_above(question.on_chip(tree.chip), own_tree, bound, watch)
+        if isinstance(count, str):
+            return Proved(refused=(f"chip {tree.chip:,}: {count}",))
+        left.remove(tree.chip)
+        states += count
+    if left:
+        return Proved(refused=(f"proof: {len(left):,} chips are not excluded, such as chip {min(left):,}",))
+    done = f"of {len(chips):,} chips {len(chips) - len(proof.chips):,} were excluded by prices, on the others the dynamic program was"
+    return Proved((f"{done} carried out anew, of {states:,} states",), by=BY_CHIPS)
+
+
+Trees = tuple[tuple[Branch | None, ...], tuple[tuple[float, ...], ...]]
+"""Branches, and prices of the leaves."""
+
+
+def _states_above(question: LayersQuestion, trees: Trees, bound: float, watch: Watch) -> int | str:
+    """States of passes that find nothing below a bound; or what they find, or why they cannot be carried out."""
+    problem = question.problem
+    aim, core, count = problem.units_from(bound), core_of(problem), 0
+    core = core if aim is not None else without_objective(core)
     try:
-        for part, own in zip(leaves(core, branches), prices, strict=True):
+        for part, own in zip(leaves(core, trees[0]), trees[1], strict=True):
             watch(Progress("the proof", None))
             steps, lowest = steps_of(part.core), SMALLEST if aim is None else float(aim)
-            found_pass = pareto_pass(part.core, steps, own, lowest, _nothing, objective=aim is not None)
-            if found_pass.cost is not None:
-                least = problem.amount(0, found_pass.cost)
-                told = "something is" if aim is None else f"a choice costs {least!r} {question.unit}".rstrip()
-                return Proved(refused=(f"bound: {told} within all budgets, the result claims {saved.bound!r}",))
-            states += found_pass.states
+            found = pareto_pass(part.core, steps, own, lowest, _nothing, objective=aim is not None)
+            if found.cost is not None:
+                least = problem.amount(0, found.cost)
+                cheaper = "something is" if aim is None else f"a choice costs {least!r} {question.unit}".rstrip()
+                return f"bound: {cheaper} within all budgets, the result claims {None if bound == inf else bound!r}"
+            count += found.states
     except (WideError, ManyStatesError) as error:
-        return Proved(refused=(f"proof: it cannot be carried out, as {error}",))
+        return f"proof: it cannot be carried out, as {error}"
     except ValueError as error:
-        return Proved(refused=(f"proof: {error}",))
-    parts = f" in {len(prices):,} parts" if len(prices) > 1 else ""
-    return Proved(
-        (f"the dynamic program was carried out anew{parts}, of {states:,} states",), by=BY_TREE if len(branches) > 1 else BY_FRONTIER
-    )
+        return f"proof: {error}"
+    return count
 
 
-def _priced_tree(proof: Proof | None, budgets: int) -> tuple[tuple[Branch | None, ...], tuple[tuple[float, ...], ...]] | str:
+def _are_prices(prices: tuple[float, ...], budgets: int) -> bool:
+    return len(prices) == budgets and all(isfinite(price) and price >= 0.0 for price in prices)
+
+
+def _priced_tree(proof: Proof | None, budgets: int) -> Trees | str:
     """Branches and prices of the leaves; or what is wrong with them."""
     branches: tuple[Branch | None, ...] = (None,)
     if isinstance(proof, Priced):
@@ -132,7 +188,7 @@ def _priced_tree(proof: Proof | None, budgets: int) -> tuple[tuple[Branch | None
         return f"{budgets} prices of budgets are needed"
     if len(prices) != sum(branch is None for branch in branches):
         return "each leaf of the tree needs its prices"
-    if not all(len(own) == budgets and all(isfinite(price) and price >= 0.0 for price in own) for own in prices):
+    if not all(_are_prices(own, budgets) for own in prices):
         return f"{budgets} prices of budgets are needed, which are finite and not negative"
     return branches, prices
 

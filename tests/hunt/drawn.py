@@ -19,7 +19,7 @@ from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, P
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.operators.graph_file import graph_text
+from crossopt.instances.operators.graph_file import graph_in, graph_text
 from crossopt.instances.question import read, read_again
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import shapes_of
@@ -426,6 +426,44 @@ def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
     return _read_beside(asks)
 
 
+def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
+    """A few chips of a technology for a small network, with budgets near what the first chip needs."""
+    random, folder = Random(f"chips {seed}"), Path(_folder().name)
+    (folder / "graph.json").write_text(graph_text(_small_network(random)), encoding="utf-8")
+    base, *formats = random.sample(("bf16", "fp16", "fp8", "int8", "int4"), random.randint(2, 3))
+    parts = {
+        "compute_area": ["200 mm^2", "300 mm^2", "440 mm^2"],
+        "compute_power": ["80 W", "176 W"],
+        "l2_area": ["15 mm^2", "40 mm^2", "77 mm^2"],
+        "hbm_stacks": [1, 2, 4, 5],
+    }
+    asks: dict[str, Any] = {
+        "kind": "layers",
+        "objective": random.choice([*_FIGURES]),
+        "graph": "graph.json",
+        "base": base,
+        "formats": formats,
+    }
+    asks["technology"] = random.choice(("accelerator-7nm", "accelerator-4nm"))
+    asks["rates"] = {name: random.choice((1, 2, 4)) for name in (base, *formats)}
+    asks["choices"] = {name: random.sample(parts[name], 2) for name in random.sample(sorted(parts), random.randint(1, 3))}
+    asks |= {"format_area": {random.choice(formats): f"{random.choice((1, 10, 50))} %"}} if random.random() < 0.5 else {}
+    asks |= {"training": True} if random.random() < 0.4 else {}
+    if asks["objective"] == "quality" or random.random() < 0.5:
+        operands = [node.name for node in graph_in((folder / "graph.json").read_text(encoding="utf-8"), "graph").nodes if node.product]
+        asks["quality"] = {name: {one: random.choice((0, 0.25, 0.5, 1)) for one in (base, *formats)} for name in operands}
+    asks |= {"budget": {"power": f"{random.choice((150, 250, 400))} W"}} if random.random() < 0.3 else {}
+    problem = _read_beside(asks).problem
+    first = totals_of_rows(problem, tuple(0 for _ in problem.layers))
+    near = {name: problem.amount(place, first[place]) * random.choice((0.6, 0.9, 1.0, 1.2)) for place, name in enumerate(problem.figures)}
+    asks["budgets"] = {
+        name: f"{value!r} {_UNITS[name]}" if _UNITS[name] else random.choice((value, 0.5, 1.0)) if name == "quality" else value
+        for name, value in near.items()
+        if random.random() < 0.3
+    }
+    return _read_beside(asks)
+
+
 def least_serving(question: ServingQuestion) -> float:
     """Of every number of every worker."""
     return _or_none(every_plan(question, Limits(), unwatched).value)
@@ -494,6 +532,7 @@ DRAWS = {
     "latency": Draw("placement", lambda seed: sample_at_random(5_000 + seed, nodes=5, places=2 + seed % 2), tried),
     "strategies": Draw("sharding", strategies, lambda question: _or_none(least(question.problem)), ("auto", "exhaustive", "milp", "cpsat")),
     "layers": Draw("layers", lambda seed: _again(layers_in_words, seed), lambda question: best_of_all(question)[0], often=8),
+    "chips of a network": Draw("layers", lambda seed: _again(chips_of_a_network, seed), lambda question: best_of_all(question)[0], often=4),
     "formats": Draw("layers", lambda seed: _again(formats_of_a_graph, seed), lambda question: best_of_all(question)[0], often=4),
     "instances": Draw("instances", drawn_instances, best_instances, ("auto", "program", "bisection", "highs", "cpsat"), often=4),
     "fleet": Draw("fleet", drawn_fleet, best_fleet, ("auto", "tree"), often=8),

@@ -1,12 +1,16 @@
 """Pages of strategies of layers: from one strategy to the answer step by step, and values by the budget."""
 
-from crossopt.instances.question import read_again
+from pathlib import Path
+
+from crossopt.instances.operators.graph_file import graph_text
+from crossopt.instances.question import read, read_again
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.sheets.layers import sheet
 from crossopt.reports.sheets.sheet import Bars, Picture, Section
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers.family import FAMILY
+from tests.instances.layers.test_network import small
 from tests.samples import SAMPLES
 
 QUESTION = """
@@ -46,3 +50,18 @@ def test_the_front_of_the_budget_has_the_answer_and_is_left_out_without_one_budg
     assert "2.861 MiB, 5.25 s" in picture.described
     assert picture.draw(Titles("", "", "", 600.0)).startswith("<svg")
     assert len(sections(SAMPLES["layers"].texts[0])) == 1  # two budgets
+
+
+def test_the_sheet_of_a_free_chip_says_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(small()), encoding="utf-8")
+    text = (
+        "kind: layers\nobjective: time\ngraph: graph.json\ntechnology: accelerator-4nm\nformats: [fp8]\n"
+        "choices: {compute_area: [300 mm^2], hbm_stacks: [2, 4]}\nformat_area: {fp8: 1%}\n"
+    )
+    (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
+    question = read(tmp_path / "question.yaml")
+    result = solve(FAMILY, question, "auto", Limits(), unwatched)
+    rows = dict(sheet(question, result).brief())
+    assert rows["chip"].startswith("compute area 300 mm^2 · 4 hbm stacks · computes in fp8 · die area ")
+    assert rows["strategies"] == "3 x fp8 · 1 x bf16"
+    assert result.proved

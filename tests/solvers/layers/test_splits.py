@@ -89,7 +89,7 @@ def test_answers_are_the_best_of_all_choices(tmp_path: Path, seed: int) -> None:
     question = asked(tmp_path, graph, devices, more)
     if seed % 2:
         question = budgeted(question, 0.3)
-    if every_choice(question.problem) > 5_000:
+    if every_choice(question) > 5_000:
         question = asked(tmp_path, graph, devices, f"{more}groups: [{devices}]\n")
     found, (value, _) = solved(question), best_of_all(question)
     assert (found.proved, found.value) == (True, value)

@@ -1,0 +1,308 @@
+"""Chips of a technology for a question about formats: a grid of their parts, and figures of all operators on all of them at once.
+
+A chip is a point of the grid: areas and watts of its cores, area of L2, stacks of memory; what is not named is as in the technology's usual
+chip. Each format that needs circuits of its own (`format_area`) is built into the cores or left out, so that chips with and without it are
+compared. Chips that cannot be built, or break a limit of area or power, are left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.device import device_from
+from crossopt.crossflow.generator import Edges, Split, generate
+from crossopt.crossflow.hardware import Efficiency, Hardware, Memory, take
+from crossopt.crossflow.operator_costs import columns_of, graph_costs
+from crossopt.crossflow.operator_graph import Node
+from crossopt.crossflow.roofline import NOTHING
+from crossopt.crossflow.technology import Parts, Technology, at_precision
+from crossopt.instances.catalogue.chips import placed, split_of
+from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.instances.catalogue.registry import constants_of, technology_named
+from crossopt.instances.catalogue.technologies import build_technology, edges_of, usual_areas
+from crossopt.instances.layers.network import (
+    BITS,
+    Asked,
+    Device,
+    Format,
+    Pricing,
+    format_problem,
+    has_operands,
+    is_view,
+    narrow_saving,
+    offered_formats,
+)
+from crossopt.instances.layers.problem import Figures, Problem, problem_of
+
+Options = tuple[tuple[str, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChipGrid:
+    """What may be chosen of a chip, and its limits in square metres and watts."""
+
+    technology: str
+    options: Options
+    die_area: float | None
+    package_area: float | None
+    power: float | None
+    rates: Mapping[str, float]
+    """FLOP/s of formats over that of 16 bits, beside or in place of the technology's."""
+    format_area: Mapping[str, float]
+    """Share by which cores grow that compute in a format."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """The usual chip of a technology (instances.catalogue.chips.UsualChip)."""
+
+    technology: Technology
+    die_area: float
+    package_area: float
+    power: float
+    dies: float
+    areas: Parts
+    powers: Parts
+    edges: Edges
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Chips that compute in the same formats."""
+
+    formats: dict[str, Hardware]
+    """Arrays over the chips."""
+    points: Whole
+    """Places of the chips in the grid."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chips:
+    """All chips of a question, numbered through its families."""
+
+    grid: ChipGrid
+    families: tuple[Family, ...]
+    asked: Asked
+    """The network; its device is that of the first chip."""
+    objective: str
+    budgets: Figures
+
+    def __len__(self) -> int:
+        return sum(len(family.points) for family in self.families)
+
+    def find(self, chip: int) -> tuple[Family, int]:
+        """The family of a chip and its row there; a ValueError where there is none of this number."""
+        row = chip
+        for family in self.families if chip >= 0 else ():
+            if row < len(family.points):
+                return family, row
+            row -= len(family.points)
+        raise ValueError(f"there is no chip number {chip:,} (chips are numbered from 0 to {len(self) - 1:,})")
+
+    def problem(self, chip: int) -> Problem:
+        """The question about formats on one chip."""
+        family, row = self.find(chip)
+        found = {one: take(hardware, row) for one, hardware in family.formats.items()}
+        device = replace(self.asked.device, formats=found)
+        return problem_of(format_problem(replace(self.asked, device=device), self.objective, self.budgets))
+
+    def described(self, chip: int) -> dict[str, float]:
+        """What is chosen of a chip, and its area, power, peak and bandwidth."""
+        family, row = self.find(chip)
+        places = np.unravel_index(int(family.points[row]), [len(values) for _, values in self.grid.options])
+        made = take(family.formats[self.asked.device.base], row)
+        found = {name: float(values[int(place)]) for (name, values), place in zip(self.grid.options, places, strict=True)}
+        chosen = {one: float(one in family.formats) for one in self.grid.format_area}
+        return (
+            found
+            | {f"computes_{one}": here for one, here in chosen.items()}
+            | {
+                "die_area": float(made.die_area),
+                "power": float(made.power),
+                "throughput": float(made.throughput),
+                "bandwidth": float(made.dram.bandwidth),
+            }
+        )
+
+
+def chips_of(grid: ChipGrid, asked: Asked, objective: str, budgets: Figures, formats: Sequence[Format]) -> Chips:
+    """All chips of a grid; a ValueError in words where the technology lacks a format, or no chip is within the limits."""
+    entry, node = technology_named(grid.technology)
+    base = asked.device.base
+    rates = {"bf16": 1.0, "fp16": 1.0, **entry.core.rates, **grid.rates}
+    for one in dict.fromkeys((base, *formats)):
+        if one not in rates:
+            has = ", ".join(rates)
+            raise ValueError(
+                f"{grid.technology} does not compute in {one} (it has {has}; state its rate over 16 bits: `rates: {{{one}: 2}}`)"
+            )
+    plain, (efficiency, _) = build_technology(entry, grid.technology, node), constants_of(entry, grid.technology, None)
+    points = np.arange(prod(len(values) for _, values in grid.options))
+    fixed = [one for one in dict.fromkeys((base, *formats)) if one == base or one not in grid.format_area]
+    optional = [one for one in formats if one != base and one in grid.format_area]
+    families = list[Family]()
+    for built in (subset for count in range(len(optional) + 1) for subset in combinations(optional, count)):
+        grown = 1.0 + sum(grid.format_area[one] for one in (base, *built) if one in grid.format_area)
+        technology = replace(plain, core=replace(plain.core, area=plain.core.area * grown))
+        families.append(_family(grid, entry, technology, efficiency, {one: rates[one] for one in (*fixed, *built)}, points, base))
+    families = [family for family in families if len(family.points)]
+    if not families:
+        raise ValueError("no chip of the grid can be built within the limits of area and power (allow more, or smaller parts)")
+    first = Device(grid.technology, base, {one: take(hardware, 0) for one, hardware in families[-1].formats.items()}, tuple(rates))
+    return Chips(grid, tuple(families), replace(asked, device=first), objective, budgets)
+
+
+def _family(
+    grid: ChipGrid,
+    entry: TechnologyEntry,
+    technology: Technology,
+    efficiency: Efficiency,
+    rates: Mapping[str, float],
+    points: Whole,
+    base: str,
+) -> Family:
+    """The chips of all points whose cores compute in these formats."""
+    split = entry.split
+    usual = _Usual(
+        technology,
+        split.die_area,
+        split.package_area,
+        split.power,
+        float(split.dies),
+        usual_areas(entry, technology),
+        split.powers,
+        edges_of(split),
+    )
+    places = np.unravel_index(points, [len(values) for _, values in grid.options])
+    chosen = {name: np.array(values, np.float64)[place] for (name, values), place in zip(grid.options, places, strict=True)}
+    found = dict[str, Hardware]()
+    for one, rate in rates.items():
+        made = replace(usual, technology=at_precision(technology, rate, BITS[one] / 8.0))
+        found[one] = _devices(made, split_of(made, chosen), chosen, efficiency, len(points), entry.reserved_memory)
+    limits = {
+        "die_area": split.die_area if grid.die_area is None else grid.die_area,
+        "package_area": split.package_area if grid.package_area is None else grid.package_area,
+        "power": split.power if grid.power is None else grid.power,
+        "power_density": inf if entry.power_density is None else entry.power_density,
+    }
+    within = np.ones(len(points), bool)
+    for hardware in found.values():
+        within &= _is_built(hardware)
+        for name, limit in limits.items():
+            within &= np.less_equal(getattr(hardware, name), limit)
+        within &= np.less_equal(hardware.one_die, inf if entry.reticle is None else entry.reticle)
+    rows = np.flatnonzero(within)
+    return Family({one: take(hardware, rows) for one, hardware in found.items()}, points[rows])
+
+
+def _devices(usual: _Usual, split: Split, chosen: Mapping[str, Array], efficiency: Efficiency, count: int, reserved: float) -> Hardware:
+    """The devices of a split, every figure of which is an array."""
+    technology = usual.technology
+    built = generate(technology, split)
+    device = device_from(technology, built, 2.0, efficiency)
+    room = placed(technology, split, split, built, chosen.get("hbm_stacks", built.dram.stacks))
+    device = replace(
+        device,
+        dram=replace(device.dram, capacity=device.dram.capacity * room),
+        die_area=split.die_area,
+        dies=split.dies,
+        power_density=built.die_power(technology.sustained) / split.die_area,
+        reserved_memory=reserved,
+    )
+    names = ("throughput", "vector_throughput", "bundles", "energy_per_flop", "idle_power", "running_power", "power", "die_area")
+    own: dict[str, Any] = {name: _full(getattr(device, name), count) for name in (*names, "package_area", "power_density", "dies")}
+    own |= {name: _full_memory(getattr(device, name), count) for name in ("dram", "l2", "l1", "registers")}
+    return replace(device, links=(), headroom=0.0, **own)
+
+
+def _full_memory(level: Memory, count: int) -> Memory:
+    return Memory(_full(level.capacity, count), _full(level.bandwidth, count), _full(level.energy, count))
+
+
+def _full(value: object, count: int) -> Array:
+    return np.array(np.broadcast_to(np.asarray(value, np.float64), count))
+
+
+def _is_built(hardware: Hardware) -> Mask:
+    """Chips with cores and all memories."""
+    memories = (hardware.dram, hardware.l2, hardware.l1, hardware.registers)
+    needed = [hardware.throughput, hardware.bundles, *(part for memory in memories for part in (memory.capacity, memory.bandwidth))]
+    return np.asarray(np.all([np.greater(value, 0.0) for value in needed], axis=0))
+
+
+# Bounds of all chips at once.
+
+_SAFE = 1e-9
+"""Share by which sums of floats are taken off, far above their rounding."""
+
+
+def screened(chips: Chips, prices: Figures) -> Array:
+    """For each chip a bound of the objective within the budgets, in SI units: every operator takes its cheapest format at prices of the
+    budgets, and nothing is converted. Infinite where a budget alone is below what all operators need."""
+    return np.concatenate([_screened(chips, family, prices) for family in chips.families])
+
+
+def in_base(chips: Chips) -> Array:
+    """The objective on each chip with every operator in the base format, or infinity where it is neither time nor energy."""
+    if chips.objective not in ("time", "energy"):
+        return np.full(len(chips), inf)
+    asked, base = chips.asked, chips.asked.device.base
+    found = [_tables(asked, replace(family, formats={base: family.formats[base]}))[chips.objective, base] for family in chips.families]
+    return np.concatenate([own[[not is_view(node) for node in asked.graph.nodes]].sum(axis=0) for own in found])
+
+
+def _screened(chips: Chips, family: Family, prices: Figures) -> Array:
+    device = replace(chips.asked.device, formats={one: take(hardware, 0) for one, hardware in family.formats.items()})
+    asked, count = replace(chips.asked, device=device), len(family.points)
+    pricing = Pricing(asked)
+    offered, tables = offered_formats(asked, pricing), _tables(asked, family)
+    total, least = np.zeros(count), {name: np.zeros(count) for name in chips.budgets}
+    for row, node in enumerate(asked.graph.nodes):
+        if is_view(node):
+            continue
+        ways = [_figures(pricing, node, one, {name: own[row] for name, own in tables.items()}, family) for one in offered[node.name]]
+        weighed = [sum((own[name] * prices.get(name, 0.0) for name in chips.budgets), own[chips.objective]) for own in ways]
+        total = total + np.min(np.broadcast_arrays(*weighed, total)[:-1], axis=0)
+        least = {
+            name: found + np.min(np.broadcast_arrays(*(own[name] for own in ways), found)[:-1], axis=0) for name, found in least.items()
+        }
+    credit = sum(prices.get(name, 0.0) * limit for name, limit in chips.budgets.items())
+    bounds = np.maximum(total - credit - _SAFE * (total + credit), 0.0)
+    for name, found in least.items():
+        bounds = np.where(found * (1.0 - _SAFE) > chips.budgets[name], inf, bounds)
+    return bounds
+
+
+def _cheapest(count: int, ways: Sequence[Array | float]) -> Array:
+    """The least of several figures on each chip."""
+    return np.asarray(np.min([np.broadcast_to(way, count) for way in ways], axis=0))
+
+
+Tables = dict[tuple[str, str], Array]
+"""Seconds or joules of all operators on all chips, by figure and format."""
+
+
+def _tables(asked: Asked, family: Family) -> Tables:
+    columns, shape = columns_of(asked.graph), (len(asked.graph.nodes), len(family.points))
+    found: Tables = {}
+    for one, hardware in family.formats.items():
+        costs = graph_costs(columns, BITS[one] / 8.0, hardware)
+        for figure in ("time", "energy"):
+            forward, backward = (np.broadcast_to(getattr(side, figure), shape) for side in (costs.forward, costs.backward))
+            found[figure, one] = forward + backward if asked.training else forward
+    return found
+
+
+def _figures(pricing: Pricing, node: Node, one: str, own: Mapping[tuple[str, str], Array], family: Family) -> dict[str, Array | float]:
+    """Figures of an operator in a format: of time and energy arrays over the chips."""
+    base, operands = pricing.base, has_operands(node)
+    found: dict[str, Array | float] = dict(pricing.figures(node, one))
+    less = NOTHING if operands or one == base else narrow_saving(pricing.asked, node, one, family.formats[base])
+    for figure, saved in (("time", less.time), ("energy", less.energy)):
+        found[figure] = np.maximum(own[figure, one if operands else base] - saved, 0.0)
+    return found
