@@ -208,6 +208,14 @@ nodes:
   d_act: {time: 2, bytes: 4 B, backward: true, after: [first, d_second]}
   d_first: {time: 9, bytes: 1 B, backward: true, after: [input, d_act]}
 """
+CHIP_THAT_SERVES = (
+    SERVED.replace("hardware: h100-sxm\n", "").replace("objective: cost", "objective: die_area")
+    + """\
+chip:
+  technology: accelerator-4nm
+  choices: {compute_area: [300 mm^2, 400 mm^2], hbm_stacks: [2, 5]}
+"""
+)
 INSTANCES = """\
 kind: instances
 threads: 4
@@ -277,7 +285,11 @@ SAMPLES = {
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
     "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
-    "serving": Sample((SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED), ("limits.tpot=1 us",), worse=("devices=5",)),
+    "serving": Sample(
+        (SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED, CHIP_THAT_SERVES),
+        ("limits.tpot=1 us",),
+        worse=("devices=5",),
+    ),
     "memory": Sample(
         (MEMORY, f"{MEMORY}repetitions: 3\nobjective: time\n".replace("17 B", "12 B")), ("budget=15 B",), worse=("budget=16 B",)
     ),

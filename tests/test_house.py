@@ -20,8 +20,8 @@ ROOMS = ("crossflow", "instances", "formulation", "solvers", "reports")
 OF_PACKAGE = [kind.question.split(".") for kind in kinds.KINDS.values() if kind.question.startswith("crossopt.")]
 KINDS = {"study", "measured", "grading"} | {module[2] for module in OF_PACKAGE}
 """Folders and files of a kind of question inside a room, or of another use; what all share never imports one, and none imports another."""
-MAY_ENTER = {"study": {"codesign"}, "grading": {"codesign"}}
-"""The one exception, in solvers: these two ask and grade joint designs."""
+MAY_ENTER = {"study": {"codesign"}, "grading": {"codesign"}, "serving": {"codesign"}}
+"""Exceptions: the first two, in solvers, ask and grade joint designs; free chips that serve are those of joint designs."""
 TABLES = ("instances/__init__.py", "instances/schema_export.py")
 """Files that name the kinds."""
 HANDED_OUT = "instances/course/"

@@ -216,10 +216,10 @@ def decode_rate(times: WorkerTimes, batch: Real, requests: Requests) -> Real:
     return batch / ((requests.output - 1.0) * times.decode)
 
 
-def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwidth: float) -> float:
+def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwidth: Real) -> Real:
     """Seconds in which the cache of a prompt passes from a prefill to a decode worker, at bytes per second of both."""
     whole = Split(np.float64(1.0), np.float64(1.0))
-    return float(requests.input * cache_of_token(model, whole, stored) / bandwidth)
+    return requests.input * cache_of_token(model, whole, stored) / bandwidth
 
 
 # Queues of requests that arrive at random: latencies that a share of them exceeds, by the rate at which they come.

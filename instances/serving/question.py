@@ -1,12 +1,31 @@
 """The question about serving a language model as the user writes it in YAML, and its faults in sentences."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from crossopt.crossflow.fields import Bounds, Bytes, Choice, CountChoice, Doc, Duration, Money, NonZero, Positive, Prose, Ratio
+import numpy as np
+
+from crossopt.crossflow.fields import (
+    Area,
+    AreaChoice,
+    Bounds,
+    Bytes,
+    Choice,
+    CountChoice,
+    Doc,
+    Duration,
+    Money,
+    NonZero,
+    Positive,
+    Power,
+    PowerChoice,
+    PowerPerArea,
+    Prose,
+    Ratio,
+)
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.engines import ENGINES, PEAKS, CacheFormat, EngineName, WeightFormat
@@ -16,7 +35,10 @@ from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
 
-Objective = Literal["throughput", "devices", "cost"]
+if TYPE_CHECKING:
+    from crossopt.instances.serving.chip import FreeChip
+
+Objective = Literal["throughput", "devices", "cost", "die_area"]
 Mode = Literal["together", "apart"]
 Role = Literal["both", "prefill", "decode"]
 Level = Literal["mean", "p90", "p95", "p99"]
@@ -93,6 +115,39 @@ class WorkerSection:
     tpot: Annotated[Duration, Doc("time per output token; of prefill workers none")] = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class ChipBudget:
+    """Limits of a free chip."""
+
+    die_area: Annotated[Area | None, Doc("of all dies together; default: its technology's")] = None
+    package_area: Annotated[Area | None, Doc("of the interposer; default: its technology's")] = None
+    power: Annotated[Power | None, Doc("default: the usual one")] = None
+    power_density: Annotated[PowerPerArea | None, Doc("of the die; default: what its technology's usual cooling removes")] = None
+    reticle: Annotated[Area | None, Doc("of one die; default: its technology's")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChipChoices:
+    """What may be chosen of a chip; what is left out is as usual."""
+
+    compute_area: Annotated[AreaChoice | None, Doc("of the cores")] = None
+    compute_power: Annotated[PowerChoice | None, Doc("of the cores")] = None
+    l2_area: Annotated[AreaChoice | None, Doc("of the L2 memory")] = None
+    hbm_stacks: Annotated[CountChoice | None, Doc("number of memory stacks")] = None
+    node_network_area: Annotated[AreaChoice | None, Doc("of links inside a node")] = None
+    network_area: Annotated[AreaChoice | None, Doc("of links between nodes")] = None
+    dies: Annotated[CountChoice | None, Doc("number of equal dies in the package")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChipSection:
+    """A chip that is to be designed."""
+
+    technology: Annotated[str, Doc("a technology of `crossopt list technologies`")]
+    choices: Annotated[ChipChoices, Doc("options of its parts")]
+    budget: Annotated[ChipBudget, Doc("limits of a chip")] = ChipBudget()
+
+
 Available = Annotated[int, Bounds(1, MOST_DEVICES)]
 Rent = Annotated[Money, NonZero()]
 
@@ -109,11 +164,13 @@ class ServingFile:
         tuple[str, ...] | None, Choice(), Doc("devices of `crossopt list hardware`: one kind, or several of which plans may take some")
     ] = None
     devices: Annotated[int | None, Bounds(1, MOST_DEVICES), Doc("devices at most, of all kinds; needed for throughput")] = None
+    chip: Annotated[ChipSection | None, Doc("in place of `hardware`: a chip that is to be designed, in nodes of 8")] = None
     available: Annotated[dict[str, Available] | None, Doc("devices at most of each kind")] = None
     objective: Annotated[
         Objective,
         Doc(
-            "throughput: most requests a second; devices: fewest for the rate; cost: least money for an output token, at the rate asked for"
+            "throughput: most requests a second; devices: fewest for the rate; cost: least money for an output token, at that rate; "
+            "die_area: least area of all free chips for the rate"
         ),
     ] = "throughput"
     limits: Annotated[LimitsSection, Doc("service levels")] = LimitsSection()
@@ -169,8 +226,9 @@ class ServingQuestion:
     model: Transformer | None
     """None where the workers are stated."""
     kinds: tuple[DeviceKind, ...]
-    """None where the workers are stated."""
+    """Empty where the workers are stated, or a chip is free and not chosen yet."""
     document: dict[str, Any] = field(repr=False)
+    chip: "FreeChip | None" = field(default=None, repr=False)
 
     __repr__ = short_repr
 
@@ -215,6 +273,8 @@ def size_of(question: ServingQuestion) -> str:
     if file.workers is not None:
         return f"{len(file.workers)} kinds of workers, {within}"
     kinds = f" on {len(question.kinds)} kinds of devices" if len(question.kinds) > 1 else ""
+    if question.chip is not None:
+        return f"{question.chip.space.points:,} chips, {within}"
     options = question.kinds[0].options
     splits = len(options.tensor) * len(options.pipeline) * len(options.expert) * len(options.weights) * len(options.cache)
     return f"{splits:,} splits and formats, {len(options.batch)} batches{kinds}, {within}"
@@ -229,6 +289,8 @@ def read(written: Written) -> ServingQuestion:
         written.refuse(_faults_of_goal(file, file.rent))
         return ServingQuestion(name, file, None, (), written.document)
     shape = _network(file, written)
+    if file.chip is not None:
+        return _of_free_chip(file, file.chip, shape, written, name)
     kinds = tuple(_device_kind(file, shape, name, written) for name in file.hardware or ())
     faults = [*_faults_of_goal(file, None if any(isnan(kind.rent) for kind in kinds) else kinds[0].rent), *_faults_of_lengths(file, shape)]
     for kind in kinds:
@@ -237,6 +299,50 @@ def read(written: Written) -> ServingQuestion:
         faults += _faults_of_formats(file, kind.name, entry.peak)
     written.refuse(dict.fromkeys(faults))
     return ServingQuestion(name, file, shape, kinds, written.document)
+
+
+def _of_free_chip(file: ServingFile, section: ChipSection, shape: Transformer, written: Written, name: str) -> ServingQuestion:
+    from crossopt.instances.serving.chip import NODE, free_chip  # noqa: PLC0415 - most questions name a device
+
+    chip = free_chip(written, section.technology)
+    options = _options(file, shape, dict(chip.peaks), NODE)
+    faults = [
+        *_faults_of_goal(file, file.rent),
+        *_faults_of_lengths(file, shape),
+        *_faults_of_options(file, options, shape, NODE),
+        *_faults_of_formats(file, chip.name, dict(chip.peaks)),
+    ]
+    written.refuse(dict.fromkeys(faults))
+    return ServingQuestion(name, file, shape, (), written.document, chip)
+
+
+def with_chip(question: ServingQuestion, choice: Mapping[str, float]) -> ServingQuestion:
+    """The question on the chip of a design; a ValueError where it is none of the question or breaks a budget."""
+    from crossopt.instances.serving.chip import device_of_choice  # noqa: PLC0415 - most questions name a device
+
+    if question.chip is None:
+        if choice:
+            raise ValueError("the question has no free chip")
+        return question
+    return on_hardware(question, device_of_choice(question.chip, choice))
+
+
+def on_hardware(question: ServingQuestion, hardware: Hardware) -> ServingQuestion:
+    """The question of a free chip on one, or on several as arrays."""
+    file, model, chip = question.file, question.model, question.chip
+    if model is None or chip is None:
+        raise ValueError("the question has no free chip")
+    options = _options(file, model, dict(chip.peaks), hardware_node())
+    memory = _usable_memory(file, hardware)
+    kind = DeviceKind(chip.name, hardware, MOST_DEVICES, options, file.rent or nan, memory)
+    return replace(question, kinds=(kind,))
+
+
+def hardware_node() -> int:
+    """Free chips of a node."""
+    from crossopt.instances.serving.chip import NODE  # noqa: PLC0415 - most questions name a device
+
+    return NODE
 
 
 def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Written) -> DeviceKind:
@@ -254,8 +360,8 @@ def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Writt
 def _usable_memory(file: ServingFile, hardware: Hardware) -> float:
     entry = ENGINES[file.engine]
     share = entry.memory if file.memory is None else file.memory
-    left = float(hardware.dram.capacity) * share - (entry.reserve if file.reserve is None else file.reserve)
-    return max(left, 0.0)
+    left: Any = np.maximum(hardware.dram.capacity * share - (entry.reserve if file.reserve is None else file.reserve), 0.0)
+    return left if np.ndim(left) else float(left)
 
 
 def _network(file: ServingFile, written: Written) -> Transformer:
@@ -295,7 +401,7 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
 def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
     """Faults of what is there and what is not."""
     if file.workers is not None:
-        for key in ("model", "config", "hardware", "available", "rents"):
+        for key in ("model", "config", "hardware", "available", "rents", "chip"):
             if getattr(file, key) is not None:
                 yield key, f"{key} is not needed where workers are stated (take one of them away)"
         if not file.workers:
@@ -306,15 +412,24 @@ def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
         return
     if (file.model is None) == (file.config is None):
         yield "model" if file.model else "", "one of model and config is needed (such as model: llama3-70b)"
-    if file.hardware is None:
-        yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
-    elif len(file.hardware) > MOST_KINDS:
-        yield "hardware", f"{len(file.hardware)} kinds of devices are more than the {MOST_KINDS} of a question (name fewer)"
+    yield from _faults_of_machine(file)
     for key, by_kind in (("available", file.available), ("rents", file.rents)):
         for name in set(by_kind or ()) - set(file.hardware or ()):
             yield f"{key}.{name}", f"{quoted(name)} is none of the devices (add it to hardware, or take it away)"
     if file.choices.shapes == "any" and file.limits.at != "mean":
         yield "choices.shapes", "queues in front of several shapes are not priced (take shapes: one, or limits: {at: mean})"
+
+
+def _faults_of_machine(file: ServingFile) -> Iterator[tuple[str, str]]:
+    """Of the devices or the chip."""
+    if file.chip is not None:
+        for key in ("hardware", "available", "rents"):
+            if getattr(file, key) is not None:
+                yield key, f"{key} is not needed where the chip is free (take one of them away)"
+    elif file.hardware is None:
+        yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
+    elif len(file.hardware) > MOST_KINDS:
+        yield "hardware", f"{len(file.hardware)} kinds of devices are more than the {MOST_KINDS} of a question (name fewer)"
 
 
 def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
@@ -328,10 +443,12 @@ def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str, str]]:
-    if file.objective == "devices" and file.requests.rate is None:
+    if file.objective == "die_area" and file.chip is None:
+        yield "objective", "only free chips have an area (ask for devices, or give a chip)"
+    if file.objective in ("devices", "die_area") and file.requests.rate is None:
         yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
     limited = file.devices is not None or set(file.available or ()) >= set(file.hardware or ("",))
-    if file.objective != "devices" and not limited and not (file.objective == "cost" and file.requests.rate):
+    if file.objective not in ("devices", "die_area") and not limited and not (file.objective == "cost" and file.requests.rate):
         yield "devices", "how many devices are there at most? (add devices: 32, or objective: devices with a rate)"
     if file.objective == "cost" and file.requests.rate is None and len(file.hardware or ()) > 1:
         yield "requests.rate", "the cheapest devices of several kinds for which rate? (add requests: {rate: 40}, in requests a second)"

@@ -1,7 +1,7 @@
 """Workers that a question offers, each priced: requests a second in whole units, latencies, and bytes of memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import floor, inf
 from typing import Final
@@ -152,28 +152,7 @@ def sent_at(question: ServingQuestion) -> float:
 
 def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:
     """Shapes of one role, format and chunk, as columns."""
-    file, first = question.file, shapes[0]
-    model, hardware = network_of(question, first)
-    kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
-    engine, asked = constants_of_engine(file.engine), Requests(file.requests.input, file.requests.output)
-    stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
-    tensor, pipeline, expert, batch = (
-        np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
-    )
-    alone = np.ones(len(shapes))
-    split, prefills = Split(tensor, pipeline, expert), first.role == "prefill"
-    worker = Worker(split, alone if prefills else batch, float(first.chunk), batch if prefills else alone)
-    times = worker_times(model, kernels, engine, worker, asked, hardware)
-    memory = worker_memory(model, replace_batch(worker, batch), asked, stored)
-    figures: dict[str, Array] = {
-        name: np.broadcast_to(np.asarray(value, np.float64), batch.shape)
-        for name, value in {
-            **_latencies(question, first, times, batch, pipeline),
-            "weights": memory.weights,
-            "cache": memory.cache * (asked.input / (asked.input + asked.output) if prefills else 1.0),
-            "working": memory.working,
-        }.items()
-    }
+    figures = columns_of(question, shapes, network_of(question, shapes[0])[1])
     for place, shape in enumerate(shapes):
         own = {name: float(column[place]) for name, column in figures.items()}
         yield Offer(
@@ -189,12 +168,41 @@ def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer
         )
 
 
+def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Hardware, bounded: bool = False) -> dict[str, Array]:
+    """Figures of shapes of one role, format and chunk, on one device or each on its own; where bounded, without what more bundles add."""
+    file, first = question.file, shapes[0]
+    model = network_of(question, first)[0]
+    kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
+    if bounded:
+        kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
+    engine, asked = constants_of_engine(file.engine), Requests(file.requests.input, file.requests.output)
+    stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
+    tensor, pipeline, expert, batch = (
+        np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+    )
+    alone = np.ones(len(shapes))
+    split, prefills = Split(tensor, pipeline, expert), first.role == "prefill"
+    worker = Worker(split, alone if prefills else batch, float(first.chunk), batch if prefills else alone)
+    times = worker_times(model, kernels, engine, worker, asked, hardware)
+    memory = worker_memory(model, replace_batch(worker, batch), asked, stored)
+    link = question.file.matching.link or (hardware.links[-1].bandwidth if question.chip is not None else sent_at(question))
+    return {
+        name: np.broadcast_to(np.asarray(value, np.float64), batch.shape)
+        for name, value in {
+            **_latencies(question, first, times, batch, pipeline, link),
+            "weights": memory.weights,
+            "cache": memory.cache * (asked.input / (asked.input + asked.output) if prefills else 1.0),
+            "working": memory.working,
+        }.items()
+    }
+
+
 def replace_batch(worker: Worker, batch: Array) -> Worker:
     """The worker with as many sequences in memory as its batch says."""
     return Worker(worker.split, batch, worker.chunk, worker.prompts)
 
 
-def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batch: Array, stages: Array) -> dict[str, Real]:
+def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batch: Array, stages: Array, link: Real) -> dict[str, Real]:
     """Rate, latencies and queue of workers of one role."""
     file, (model, _) = question.file, network_of(question, shape)
     asked, engine, none = Requests(file.requests.input, file.requests.output), constants_of_engine(file.engine), 0.0 * batch
@@ -208,7 +216,7 @@ def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batc
             pool = Pool(batch, first - crowd, crowd, busy, times.prefill, steps, *own, pieces)
         return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
-        sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), sent_at(question))
+        sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
         first = times.prefill * (engine.first * file.matching.ttft) + sent
         pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5)
         return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
@@ -229,22 +237,39 @@ def _queue(pool: Pool) -> dict[str, Real]:
 
 def latencies_at(level: Level, offer: Offer, copies: Array, rates: Array) -> tuple[Array, Array]:
     """Seconds to the first token and per output token at a percentile, for requests a second of each copy."""
-    pool, (share, normal) = Pool(*map(np.float64, offer.queue)), BEYOND[level]
-    rates = rates / (offer.shape.batch if offer.shape.role == "prefill" else 1)  # prompts that are computed at once wait as one
+    return pool_latencies(level, Pool(*map(np.float64, offer.queue)), copies, rates / _group_of(offer.shape))
+
+
+def pool_latencies(level: Level, pool: Pool, copies: Array, rates: Array) -> tuple[Array, Array]:
+    """The same of pools, for prompts that are computed at once as one."""
+    share, normal = BEYOND[level]
     return np.asarray(first_token_beyond(pool, copies, rates, share)), np.asarray(output_time_beyond(pool, rates, normal))
+
+
+def _group_of(shape: Shape) -> int:
+    """Prompts that are computed at once, which wait as one."""
+    return shape.batch if shape.role == "prefill" else 1
 
 
 def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: Whole) -> Whole:
     """The most units of a request a second that may come to each copy of a shape within the limits, for numbers of copies."""
-    wait = 0.0 if offer.shape.role == "decode" and ttft < inf else ttft  # others leave none to wait for a slot
-    low, high, number = np.zeros(len(copies), np.int64), np.full(len(copies), offer.rate), copies.astype(np.float64)
-    middle = high
-    while (low < high).any():
-        first, token = latencies_at(level, offer, number, middle / UNITS)
+    top = np.full(len(copies), offer.rate)
+    return pool_units(level, (ttft, tpot), offer.shape, Pool(*map(np.float64, offer.queue)), copies.astype(np.float64), top)
+
+
+def pool_units(
+    level: Level, limits: tuple[float, float], shape: Shape, pool: Pool, copies: Array, top: Whole, least: Whole | int = 0
+) -> Whole:
+    """The same of pools of workers of one role and batch, up to a rate of each; with a `least` width an upper bound that near."""
+    ttft, tpot = limits
+    wait = 0.0 if shape.role == "decode" and ttft < inf else ttft  # the time to first token of others leaves none to wait for a slot
+    low, high, middle = np.zeros(top.shape, np.int64), top, top
+    while (low + least < high).any():
+        first, token = pool_latencies(level, pool, copies, middle / UNITS / _group_of(shape))
         within = (first <= wait) & (token <= tpot)
         low, high = np.where(within, middle, low), np.where(within, high, middle - 1)
         middle = high - (high - low) // 2
-    return low
+    return high
 
 
 def least_latencies(question: ServingQuestion, offer: Offer) -> tuple[float, float]:
@@ -269,7 +294,7 @@ def broken(question: ServingQuestion, offer: Offer) -> tuple[str, ...]:
 
 def floors(question: ServingQuestion) -> dict[str, float]:
     """Seconds in which the weights pass from memory once, least over all splits: nothing decodes faster. Empty for stated workers."""
-    if question.model is None:
+    if question.model is None or not question.kinds:
         return {}
     best = inf
     for kind in question.kinds:

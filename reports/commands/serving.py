@@ -147,6 +147,8 @@ def export_flags(path: Path, engine: str) -> str:
     question: ServingQuestion = read_again(result.question, KIND, path.parent)
     if question.model is None:
         raise RefusedError(f"{path}: the workers of this question are stated, and nothing is known of what they run")
+    if question.chip is not None:
+        raise RefusedError(f"{path}: the chip of this plan is not built, and no engine runs on it")
     report = check(family, result, path.parent)
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")

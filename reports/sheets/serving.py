@@ -3,18 +3,25 @@
 from dataclasses import replace
 from math import isfinite
 
+from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.serving.workers import WorkerMemory
 from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.question import ServingQuestion, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, shape_text
 from crossopt.solvers.serving.replay import Replayed, replay
 
-_ASKS = {"throughput": "time between requests", "devices": "devices", "cost": "cost of a million output tokens"}
+_ASKS = {
+    "die_area": "mm^2 of dies",
+    "throughput": "time between requests",
+    "devices": "devices",
+    "cost": "cost of a million output tokens",
+}
 _SENTENCES = {
+    "die_area": "Which chip and which copies on it serve the requests on the least area of silicon?",
     "throughput": "Which copies of the model serve most requests a second within the limits?",
     "devices": "How few devices serve the requests within the limits, and as which copies?",
     "cost": "Which copies of the model make an output token cheapest within the limits?",
@@ -27,6 +34,8 @@ _P95 = 1
 def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]) -> Sheet:
     """What is shown."""
     plan, said = result.answer, result.details
+    free = question.chip
+    question = with_chip(question, plan.chip) if plan is not None else question
     sections: tuple[Section, ...] = ()
     meaning: tuple[tuple[str, str], ...] = ()
     if plan is not None and said is not None:
@@ -41,11 +50,14 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         answer_rows=_answer(question, plan, said) if plan is not None and said is not None else (),
         figures=_figures(question, said) if said is not None else (),
         meaning_rows=meaning,
-        given=_given(question),
+        given=(
+            *_given(question),
+            *((("chips", f"{free.space.points:,} of {free.name}"), *_offered_by(question)) if free is not None else ()),
+        ),
         sections=(*sections, baselines_in("plan", result, result.baselines)),
         notes=(*result.notes, *notes_of(question, result), *(f"{label}: {text}" for label, text in meaning if label in _DOUBTED)),
         judged="times, memory and rate of every worker",
-        next_step=f"export --as {_launched(question)}" if question.model and plan else "",
+        next_step=f"export --as {_launched(question)}" if question.model and plan and free is None else "",
     )
 
 
@@ -61,10 +73,38 @@ def copies_text(copies: Copies) -> str:
 
 def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     rows = [("workers" if place == 0 else "", copies_text(copies)) for place, copies in enumerate(plan.workers)]
+    rows += [("chip", ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in plan.chip.items()))] if plan.chip else []
     how = "together" if plan.workers[0].shape.role == "both" else "prefill and decode apart"
     asked = question.file.requests.rate
     rate = f"{said.rate:.4g} requests/s{f' of {asked:g}' if asked is not None else ''}"
     return (*rows, ("rate", f"{rate}, {how}, {_devices_text(question, plan, said)}"))
+
+
+def _offered_by(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
+    return _offered(question.kinds[0].hardware) if question.kinds else ()
+
+
+def _offered(hardware: Hardware) -> tuple[tuple[str, str], ...]:
+    """What a chip that was chosen offers."""
+    memory = f"{float(hardware.dram.capacity) / 1e9:,.4g} GB at {float(hardware.dram.bandwidth) / 1e12:,.3g} TB/s"
+    links = " and ".join(f"{float(link.bandwidth) / 1e9:,.4g} GB/s" for link in hardware.links)
+    return (
+        ("throughput in 16 bits", f"{float(hardware.throughput) / 1e12:,.4g} TFLOP/s"),
+        ("memory of the chip", memory),
+        ("links", links),
+        ("die and power", f"{float(hardware.die_area) * 1e6:,.4g} mm^2, {float(hardware.power):,.4g} W"),
+    )
+
+
+def _chosen(name: str, value: float) -> str:
+    """An option in its unit."""
+    dimension = name.rpartition("_")[2]
+    return rounded_quantity(value, dimension, 4) if dimension in ("area", "power") else f"{value:g}"
+
+
+def _part(name: str) -> str:
+    """A choice without its dimension."""
+    return name.removesuffix("_area").replace("_", " ")
 
 
 def _devices_text(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> str:

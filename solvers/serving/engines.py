@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from math import inf
 from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.question import ServingQuestion, with_chip
 from crossopt.instances.serving.workers import Offer, broken, priced, shapes_of
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound
 from crossopt.solvers.serving.judge import (
+    BY_BOXES,
     BY_PROGRAM,
     Best,
     Copies,
@@ -36,6 +38,8 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
     began = monotonic()
     if not limits.seconds:
         return SearchOutcome(None, engine="program", stopped="time limit")
+    if question.chip is not None:
+        return _free_chip(question, limits, watch)
     try:
         table = table_of(question)
         best = best_of(question, table)
@@ -53,6 +57,33 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
         baselines=(*baselines(question, table, best), *_of_one_kind(question)),
         trace=((monotonic() - began, float(value), float(value)),),
         value=value,
+    )
+
+
+def _free_chip(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
+    """The best chip by boxes of designs."""
+    from crossopt.solvers.serving.chips import search  # noqa: PLC0415 - most questions name a device
+
+    began, trail = monotonic(), list[tuple[float, float | None, float | None]]()
+
+    def hear(value: float, bound: float) -> None:
+        best = None if value == inf else value
+        trail.append((monotonic() - began, best, bound))
+        watch(Progress("boxes", best, bound))
+
+    found = search(question, began + limits.seconds, hear)
+    if found.table is None or found.best is None:
+        reasons = ("chip: no chip within the budgets serves the rate within the limits",) if found.bound == inf else ()
+        return SearchOutcome(None, found.bound, RecomputableBound(BY_BOXES), "program", stopped=found.stopped, reasons=reasons)
+    plan = plan_of(with_chip(question, found.choice), found.table, found.best)
+    return SearchOutcome(
+        answer=replace(plan, chip=found.choice),
+        bound=found.bound,
+        proof=RecomputableBound(BY_BOXES),
+        engine="program",
+        stopped=found.stopped,
+        trace=(*trail, (monotonic() - began, found.value, found.bound)),
+        value=found.value,
     )
 
 
@@ -103,6 +134,8 @@ def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     began = monotonic()
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")
+    if question.chip is not None:
+        return _every_chip(question, began + limits.seconds)
     every = [offer for offer in priced(question, shapes_of(question)) if not broken(question, offer)]
     devices = _devices_looked_at(question, every)
     if _too_many(every, devices):
@@ -119,6 +152,29 @@ def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     if best[1] is None:
         return SearchOutcome(None, engine="exhaustive", stopped=stopped)
     return SearchOutcome(best[1], engine="exhaustive", value=judge(question, best[1]).value, stopped=stopped)
+
+
+def _every_chip(question: ServingQuestion, until: float) -> SearchOutcome[ServingPlan]:
+    """The dynamic program on each chip."""
+    best: tuple[float, ServingPlan | None] = (inf, None)
+    options = dict(question.chip.free.options) if question.chip is not None else {}
+    for values in product(*options.values()):
+        if monotonic() > until:
+            break
+        choice = dict(zip(options, values, strict=True))
+        try:
+            known = with_chip(question, choice)
+        except ValueError:  # beyond a budget
+            continue
+        table = table_of(known)
+        found = best_of(known, table)
+        value = inf if found is None else float(value_of(known, found.rate, found.devices, found.cost))
+        if found is not None and value < best[0]:
+            best = value, replace(plan_of(known, table, found), chip=choice)
+    stopped = "time limit" if monotonic() > until else "complete"
+    if best[1] is None:
+        return SearchOutcome(None, engine="exhaustive", stopped=stopped)
+    return SearchOutcome(best[1], engine="exhaustive", value=best[0], stopped=stopped)
 
 
 def _devices_looked_at(question: ServingQuestion, offers: list[Offer]) -> int:

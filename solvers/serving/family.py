@@ -3,11 +3,22 @@
 from typing import Any
 
 from crossopt.instances.serving.question import ServingQuestion
-from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.serving.judge import BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
+from crossopt.solvers.answer import Progress, Result, Watch
+from crossopt.solvers.family import ProblemType, Proved, lazy_import
+from crossopt.solvers.serving.judge import BY_BOXES, BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
 
 _PROGRAM = lazy_import("crossopt.solvers.serving.engines", "program")
-_UNITS = {"throughput": "s", "devices": "", "cost": "USD"}
+_UNITS = {"throughput": "s", "devices": "", "cost": "USD", "die_area": ""}
+
+
+def _prove(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures], watch: Watch) -> Proved:
+    """The dynamic program, or of a free chip the boxes."""
+    if question.chip is None:
+        return prove(question, saved, watch)
+    from crossopt.solvers.serving.chips import prove_chip  # noqa: PLC0415 - most questions name a device
+
+    watch(Progress("the boxes", None))
+    return prove_chip(question, saved)
 
 
 def _described(question: ServingQuestion) -> dict[str, Any]:
@@ -27,7 +38,7 @@ FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     },
     judge=judge,
     judged="times, memory and rate of every worker",
-    prove=prove,
-    proof_labels=frozenset({BY_PROGRAM}),
+    prove=_prove,
+    proof_labels=frozenset({BY_PROGRAM, BY_BOXES}),
     described=_described,
 )

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, inf, isfinite
@@ -22,7 +22,7 @@ from crossopt.formulation.serving.matching import (
     rates_on,
     together_bound,
 )
-from crossopt.instances.serving.question import MOST_DEVICES, DeviceKind, Level, LimitsSection, Role, ServingQuestion
+from crossopt.instances.serving.question import MOST_DEVICES, DeviceKind, Level, LimitsSection, Role, ServingQuestion, with_chip
 from crossopt.instances.serving.workers import (
     UNITS,
     Offer,
@@ -32,6 +32,7 @@ from crossopt.instances.serving.workers import (
     latencies_at,
     least_latencies,
     priced,
+    roles_of,
     shapes_of,
     units_within,
 )
@@ -39,7 +40,8 @@ from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
 
 BY_PROGRAM: Final = "dynamic programming"
-_HOUR, _MILLION = 3600.0, 1.0e6
+BY_BOXES: Final = "boxes of chips"
+_HOUR, _MILLION, _SQUARE_MILLIMETRES = 3600.0, 1.0e6, 1.0e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class ServingPlan:
     """Workers that serve together: all of the role both, or of prefill and decode."""
 
     workers: tuple[Copies, ...]
+    chip: dict[str, float] = field(default_factory=dict)
+    """Choices of a free chip, in the question's options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     """Value, broken limits and figures; a ValueError where a worker is none of the question."""
     if not answer.workers or any(copies.count < 1 for copies in answer.workers):
         raise ValueError("a plan has at least one worker, and of each shape at least one")
+    question = with_chip(question, answer.chip)
     if max(copies.count for copies in answer.workers) > MOST_DEVICES:
         raise ValueError(f"no plan has more than {MOST_DEVICES:,} workers of a shape")
     shapes = [copies.shape for copies in answer.workers]
@@ -164,6 +169,8 @@ def value_of(question: ServingQuestion, rate: int, devices: int, cost: int) -> f
     match question.file.objective:
         case "devices":
             return devices
+        case "die_area":
+            return devices * (float(question.kinds[0].hardware.die_area) * _SQUARE_MILLIMETRES)
         case "throughput":
             return UNITS / rate
         case "cost":
@@ -301,7 +308,11 @@ def _rates(question: ServingQuestion, offers: Sequence[Offer], most: int) -> tup
 def rate_sought(question: ServingQuestion) -> int | None:
     """The rate for which as little as possible is taken; None where the greatest one is sought, or the cheapest one."""
     objective = question.file.objective
-    return needed_units(question) if objective == "devices" or (objective == "cost" and question.file.requests.rate is not None) else None
+    return (
+        needed_units(question)
+        if objective in ("devices", "die_area") or (objective == "cost" and question.file.requests.rate is not None)
+        else None
+    )
 
 
 def _program(question: ServingQuestion, offers: Sequence[Offer], devices: int) -> tuple[list[int], list[tuple[int, int]]]:
@@ -333,9 +344,18 @@ def _best_copies(question: ServingQuestion, offers: Sequence[Offer], own: Sequen
     yield from ((count * units, place) for count, (units, place) in enumerate(zip(best.tolist(), found.tolist(), strict=True), 1))
 
 
+_MODES: Final[tuple[tuple[Role, ...], ...]] = (("both",), ("prefill", "decode"))
+
+
+def modes_of(question: ServingQuestion) -> tuple[tuple[Role, ...], ...]:
+    """Parts that serve together, of the modes that the question offers."""
+    offered = roles_of(question)
+    return tuple(roles for roles in _MODES if set(roles) <= set(offered))
+
+
 def best_of(question: ServingQuestion, table: Table) -> Best | None:
     """The best plan of the question; None where none keeps the limits."""
-    found = [best for roles in (("both",), ("prefill", "decode")) if (best := _best_of_mode(question, table, roles)) is not None]
+    found = [best for roles in _MODES if (best := _best_of_mode(question, table, roles)) is not None]
     needed = rate_sought(question)
     if needed is None and question.file.objective == "cost":
         return min(found, key=lambda best: (Fraction(best.devices, best.rate), best.devices), default=None)

@@ -21,7 +21,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
-from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.question import ServingQuestion, with_chip
 from crossopt.instances.serving.workers import Shape, network_of, sent_at
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, units_of_copy
 
@@ -85,6 +85,7 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers."""
     if question.model is None:
         return None
+    question = with_chip(question, plan.chip)
     workers, share = _few(question, plan, said)
     rate = question.file.requests.rate or (LOAD if question.level == "mean" else 1.0) * said.rate
     slots = sum(copies.count * copies.shape.batch for copies in workers)
@@ -219,7 +220,7 @@ def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[
     free = [(0.0, place) for place, copies in enumerate(first) for _ in range(copies.count)]
     times = [_prefills(question, copies.shape) for copies in first]
     lengths = Requests(asked.input, asked.output)
-    sent = [transfer_time(model, lengths, Bytes(0.0, CACHE_BYTES[copies.shape.cache]), link) for copies in first]
+    sent = [float(transfer_time(model, lengths, Bytes(0.0, CACHE_BYTES[copies.shape.cache]), link)) for copies in first]
     ready, place = list[tuple[float, int]](), 0
     while place < len(requests):
         at, kind = heappop(free)

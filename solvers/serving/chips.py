@@ -1,0 +1,246 @@
+"""The best free chip that serves, by boxes of designs: what no chip of a box can exceed, and the search that a check repeats.
+
+A box stands for a device with all its resources at their highest (`instances.serving.chip`). Its workers within the limits are as fast as
+any worker of the box, and fit where one fits. For n devices and copies of size s
+
+    f(n) <= max over s, shapes of  floor(n / s) u(c),    c the least power of two that is not below floor(n / s)
+
+with u(c) the rate of each of c copies at which the limits are kept, which rises with c. From f follow the fewest devices or the greatest
+rate of prefill and decode workers as for a chip that is known. Boxes that cannot be better than the best chip found are closed, others
+halved; chips alone are answered by the dynamic program.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+from time import monotonic
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.hardware import Hardware, take
+from crossopt.crossflow.serving.workers import Pool
+from crossopt.instances.codesign.boxes import Boxes, full_box, tightened
+from crossopt.instances.serving.chip import FreeChip, best_chips, choice_at
+from crossopt.instances.serving.question import Role, ServingQuestion, on_hardware, with_chip
+from crossopt.instances.serving.workers import UNITS, Shape, columns_of, pool_units, shapes_of
+from crossopt.solvers.answer import Result
+from crossopt.solvers.family import Proved
+from crossopt.solvers.serving.judge import (
+    BY_BOXES,
+    Best,
+    ServingFigures,
+    ServingPlan,
+    Table,
+    best_of,
+    modes_of,
+    needed_units,
+    rate_sought,
+    table_of,
+    value_of,
+)
+
+_TOGETHER, _LOOKED, _FIRST = 48, 3, 64
+"""Boxes that are bounded together, rounds in which a chip of the best box is tried, and devices that are looked at first."""
+_NEAR = 1 << 12
+"""Part of a rate to which an upper bound is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best chip and plan, and what no chip is better than."""
+
+    choice: dict[str, float]
+    table: Table | None
+    best: Best | None
+    value: float
+    bound: float
+    chips: int
+    """Chips that were answered alone."""
+    boxes: int
+    stopped: str
+
+
+def search(question: ServingQuestion, until: float, hear: Callable[[float, float], None], goal: float = inf) -> Found:
+    """The best chip; boxes and chips that are not below the goal are closed."""
+    chip, walk, rounds, stopped = _chip_of(question), _Walk(question, goal), 0, "complete"
+    walk.keep(tightened(chip.instance, chip.space, full_box(chip.space)))
+    while walk.heap and walk.heap[0][0] < walk.value:
+        if monotonic() > until:
+            stopped = "time limit"
+            break
+        hear(walk.value, walk.heap[0][0])
+        taken = [heappop(walk.heap) for _ in range(min(_TOGETHER, len(walk.heap)))]
+        if rounds < _LOOKED:
+            rounds += 1
+            walk.look((taken[0][2] + taken[0][3] + 1) // 2)
+        parts = list[tuple[Whole, Whole]]()
+        for bound, _, low, high in taken:
+            if bound < walk.value and (low == high).all():
+                walk.look(low)
+            elif bound < walk.value:
+                parts += _halves(low, high)
+        if parts:
+            walk.keep(
+                tightened(chip.instance, chip.space, Boxes(np.stack([low for low, _ in parts]), np.stack([high for _, high in parts])))
+            )
+    bound = min(walk.value, walk.heap[0][0] if walk.heap else walk.value)
+    return Found(walk.choice, walk.table, walk.best, walk.value, bound, walk.chips, walk.boxes, stopped)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Open boxes by their bounds, and the best chip so far."""
+
+    question: ServingQuestion
+    value: float
+    heap: list[tuple[float, int, Whole, Whole]] = field(default_factory=list)
+    choice: dict[str, float] = field(default_factory=dict)
+    table: Table | None = None
+    best: Best | None = None
+    chips: int = 0
+    boxes: int = 0
+
+    def keep(self, some: Boxes) -> None:
+        """Bound boxes, and keep those that may hold a better chip."""
+        for row, bound in enumerate(bounds_of(self.question, some).tolist()):
+            if bound < self.value:
+                heappush(self.heap, (bound, self.boxes + row, some.low[row], some.high[row]))
+        self.boxes += len(some)
+
+    def look(self, places: Whole) -> None:
+        """Answer a chip alone."""
+        choice = choice_at(_chip_of(self.question), places)
+        try:
+            known = with_chip(self.question, choice)
+        except ValueError:  # beyond a budget
+            return
+        self.chips += 1
+        table = table_of(known)
+        best = best_of(known, table)
+        value = inf if best is None else float(value_of(known, best.rate, best.devices, best.cost))
+        if value < self.value:
+            self.choice, self.table, self.best, self.value = choice, table, best, value
+
+
+def _chip_of(question: ServingQuestion) -> FreeChip:
+    if question.chip is None:
+        raise ValueError("the question has no free chip")
+    return question.chip
+
+
+def _halves(low: Whole, high: Whole) -> list[tuple[Whole, Whole]]:
+    """Both halves of a box, along its widest choice."""
+    column = int((high - low).argmax())
+    middle, first, second = (low[column] + high[column]) // 2, high.copy(), low.copy()
+    first[column], second[column] = middle, middle + 1
+    return [(low, first), (second, high)]
+
+
+def bounds_of(question: ServingQuestion, boxes: Boxes) -> Array:
+    """What no chip of each box is below in the objective; infinite where none keeps the limits."""
+    found = np.full(len(boxes), inf)
+    chips = best_chips(_chip_of(question), boxes)
+    if chips.alive.any():
+        rows = np.flatnonzero(chips.alive)
+        found[rows] = _bounds(question, take(chips.hardware, rows), len(rows))
+    return found
+
+
+def _bounds(question: ServingQuestion, hardware: Hardware, boxes: int) -> Array:
+    """The same of devices."""
+    known, devices = on_hardware(question, hardware), min(_FIRST, question.devices)
+    units = {role: _units_of_role(known, hardware, role) for roles in modes_of(question) for role in roles}
+    if rate_sought(question) is None:
+        devices = question.devices
+    while True:
+        values = [_mode_bound(question, [_rates(units[role], devices, boxes) for role in roles]) for roles in modes_of(question)]
+        found: Array = np.minimum.reduce(values)
+        if devices == question.devices or not np.isinf(found).any():
+            return found * (hardware.die_area * 1.0e6) if question.file.objective == "die_area" else found
+        devices = min(2 * devices, question.devices)
+
+
+Units = dict[int, list[Array]]
+"""By size of a worker: upper bounds of the rate of each of 1, 2, 4, ... copies, a column for each box."""
+
+
+def _mode_bound(question: ServingQuestion, rates: Sequence[Array]) -> Array:
+    """Fewest devices for the rate, or the least time between requests on all devices, of one or two parts."""
+    most, needed = rates[0].shape[1] - 1, max(needed_units(question), 1)
+    if rate_sought(question) is None:
+        both = np.minimum(rates[0], rates[1][:, ::-1]).max(axis=1) if len(rates) == 2 else rates[0][:, -1]
+        return np.where(both >= needed, UNITS / np.maximum(both, 1.0), inf)
+    counts = [np.where((own >= needed).any(axis=1), (own >= needed).argmax(axis=1).astype(np.float64), inf) for own in rates]
+    total = sum(counts, start=np.zeros(len(rates[0])))
+    return np.where(total <= min(most, question.devices), total, inf)
+
+
+def _rates(units: Units, devices: int, boxes: int) -> Array:
+    """Upper bounds of the rates on 0 to `devices` devices, a row for each box."""
+    found, numbers = np.zeros((boxes, devices + 1)), np.arange(devices + 1)
+    for size, own in units.items():
+        copies = numbers // size
+        place = np.minimum(np.ceil(np.log2(np.maximum(copies, 1))).astype(np.int64), len(own) - 1)
+        found = np.maximum(found, np.stack(own)[place].T * copies)
+    return found
+
+
+def _units_of_role(question: ServingQuestion, hardware: Hardware, role: Role) -> Units:
+    """Rates of each copy, by size and number of copies."""
+    groups: dict[tuple[object, ...], list[Shape]] = {}
+    for shape in shapes_of(question):
+        if shape.role == role:
+            groups.setdefault((shape.weights, shape.cache, shape.chunk, shape.batch if role == "prefill" else 0), []).append(shape)
+    found: Units = {}
+    for shapes in groups.values():
+        _add_group(question, hardware, shapes, found)
+    return found
+
+
+def _add_group(question: ServingQuestion, hardware: Hardware, shapes: Sequence[Shape], found: Units) -> None:
+    boxes, kind = len(np.atleast_1d(hardware.bundles)), question.kinds[0]
+    rows = np.repeat(np.arange(boxes), len(shapes))
+    columns = columns_of(question, list(shapes) * boxes, take(hardware, rows), bounded=True)
+    memory = columns["weights"] + columns["cache"] + columns["working"]
+    ttft, tpot = columns["ttft"], columns["tpot"]
+    if question.level != "mean" and shapes[0].role == "both":
+        ttft, tpot = columns["first"], columns["decode"]
+    within = (memory <= np.asarray(kind.usable_memory)[rows]) & (ttft <= question.ttft) & (tpot <= question.tpot)
+    sizes = np.tile([shape.tensor * shape.pipeline for shape in shapes], boxes)
+    top = np.ceil(columns["rate"] * UNITS).astype(np.int64)
+    for size in sorted(set(sizes.tolist())):
+        if size > question.devices:
+            continue
+        own = np.flatnonzero(within & (sizes == size))
+        pool = Pool(*(columns[name][own] for name in Pool.__dataclass_fields__))
+        levels = found.setdefault(size, [np.zeros(boxes) for _ in range((question.devices // size - 1).bit_length() + 1)])
+        for power, best in enumerate(levels[:_POWERS]):
+            units = top[own]
+            if question.level != "mean" and len(own):
+                copies = np.full(len(own), float(1 << power))
+                units = pool_units(question.level, (question.ttft, question.tpot), shapes[0], pool, copies, units, units // _NEAR + 1)
+            np.maximum.at(best, rows[own], units.astype(np.float64))
+        for best in levels[_POWERS:]:
+            np.maximum.at(best, rows[own], top[own].astype(np.float64))
+
+
+_POWERS = 8
+"""Numbers of copies beyond which queues are left out of the bound."""
+
+
+def prove_chip(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures]) -> Proved:
+    """Close all boxes of chips that cannot be below the bound, and answer the chips that are left."""
+    claimed = inf if saved.bound is None and saved.value is None else saved.bound
+    if claimed is None:
+        return Proved(())
+    found = search(question, inf, _unheard, claimed)
+    if found.value < claimed:
+        return Proved(refused=(f"bound: a chip has the value {found.value!r}, the result claims {claimed!r}",))
+    return Proved((f"{found.boxes:,} boxes of chips were bounded again, and {found.chips:,} chips answered",), by=BY_BOXES)
+
+
+def _unheard(value: float, bound: float) -> None:
+    """A proof has no audience."""
+    del value, bound

@@ -1,0 +1,127 @@
+"""Free chips that serve: boxes against every chip, bounds of boxes, proofs, and sentences."""
+
+from dataclasses import replace
+from itertools import product
+from math import inf
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crossopt.instances.codesign.boxes import Boxes
+from crossopt.instances.errors import InstanceError
+from crossopt.instances.question import read_given
+from crossopt.instances.serving.chip import choice_at
+from crossopt.instances.serving.question import ServingQuestion, with_chip
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.checking import check, solve_and_verify
+from crossopt.solvers.family import family_of
+from crossopt.solvers.serving.chips import bounds_of
+from crossopt.solvers.serving.engines import exhaustive, program
+from crossopt.solvers.serving.judge import best_of, judge, table_of, value_of
+
+CHIP = """\
+kind: serving
+model: llama3-8b
+devices: 16
+objective: devices
+requests: {input: 1000, output: 100, rate: 60}
+limits: {ttft: 200 ms, tpot: 10 ms}
+choices: {tensor: [1, 2], batch: [16, 64], prefill_batch: 1}
+chip:
+  technology: accelerator-4nm
+  budget: {die_area: 815 mm^2, power: 700 W}
+  choices:
+    compute_area: [260 mm^2, 340 mm^2, 420 mm^2]
+    hbm_stacks: [1, 3, 5]
+    node_network_area: [10 mm^2, 30 mm^2]
+"""
+
+
+def ask(text: str) -> ServingQuestion:
+    question: ServingQuestion = read_given(text, "serving")
+    return question
+
+
+@pytest.mark.parametrize(
+    ("edits", "level"),
+    [
+        ((), "p95"),
+        ((), "mean"),
+        ((("objective: devices", "objective: die_area"),), "p95"),
+        ((("objective: devices", "objective: throughput"), (", rate: 60", "")), "p95"),
+        ((("objective: devices", "objective: throughput"), (", rate: 60", ""), ("batch: 1}", "batch: 1, mode: together}")), "mean"),
+    ],
+)
+def test_the_best_chip_as_by_the_program_on_each(edits: tuple[tuple[str, str], ...], level: str) -> None:
+    text = CHIP.replace("10 ms", f"10 ms, at: {level}")
+    for edit in edits:
+        text = text.replace(*edit)
+    question = ask(text)
+    found, looked = program(question, Limits(), unwatched), exhaustive(question, Limits(), unwatched)
+    assert found.answer is not None
+    assert found.stopped == looked.stopped == "complete"
+    verdict = judge(question, found.answer)
+    assert verdict.violations == ()
+    assert verdict.value == found.value == found.bound == looked.value
+
+
+def test_no_chip_of_a_box_is_below_its_bound() -> None:
+    random = Random(7)
+    for objective in ("devices", "die_area", "throughput"):
+        question = ask(CHIP.replace("objective: devices", f"objective: {objective}"))
+        chip = question.chip
+        assert chip is not None
+        sizes = chip.space.sizes
+        values: dict[tuple[int, ...], float] = {}
+        for places in product(*map(range, sizes)):
+            try:
+                known = with_chip(question, choice_at(chip, np.array(places)))
+            except ValueError:
+                continue
+            best = best_of(known, table_of(known))
+            values[places] = inf if best is None else float(value_of(known, best.rate, best.devices, best.cost))
+        ends = [[sorted(random.choices(range(size), k=2)) for size in sizes] for _ in range(20)]
+        low, high = (np.array([[pair[side] for pair in box] for box in ends]) for side in range(2))
+        bounds = bounds_of(question, Boxes(low, high))
+        for first, last, bound in zip(low, high, bounds, strict=True):
+            inside = [value for places, value in values.items() if (first <= places).all() and (places <= last).all()]
+            assert bound <= min(inside, default=inf)
+        assert len({bound for bound in bounds if bound < inf}) > 1
+
+
+def test_edits_of_the_chip_and_bounds_that_are_too_high_are_refused() -> None:
+    family: Any = family_of("serving")
+    question = ask(CHIP.replace("objective: devices", "objective: die_area"))
+    result = solve_and_verify(family, question, "auto", Limits(), unwatched)
+    assert check(family, result, Path()).accepted
+    for change in ({"hbm_stacks": 2}, {"compute_area": 0.0}, {"dies": 2}):
+        forged = replace(result, answer=replace(result.answer, chip={**result.answer.chip, **change}))
+        assert not check(family, forged, Path()).accepted
+    assert not check(family, replace(result, answer=replace(result.answer, chip={})), Path()).accepted
+    high = replace(result, bound=result.bound * 1.01, value=result.value * 1.01)
+    assert any(text.startswith(("bound: a chip has the value", "value")) for text in check(family, high, Path()).refused)
+
+
+def test_limits_that_no_chip_keeps_are_proved() -> None:
+    found = program(ask(CHIP.replace("tpot: 10 ms", "tpot: 0.1 ms")), Limits(), unwatched)
+    assert (found.answer, found.bound) == (None, inf)
+    assert found.reasons
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("devices: 16", "devices: 16\nhardware: h200"), "hardware is not needed where the chip is free"),
+        (("accelerator-4nm", "accelerator-9nm"), "accelerator-9nm"),
+        (("hbm_stacks: [1, 3, 5]", "hbm_stacks: [0]"), "hbm_stacks"),
+        (("tensor: [1, 2]", "tensor: 16"), "16 ranks are more than the 8 devices of a node"),
+        (("choices: {tensor", "choices: {weights: fp4, tensor"), "has no peak in fp4"),
+    ],
+)
+def test_faults_of_chips_are_sentences(edit: tuple[str, str], message: str) -> None:
+    with pytest.raises(InstanceError) as caught:
+        ask(CHIP.replace(*edit))
+    assert message in str(caught.value)
