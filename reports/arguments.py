@@ -382,6 +382,8 @@ def _add_quantize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peak", action="append", default=[], metavar="FORMAT=SPEED", help=peak)
     losses = "quality loss of each layer in each format: CSV with the columns layer, format and quality"
     parser.add_argument("--losses", type=Path, metavar="FILE.csv", help=losses)
+    template = "write that file with all layers and formats, and nothing in the column quality, instead of an answer"
+    parser.add_argument("--losses-template", type=Path, metavar="FILE.csv", help=template)
     budget = "upper limit of a figure, such as quality=0.5, size=12MB or time=2ms; repeatable"
     parser.add_argument("--budget", action="append", default=[], metavar="FIGURE=AMOUNT", help=budget)
     figures = "figure to minimise: time (default), energy, size, memory, bops or quality"

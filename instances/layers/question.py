@@ -173,6 +173,8 @@ class LayersQuestion:
     devices: int = 1
     notes: tuple[str, ...] = ()
     """What is stated and not used."""
+    operators: dict[str, str] = field(default_factory=dict)
+    """Operators of a graph by their names."""
     chips: "Chips | None" = None
     """The chips of a question with a free one, whose problem is that of one of them."""
 
@@ -216,14 +218,16 @@ def read(written: Written) -> LayersQuestion:
     if file.graph is None:
         return LayersQuestion(name, _whole(_stated(file, budgets), written), budgets, written.document)
     asked = _asked(file, file.graph, written)
-    notes = tuple(unused_losses(asked))
+    notes, operators = tuple(unused_losses(asked)), {node.name: node.operator for node in asked.graph.nodes}
     shared = len(sharing_operators(asked.graph))
     if file.technology is not None:
         chips = _chips(file, asked, budgets, written)
-        return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, chips=chips)
+        return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, operators=operators, chips=chips)
     if file.cluster is None:
         problem = _whole(format_problem(asked, file.objective, budgets), written)
-        return LayersQuestion(name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes)
+        return LayersQuestion(
+            name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes, operators=operators
+        )
     parallel = _parallel(file, file.cluster)
     if found := list(faults_of(asked, parallel, file.groups)):
         raise written.refused(written.fault(path, message) for path, message in found)
@@ -239,6 +243,7 @@ def read(written: Written) -> LayersQuestion:
         shared=problem.ties[:shared],
         devices=parallel.devices,
         notes=notes,
+        operators=operators,
     )
 
 

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
 
+from crossopt.crossflow.operator_graph import weight_values
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.graphs import text_of as text_of_file
 from crossopt.instances.files.saved import write_whole
+from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files
+from crossopt.instances.layers.network import BITS, has_operands
 from crossopt.instances.layers.problem import FIGURES
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
@@ -43,14 +46,19 @@ _OPTIONS = {
 }
 """Options by the keys of the question that they write."""
 _LOSSES = "give quality or quality_file"
+_WITH_LOSSES = "add --losses FILE.csv; --losses-template FILE.csv writes its rows"
+_BATCH = "take a batch that is a multiple of them, or give `splits` without batch"
+_WITH_BATCH = "take a multiple of them as the batch, such as --set batch={0}, or --splits features,inputs,space"
 _CLUSTER = "cluster: {devices: 8}"
 _PEAKS = re.compile(r"state one: `peaks: {(\w+): [^`]*`")
 
 
 def quantize(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    for option, path in (("--save", options.save), ("--out", options.out)):
+    for option, path in (("--save", options.save), ("--out", options.out), ("--losses-template", options.losses_template)):
         check_target(path, option)
+    if options.losses_template is not None:
+        return _write_template(options)
     limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
     written, question = question_written(options)
     family = family_of(KIND)
@@ -63,6 +71,28 @@ def quantize(options: Namespace) -> int:
         write_whole(options.out, to_text(result))
     sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
     return code_of(result.status, unproved=False)
+
+
+def _write_template(options: Namespace) -> int:
+    """Write a table of losses to be filled in, a row for each layer and format, in the order of the network."""
+    graph, formats = read_network(options.model, lengths_of(options.settings)), _names(options.formats or "")
+    if strange := [name for name in formats if name not in BITS]:
+        known = f"one of {', '.join(BITS)}"
+        usage(f"--formats: {quoted(strange[0]) if strange[0] else 'names of formats are needed'} ({known}; the table has a row for each)")
+    layers = [node for node in graph.nodes if has_operands(node)]
+    rows = [f"{_cell(node.name)},{one},,{node.operator},{weight_values(graph, node)},{node.macs}" for node in layers for one in formats]
+    write_whole(options.losses_template, "\n".join(("layer,format,quality,operator,weights,macs", *rows, "")))
+    sys.stdout.write(
+        f"{options.losses_template}: {len(rows):,} rows; fill in the column quality with what is lost where this layer alone has the "
+        "format, or take the row out: layers without one keep the base format\n"
+    )
+    return 0
+
+
+def _cell(text: str) -> str:
+    """A cell of CSV."""
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if any(mark in text for mark in ',"\n') else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +117,9 @@ def question_written(options: Namespace) -> tuple[Written, LayersQuestion]:
     except InstanceError as error:
         if error.source in texts:  # a fault of a file, with its line
             raise
-        usage("; ".join(dict.fromkeys(f"{_option(fault.path)}: {_as_option_fault(fault.message)}" for fault in error.faults)))
+        usage(
+            "; ".join(dict.fromkeys(f"{_option(fault.path)}: {_as_option_fault(fault.message, options.devices)}" for fault in error.faults))
+        )
     return Written(text, graph_file, graph), question
 
 
@@ -97,11 +129,12 @@ def _option(path: str) -> str:
     return f"--budget {rest}" if first == "budgets" and rest else _OPTIONS.get(first.partition("[")[0], path)
 
 
-def _as_option_fault(message: str) -> str:
+def _as_option_fault(message: str, devices: str) -> str:
     """A fault with its remedy as an option."""
     return (
         _PEAKS.sub(r"say its dense peak by --peak \1=SPEED, such as int4=2PFLOP/s", message)
-        .replace(_LOSSES, "add --losses FILE.csv")
+        .replace(_LOSSES, _WITH_LOSSES)
+        .replace(_BATCH, _WITH_BATCH.format(devices))
         .replace(_CLUSTER, "--devices")
     )
 

@@ -59,10 +59,12 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         details=lambda: () if answer is None else tuple(_pictures(question, result, answer.strategies)),
         notes=result.notes,
         judged="on every layer and link",
-        next_step="`crossopt export RESULT --as strategies` names the strategy of each layer",
+        next_step=_NEXT_STEP + (_FOR_QUANTISERS if question.operators else ""),
     )
 
 
+_NEXT_STEP = "`crossopt export RESULT --as strategies` names the strategy of each layer"
+_FOR_QUANTISERS = ", and --as modelopt or torchao is for quantisers"
 _CHIP_UNITS = {"area": ("mm^2", 1e6), "power": ("W", 1.0), "throughput": ("TFLOP/s", 1e-12), "bandwidth": ("GB/s", 1e-9)}
 
 
@@ -153,7 +155,7 @@ def _between(question: LayersQuestion, strategies: Sequence[str], said: LayerTot
         return ()
     rows = chosen(problem, strategies)
     links = problem.amount(0, sum(int(link.uses[rows[link.first], rows[link.second], 0]) for link in problem.links))
-    return (("between layers", f"{amount(figure, links)} of {figure} ({links / said.totals[figure]:.1%})"),)
+    return () if not links else (("between layers", f"{amount(figure, links)} of {figure} ({links / said.totals[figure]:.1%})"),)
 
 
 def _share_text(question: LayersQuestion, said: LayerTotals, name: str) -> str:
@@ -207,6 +209,8 @@ def _layers(question: LayersQuestion, strategies: Sequence[str], free: Sequence[
         names("strategy", (strategies[one] for one in free)),
         names("of", (", ".join(problem.strategies[one]) for one in free)),
     ]
+    if question.operators:
+        columns.insert(1, names("operator", (question.operators.get(problem.layers[one], "copy") for one in free)))
     for place in shown:
         figure = problem.figures[place]
         values = tuple(problem.amount(place, int(problem.uses[one][rows[one], place])) for one in free)

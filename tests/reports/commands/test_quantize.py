@@ -42,6 +42,33 @@ def test_a_device_is_named_by_the_beginning_of_its_name(network: str, tmp_path: 
     assert 'hardware: "h100-sxm"' in saved.read_text(encoding="utf-8")
 
 
+def test_a_table_of_losses_is_written_to_be_filled_in(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "losses.csv"
+    assert main(["quantize", network, *ASKED[:2], "--formats", "fp8, int8", "--losses-template", str(table)]) == 0
+    assert "6 rows; fill in the column quality" in capsys.readouterr().out
+    lines = table.read_text(encoding="utf-8").splitlines()
+    assert lines[:3] == [
+        "layer,format,quality,operator,weights,macs",
+        f"a0,fp8,,convolution,{256 * 256 * 9},{64 * 196 * 256 * 256 * 9}",
+        f"a0,int8,,convolution,{256 * 256 * 9},{64 * 196 * 256 * 256 * 9}",
+    ]
+    asked = [network, *ASKED, "--losses", str(table), "--budget", "quality=1"]
+    assert main(["quantize", *asked]) == 3
+    assert "'' is no loss of quality" in capsys.readouterr().err
+    table.write_text("\n".join(line.replace(",,", ",0.25,") for line in lines), encoding="utf-8")
+    assert main(["quantize", *asked]) == 0
+    assert "quality 0.5 of 1" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        main(["quantize", network, *ASKED[:2], "--formats", "fp7", "--losses-template", str(table)])
+    assert "--formats: 'fp7' (one of fp32, tf32" in capsys.readouterr().err
+
+
+def test_a_batch_that_does_not_divide_is_answered_with_one_that_does(network: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["quantize", network, *ASKED[:2], "--devices", "48"])
+    assert "take a multiple of them as the batch, such as --set batch=48" in capsys.readouterr().err
+
+
 def test_layers_are_split_over_devices_in_one_line(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved, out, again = tmp_path / "asked.yaml", tmp_path / "result.json", tmp_path / "again.json"
     line = [network, *ASKED[:2], "--devices", "8", "--splits", "batch, features", "--training", "--save", str(saved), "--out", str(out)]
@@ -82,7 +109,10 @@ def test_a_budget_that_no_choice_keeps_is_proved_and_said_with_its_least(network
         (("--hardware", "h1000", "--formats", "fp8"), "--hardware: 'h1000' is no known device"),
         (("--hardware", "h100-sxm", "--formats", "fp9"), "--formats: 'fp9' is unknown (did you mean 'fp8'?)"),
         (("--hardware", "h100-sxm", "--formats", "int4"), "say its dense peak by --peak int4=SPEED, such as int4=2PFLOP/s"),
-        ((*ASKED, "--budget", "quality=1"), "--budget quality: what layers lose of the quality is needed (add --losses FILE.csv)"),
+        (
+            (*ASKED, "--budget", "quality=1"),
+            "--budget quality: what layers lose of the quality is needed (add --losses FILE.csv; --losses-template",
+        ),
         ((*ASKED, "--peak", "int8"), "--peak int8: FORMAT=SPEED is needed"),
         ((*ASKED, "--budget", "speed=2"), "--budget speed=2: FIGURE=AMOUNT is needed, of time,"),
         ((*ASKED, "--budget", "size=1MB", "--budget", "size=2MB"), "--budget size=2MB: size is given twice (keep one)"),
