@@ -45,9 +45,9 @@ def halves(part: Part, branch: Branch) -> tuple[Part, Part]:
     variable, strategy = branch
     if not 0 <= variable < len(part.core) or strategy not in part.rows[variable] or len(part.rows[variable]) == 1:
         raise ValueError(f"{strategy} of variable {variable} is no branch of this part")
-    place = part.rows[variable].index(strategy)
-    others = [row for row in range(len(part.rows[variable])) if row != place]
-    return _with_rows(part, variable, [place]), _with_rows(part, variable, others)
+    position = part.rows[variable].index(strategy)
+    others = [row for row in range(len(part.rows[variable])) if row != position]
+    return _with_rows(part, variable, [position]), _with_rows(part, variable, others)
 
 
 def _with_rows(part: Part, variable: int, rows: list[int]) -> Part:

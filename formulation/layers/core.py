@@ -37,28 +37,28 @@ class Core:
 
 def core_of(problem: Problem) -> Core:
     """Tied layers as one variable with the strategies that all have, parallel links added up, links within a variable on it."""
-    counted = [0, *(place for place, limit in enumerate(problem.limits) if limit is not None)]
+    counted = [0, *(figure for figure, limit in enumerate(problem.limits) if limit is not None)]
     members = _members(problem)
     owner = {layer: number for number, layers in enumerate(members) for layer in layers}
     names = [
-        tuple(name for name in problem.strategies[layers[0]] if all(name in problem.strategies[one] for one in layers))
+        tuple(name for name in problem.strategies[layers[0]] if all(name in problem.strategies[layer] for layer in layers))
         for layers in members
     ]
-    places = [
+    own_rows = [
         [[problem.strategies[layer].index(name) for name in own] for layer in layers] for own, layers in zip(names, members, strict=True)
     ]
-    row_of = {layer: rows for layers, own in zip(members, places, strict=True) for layer, rows in zip(layers, own, strict=True)}
+    row_of = {layer: rows for layers, own in zip(members, own_rows, strict=True) for layer, rows in zip(layers, own, strict=True)}
     uses = [sum((problem.uses[layer][row_of[layer]][:, counted] for layer in layers), np.zeros((1, 1), np.int64)) for layers in members]
     pairs = dict[tuple[int, int], Whole]()
     for link in problem.links:
-        one, other = owner[link.first], owner[link.second]
+        first, second = owner[link.first], owner[link.second]
         table = link.uses[np.ix_(row_of[link.first], row_of[link.second], counted)]
-        if one == other:
-            uses[one] = uses[one] + table[range(len(table)), range(len(table))]
+        if first == second:
+            uses[first] = uses[first] + table[range(len(table)), range(len(table))]
             continue
-        if one > other:
-            one, other, table = other, one, table.transpose(1, 0, 2)
-        pairs[one, other] = pairs[one, other] + table if (one, other) in pairs else table
+        if first > second:
+            first, second, table = second, first, table.transpose(1, 0, 2)
+        pairs[first, second] = pairs[first, second] + table if (first, second) in pairs else table
     pairs = {key: table for key, table in pairs.items() if table.any()}
     limits = tuple(limit for limit in problem.limits if limit is not None)
     return Core(members, tuple(names), tuple(uses), pairs, limits)
@@ -75,8 +75,8 @@ def _members(problem: Problem) -> tuple[tuple[int, ...], ...]:
 
     for tied in problem.ties:
         for layer in tied[1:]:
-            one, other = root(tied[0]), root(layer)
-            group[max(one, other)] = min(one, other)
+            first, second = root(tied[0]), root(layer)
+            group[max(first, second)] = min(first, second)
     found = dict[int, list[int]]()
     for layer in range(len(problem)):
         found.setdefault(root(layer), []).append(layer)
@@ -103,12 +103,12 @@ class WideError(ValueError):
 def steps_of(core: Core) -> tuple[Step, ...]:
     """The better of two orders: that of the layers, and one that keeps fronts small greedily; a WideError where both are too wide."""
     after: list[set[int]] = [set() for _ in range(len(core))]
-    for one, other in core.pairs:
-        after[one].add(other)
-        after[other].add(one)
+    for first, second in core.pairs:
+        after[first].add(second)
+        after[second].add(first)
     sizes = [len(names) for names in core.strategies]
     orders = (list(range(len(core))), _greedy_order(after, sizes))
-    order = min(orders, key=lambda one: _widest(one, after, sizes))
+    order = min(orders, key=lambda candidate: _widest(candidate, after, sizes))
     if _widest(order, after, sizes) > MOST_KEYS:
         raise WideError(f"neighbours wait for each other in more than {MOST_KEYS:,} combinations")
     return tuple(_steps(core, order, after))
@@ -119,32 +119,32 @@ def _fronts(order: Sequence[int], after: Sequence[set[int]]) -> Iterator[list[in
     front, done = list[int](), set[int]()
     for variable in order:
         done.add(variable)
-        front = [one for one in (*front, variable) if not after[one] <= done]
+        front = [waiting for waiting in (*front, variable) if not after[waiting] <= done]
         yield front
 
 
 def _widest(order: Sequence[int], after: Sequence[set[int]], sizes: Sequence[int]) -> int:
-    return max((prod(sizes[one] for one in front) for front in _fronts(order, after)), default=1)
+    return max((prod(sizes[waiting] for waiting in front) for front in _fronts(order, after)), default=1)
 
 
 def _greedy_order(after: Sequence[set[int]], sizes: Sequence[int]) -> list[int]:
     """Next to the front comes the variable that leaves it smallest; where it is empty, the one with the fewest neighbours."""
     left, front, order = set(range(len(after))), set[int](), list[int]()
     while left:
-        near = {one for waiting in front for one in after[waiting]} & left
+        near = {candidate for waiting in front for candidate in after[waiting]} & left
         if not near:
-            near = {min(left, key=lambda one: (len(after[one]), one))}
+            near = {min(left, key=lambda candidate: (len(after[candidate]), candidate))}
 
-        best = min(near, key=lambda one: (_behind(one, front, left, after, sizes), one))
+        best = min(near, key=lambda candidate: (_behind(candidate, front, left, after, sizes), candidate))
         left.remove(best)
         order.append(best)
-        front = {one for one in (*front, best) if after[one] & left}
+        front = {candidate for candidate in (*front, best) if after[candidate] & left}
     return order
 
 
-def _behind(one: int, front: set[int], left: set[int], after: Sequence[set[int]], sizes: Sequence[int]) -> float:
+def _behind(candidate: int, front: set[int], left: set[int], after: Sequence[set[int]], sizes: Sequence[int]) -> float:
     """The logarithm of the front's combinations once this variable has joined it."""
-    waiting = (other for other in (*front, one) if any(near in left and near != one for near in after[other]))
+    waiting = (other for other in (*front, candidate) if any(near in left and near != candidate for near in after[other]))
     return sum(log(sizes[other]) for other in waiting)
 
 
@@ -152,15 +152,15 @@ def _steps(core: Core, order: Sequence[int], after: Sequence[set[int]]) -> Itera
     front = list[int]()
     for variable, behind in zip(order, _fronts(order, after), strict=True):
         pairs = list[tuple[int, Whole]]()
-        for place, one in enumerate(front):
-            key = (min(one, variable), max(one, variable))
+        for position, waiting in enumerate(front):
+            key = (min(waiting, variable), max(waiting, variable))
             if key in core.pairs:
-                pairs.append((place, core.pairs[key] if one < variable else core.pairs[key].transpose(1, 0, 2)))
+                pairs.append((position, core.pairs[key] if waiting < variable else core.pairs[key].transpose(1, 0, 2)))
         everyone = [*front, variable]
         yield Step(
             variable,
             tuple(pairs),
-            tuple(len(core.strategies[one]) for one in front),
-            tuple(everyone.index(one) for one in behind),
+            tuple(len(core.strategies[waiting]) for waiting in front),
+            tuple(everyone.index(waiting) for waiting in behind),
         )
         front = behind

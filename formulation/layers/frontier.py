@@ -60,9 +60,9 @@ class Dual:
 
 def totals_of(core: Core, choice: Sequence[int]) -> tuple[int, ...]:
     """Figures of a choice."""
-    found = sum((uses[one] for uses, one in zip(core.uses, choice, strict=True)), np.zeros(1 + len(core.limits), np.int64))
-    for (one, other), table in core.pairs.items():
-        found = found + table[choice[one], choice[other]]
+    found = sum((uses[strategy] for uses, strategy in zip(core.uses, choice, strict=True)), np.zeros(1 + len(core.limits), np.int64))
+    for (first, second), table in core.pairs.items():
+        found = found + table[choice[first], choice[second]]
     return tuple(int(total) for total in found)
 
 
@@ -78,24 +78,24 @@ def _weights(prices: Sequence[float], objective: bool) -> Array:
 def _added(core: Core, step: Step, keys: Whole) -> Whole:
     """Figures that each strategy of the step's variable adds at each front: [fronts, strategies, figures]."""
     found = np.broadcast_to(core.uses[step.variable], (len(keys), *core.uses[step.variable].shape))
-    for place, table in step.pairs:
-        found = found + table[_digit(keys, step.sizes, place)]
+    for position, table in step.pairs:
+        found = found + table[_digit(keys, step.sizes, position)]
     return found
 
 
-def _digit(keys: Whole, sizes: Sequence[int], place: int) -> Whole:
+def _digit(keys: Whole, sizes: Sequence[int], position: int) -> Whole:
     """The strategy of one variable of the front."""
-    stride = int(np.prod(sizes[place + 1 :], dtype=np.int64))
-    return np.asarray((keys // stride) % sizes[place])
+    stride = int(np.prod(sizes[position + 1 :], dtype=np.int64))
+    return np.asarray((keys // stride) % sizes[position])
 
 
 def _next_keys(core: Core, step: Step, keys: Whole) -> Whole:
     """Numbers of the fronts behind a step: [fronts, strategies]."""
     count = len(core.strategies[step.variable])
     found, sizes = np.zeros((len(keys), 1), np.int64), (*step.sizes, count)
-    for place in step.stay:
-        digit = np.arange(count)[None, :] if place == len(step.sizes) else _digit(keys, step.sizes, place)[:, None]
-        found = found * sizes[place] + digit
+    for position in step.stay:
+        digit = np.arange(count)[None, :] if position == len(step.sizes) else _digit(keys, step.sizes, position)[:, None]
+        found = found * sizes[position] + digit
     return np.broadcast_to(found, (len(keys), count))
 
 
@@ -252,24 +252,24 @@ def _falling(uses: Whole, starts: Whole) -> Mask:
 
 def _staircase(uses: Whole) -> Whole:
     """Rows of two uses, ordered by rising cost, that no row before them betters or equals in both: above a staircase of those before."""
-    kept, firsts, seconds = list[int](), list[int](), list[int]()
+    undominated, firsts, seconds = list[int](), list[int](), list[int]()
     for row, (first, second) in enumerate(uses.tolist()):
-        place = bisect_right(firsts, first)
-        if place and seconds[place - 1] <= second:
+        position = bisect_right(firsts, first)
+        if position and seconds[position - 1] <= second:
             continue
-        kept.append(row)
-        end = place
+        undominated.append(row)
+        end = position
         while end < len(seconds) and seconds[end] >= second:
             end += 1
-        if place and firsts[place - 1] == first:
-            place -= 1
-        firsts[place:end], seconds[place:end] = [first], [second]
-    return np.array(kept, np.int64)
+        if position and firsts[position - 1] == first:
+            position -= 1
+        firsts[position:end], seconds[position:end] = [first], [second]
+    return np.array(undominated, np.int64)
 
 
 def _pareto(uses: Whole) -> Whole:
     """Rows of uses, ordered by rising cost, that no row before them betters or equals in every use."""
-    kept = np.zeros(len(uses), bool)
+    undominated = np.zeros(len(uses), bool)
     front = np.zeros((0, uses.shape[1]), np.int64)
     for start in range(0, len(uses), _MANY):
         block = uses[start : start + _MANY]
@@ -277,9 +277,9 @@ def _pareto(uses: Whole) -> Whole:
         own = block[rows]
         better = np.tril(_all(np.less_equal(own[None, :, :], own[:, None, :])), -1)
         rows = rows[~better.any(axis=1)]
-        kept[start + rows] = True
+        undominated[start + rows] = True
         front = np.concatenate([front, block[rows]])
-    return np.flatnonzero(kept)
+    return np.flatnonzero(undominated)
 
 
 def _all(compared: Mask) -> Mask:
@@ -407,8 +407,8 @@ Neighbours = list[dict[int, Whole]]
 def neighbours_of(core: Core) -> Neighbours:
     """Tables of pairs from both sides."""
     found: Neighbours = [{} for _ in range(len(core))]
-    for (one, other), table in core.pairs.items():
-        found[one][other], found[other][one] = table, table.transpose(1, 0, 2)
+    for (first, second), table in core.pairs.items():
+        found[first][second], found[second][first] = table, table.transpose(1, 0, 2)
     return found
 
 
@@ -440,10 +440,10 @@ def _best_pair(core: Core, near: Neighbours, now: Sequence[int], changes: list[C
     rows = np.flatnonzero(inside)
     costs = sums[:, :, 0].reshape(-1)[rows]
     for row in map(int, rows[np.argsort(costs, kind="stable")[:_PAIRS]]):
-        one, other = changes[row // len(changes)], changes[row % len(changes)]
-        reached = {variable for variable, _ in other}
-        if not any(variable in reached or not reached.isdisjoint(near[variable]) for variable, _ in one):
-            return one + other
+        first, second = changes[row // len(changes)], changes[row % len(changes)]
+        reached = {variable for variable, _ in second}
+        if not any(variable in reached or not reached.isdisjoint(near[variable]) for variable, _ in first):
+            return first + second
     return ()
 
 

@@ -27,9 +27,9 @@ from crossopt.instances.catalogue.registry import constants_of, technology_named
 from crossopt.instances.catalogue.technologies import build_technology, edges_of, usual_areas
 from crossopt.instances.layers.network import (
     BITS,
-    Asked,
     Device,
     Format,
+    GraphRequest,
     Pricing,
     format_problem,
     has_operands,
@@ -87,7 +87,7 @@ class Chips:
 
     grid: ChipGrid
     families: tuple[Family, ...]
-    asked: Asked
+    request: GraphRequest
     """The network; its device is that of the first chip."""
     objective: str
     budgets: Figures
@@ -107,20 +107,20 @@ class Chips:
     def problem(self, chip: int) -> Problem:
         """The question about formats on one chip."""
         family, row = self.find(chip)
-        found = {one: take(hardware, row) for one, hardware in family.formats.items()}
-        device = replace(self.asked.device, formats=found)
-        return problem_of(format_problem(replace(self.asked, device=device), self.objective, self.budgets))
+        found = {dtype: take(hardware, row) for dtype, hardware in family.formats.items()}
+        device = replace(self.request.device, formats=found)
+        return problem_of(format_problem(replace(self.request, device=device), self.objective, self.budgets))
 
     def described(self, chip: int) -> dict[str, float]:
         """What is chosen of a chip, and its area, power, peak and bandwidth."""
         family, row = self.find(chip)
-        places = np.unravel_index(int(family.points[row]), [len(values) for _, values in self.grid.options])
-        made = take(family.formats[self.asked.device.base], row)
-        found = {name: float(values[int(place)]) for (name, values), place in zip(self.grid.options, places, strict=True)}
-        chosen = {one: float(one in family.formats) for one in self.grid.format_area}
+        indices = np.unravel_index(int(family.points[row]), [len(values) for _, values in self.grid.options])
+        made = take(family.formats[self.request.device.base], row)
+        found = {name: float(values[int(index)]) for (name, values), index in zip(self.grid.options, indices, strict=True)}
+        chosen = {dtype: float(dtype in family.formats) for dtype in self.grid.format_area}
         return (
             found
-            | {f"computes_{one}": here for one, here in chosen.items()}
+            | {f"computes_{dtype}": here for dtype, here in chosen.items()}
             | {
                 "die_area": float(made.die_area),
                 "power": float(made.power),
@@ -130,31 +130,31 @@ class Chips:
         )
 
 
-def chips_of(grid: ChipGrid, asked: Asked, objective: str, budgets: Figures, formats: Sequence[Format]) -> Chips:
+def chips_of(grid: ChipGrid, request: GraphRequest, objective: str, budgets: Figures, formats: Sequence[Format]) -> Chips:
     """All chips of a grid; a ValueError in words where the technology lacks a format, or no chip is within the limits."""
     entry, node = technology_named(grid.technology)
-    base = asked.device.base
+    base = request.device.base
     rates = {"bf16": 1.0, "fp16": 1.0, **entry.core.rates, **grid.rates}
-    for one in dict.fromkeys((base, *formats)):
-        if one not in rates:
+    for dtype in dict.fromkeys((base, *formats)):
+        if dtype not in rates:
             has = ", ".join(rates)
             raise ValueError(
-                f"{grid.technology} does not compute in {one} (it has {has}; state its rate over 16 bits: `rates: {{{one}: 2}}`)"
+                f"{grid.technology} does not compute in {dtype} (it has {has}; state its rate over 16 bits: `rates: {{{dtype}: 2}}`)"
             )
     plain, (efficiency, _) = build_technology(entry, grid.technology, node), constants_of(entry, grid.technology, None)
     points = np.arange(prod(len(values) for _, values in grid.options))
-    fixed = [one for one in dict.fromkeys((base, *formats)) if one == base or one not in grid.format_area]
-    optional = [one for one in formats if one != base and one in grid.format_area]
+    fixed = [dtype for dtype in dict.fromkeys((base, *formats)) if dtype == base or dtype not in grid.format_area]
+    optional = [dtype for dtype in formats if dtype != base and dtype in grid.format_area]
     families = list[Family]()
     for built in (subset for count in range(len(optional) + 1) for subset in combinations(optional, count)):
-        grown = 1.0 + sum(grid.format_area[one] for one in (base, *built) if one in grid.format_area)
+        grown = 1.0 + sum(grid.format_area[dtype] for dtype in (base, *built) if dtype in grid.format_area)
         technology = replace(plain, core=replace(plain.core, area=plain.core.area * grown))
-        families.append(_family(grid, entry, technology, efficiency, {one: rates[one] for one in (*fixed, *built)}, points, base))
+        families.append(_family(grid, entry, technology, efficiency, {dtype: rates[dtype] for dtype in (*fixed, *built)}, points, base))
     families = [family for family in families if len(family.points)]
     if not families:
         raise ValueError("no chip of the grid can be built within the limits of area and power (allow more, or smaller parts)")
-    first = Device(grid.technology, base, {one: take(hardware, 0) for one, hardware in families[-1].formats.items()}, tuple(rates))
-    return Chips(grid, tuple(families), replace(asked, device=first), objective, budgets)
+    first = Device(grid.technology, base, {dtype: take(hardware, 0) for dtype, hardware in families[-1].formats.items()}, tuple(rates))
+    return Chips(grid, tuple(families), replace(request, device=first), objective, budgets)
 
 
 def _family(
@@ -178,12 +178,12 @@ def _family(
         split.powers,
         edges_of(split),
     )
-    places = np.unravel_index(points, [len(values) for _, values in grid.options])
-    chosen = {name: np.array(values, np.float64)[place] for (name, values), place in zip(grid.options, places, strict=True)}
+    indices = np.unravel_index(points, [len(values) for _, values in grid.options])
+    chosen = {name: np.array(values, np.float64)[index] for (name, values), index in zip(grid.options, indices, strict=True)}
     found = dict[str, Hardware]()
-    for one, rate in rates.items():
-        made = replace(usual, technology=at_precision(technology, rate, BITS[one] / 8.0))
-        found[one] = _devices(made, split_of(made, chosen), chosen, efficiency, len(points), entry.reserved_memory)
+    for dtype, rate in rates.items():
+        made = replace(usual, technology=at_precision(technology, rate, BITS[dtype] / 8.0))
+        found[dtype] = _devices(made, split_of(made, chosen), chosen, efficiency, len(points), entry.reserved_memory)
     limits = {
         "die_area": split.die_area if grid.die_area is None else grid.die_area,
         "package_area": split.package_area if grid.package_area is None else grid.package_area,
@@ -197,7 +197,7 @@ def _family(
             within &= np.less_equal(getattr(hardware, name), limit)
         within &= np.less_equal(hardware.one_die, inf if entry.reticle is None else entry.reticle)
     rows = np.flatnonzero(within)
-    return Family({one: take(hardware, rows) for one, hardware in found.items()}, points[rows])
+    return Family({dtype: take(hardware, rows) for dtype, hardware in found.items()}, points[rows])
 
 
 def _devices(usual: _Usual, split: Split, chosen: Mapping[str, Array], efficiency: Efficiency, count: int, reserved: float) -> Hardware:
@@ -251,21 +251,21 @@ def in_base(chips: Chips) -> Array:
     """The objective on each chip with every operator in the base format, or infinity where it is neither time nor energy."""
     if chips.objective not in ("time", "energy"):
         return np.full(len(chips), inf)
-    asked, base = chips.asked, chips.asked.device.base
-    found = [_tables(asked, replace(family, formats={base: family.formats[base]}))[chips.objective, base] for family in chips.families]
-    return np.concatenate([own[[not is_view(node) for node in asked.graph.nodes]].sum(axis=0) for own in found])
+    request, base = chips.request, chips.request.device.base
+    found = [_tables(request, replace(family, formats={base: family.formats[base]}))[chips.objective, base] for family in chips.families]
+    return np.concatenate([own[[not is_view(node) for node in request.graph.nodes]].sum(axis=0) for own in found])
 
 
 def _screened(chips: Chips, family: Family, prices: Figures) -> Array:
-    device = replace(chips.asked.device, formats={one: take(hardware, 0) for one, hardware in family.formats.items()})
-    asked, count = replace(chips.asked, device=device), len(family.points)
-    pricing = Pricing(asked)
-    offered, tables = offered_formats(asked, pricing), _tables(asked, family)
+    device = replace(chips.request.device, formats={dtype: take(hardware, 0) for dtype, hardware in family.formats.items()})
+    request, count = replace(chips.request, device=device), len(family.points)
+    pricing = Pricing(request)
+    offered, tables = offered_formats(request, pricing), _tables(request, family)
     total, least = np.zeros(count), {name: np.zeros(count) for name in chips.budgets}
-    for row, node in enumerate(asked.graph.nodes):
+    for row, node in enumerate(request.graph.nodes):
         if is_view(node):
             continue
-        ways = [_figures(pricing, node, one, {name: own[row] for name, own in tables.items()}, family) for one in offered[node.name]]
+        ways = [_figures(pricing, node, dtype, {name: own[row] for name, own in tables.items()}, family) for dtype in offered[node.name]]
         weighed = [sum((own[name] * prices.get(name, 0.0) for name in chips.budgets), own[chips.objective]) for own in ways]
         total = total + np.min(np.broadcast_arrays(*weighed, total)[:-1], axis=0)
         least = {
@@ -287,22 +287,22 @@ Tables = dict[tuple[str, str], Array]
 """Seconds or joules of all operators on all chips, by figure and format."""
 
 
-def _tables(asked: Asked, family: Family) -> Tables:
-    columns, shape = columns_of(asked.graph), (len(asked.graph.nodes), len(family.points))
+def _tables(request: GraphRequest, family: Family) -> Tables:
+    columns, shape = columns_of(request.graph), (len(request.graph.nodes), len(family.points))
     found: Tables = {}
-    for one, hardware in family.formats.items():
-        costs = graph_costs(columns, BITS[one] / 8.0, hardware)
+    for dtype, hardware in family.formats.items():
+        costs = graph_costs(columns, BITS[dtype] / 8.0, hardware)
         for figure in ("time", "energy"):
             forward, backward = (np.broadcast_to(getattr(side, figure), shape) for side in (costs.forward, costs.backward))
-            found[figure, one] = forward + backward if asked.training else forward
+            found[figure, dtype] = forward + backward if request.training else forward
     return found
 
 
-def _figures(pricing: Pricing, node: Node, one: str, own: Mapping[tuple[str, str], Array], family: Family) -> dict[str, Array | float]:
+def _figures(pricing: Pricing, node: Node, dtype: str, own: Mapping[tuple[str, str], Array], family: Family) -> dict[str, Array | float]:
     """Figures of an operator in a format: of time and energy arrays over the chips."""
     base, operands = pricing.base, has_operands(node)
-    found: dict[str, Array | float] = dict(pricing.figures(node, one))
-    less = NOTHING if operands or one == base else narrow_saving(pricing.asked, node, one, family.formats[base])
+    found: dict[str, Array | float] = dict(pricing.figures(node, dtype))
+    less = NOTHING if operands or dtype == base else narrow_saving(pricing.request, node, dtype, family.formats[base])
     for figure, saved in (("time", less.time), ("energy", less.energy)):
-        found[figure] = np.maximum(own[figure, one if operands else base] - saved, 0.0)
+        found[figure] = np.maximum(own[figure, dtype if operands else base] - saved, 0.0)
     return found

@@ -80,30 +80,30 @@ def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping
     known: dict[Format, Precision] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "fp4": "fp4"}
     usual = _first(entry.peak, base)
     found = dict[str, Hardware]()
-    for one in dict.fromkeys((base, *formats)):
-        if one in known and one in entry.peak and one not in peaks:
-            found[one] = build_device(entry, name, known[one], 2)
-        elif one in peaks:
+    for dtype in dict.fromkeys((base, *formats)):
+        if dtype in known and dtype in entry.peak and dtype not in peaks:
+            found[dtype] = build_device(entry, name, known[dtype], 2)
+        elif dtype in peaks:
             own = build_device(entry, name, usual, 2)
-            share = own.throughput / peaks[one]
-            wide = entry.peak["bf16"] / peaks[one] if BITS[one] <= 8 and "bf16" in entry.peak else 1.0
-            found[one] = replace(own, throughput=peaks[one], energy_per_flop=own.energy_per_flop * share, wide_share=wide)
+            share = own.throughput / peaks[dtype]
+            wide = entry.peak["bf16"] / peaks[dtype] if BITS[dtype] <= 8 and "bf16" in entry.peak else 1.0
+            found[dtype] = replace(own, throughput=peaks[dtype], energy_per_flop=own.energy_per_flop * share, wide_share=wide)
         else:
             has = ", ".join([*entry.peak, *entry.integer_peak])
-            raise ValueError(f"{name} has no peak in {one} (it has {has}; state one: `peaks: {{{one}: 500 TFLOP/s}}`)")
+            raise ValueError(f"{name} has no peak in {dtype} (it has {has}; state one: `peaks: {{{dtype}: 500 TFLOP/s}}`)")
     return Device(name, base, found, (*entry.peak, *peaks))
 
 
 def _first(peaks: Mapping[str, float], base: str) -> Precision:
     """A precision that the device has, the base where it is one."""
-    for one in ("bf16", "fp16", "fp32"):
-        if base == one and one in peaks:
-            return one
-    return next(one for one in ("bf16", "fp16", "fp32") if one in peaks)
+    for dtype in ("bf16", "fp16", "fp32"):
+        if base == dtype and dtype in peaks:
+            return dtype
+    return next(dtype for dtype in ("bf16", "fp16", "fp32") if dtype in peaks)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GraphRequest:
     """What is asked of a graph on a device."""
 
     graph: OperatorGraph
@@ -125,28 +125,30 @@ def usual_state_bytes(base: Format, optimizer_bytes: float | None) -> float:
     return BITS[base] / 8.0 + (adam if optimizer_bytes is None else optimizer_bytes)
 
 
-def format_problem(asked: Asked, objective: str, budgets: Figures) -> Written:
+def format_problem(request: GraphRequest, objective: str, budgets: Figures) -> Written:
     """Layers and links of all operators that move anything."""
-    pricing = Pricing(asked)
-    nodes = [node for node in asked.graph.nodes if not is_view(node)]
-    offered = offered_formats(asked, pricing)
-    layers = {node.name: {one: pricing.figures(node, one) for one in offered[node.name]} for node in nodes}
+    pricing = Pricing(request)
+    nodes = [node for node in request.graph.nodes if not is_view(node)]
+    offered = offered_formats(request, pricing)
+    layers = {node.name: {dtype: pricing.figures(node, dtype) for dtype in offered[node.name]} for node in nodes}
     links = list[tuple[str, str, Pairs]]()
     for node in nodes:
         for tensor in dict.fromkeys(pricing.origin.get(name, name) for name in node.inputs):
             maker = pricing.maker.get(tensor)
             if maker is None:
-                entering = {one: pricing.conversion(tensor, asked.device.base, pricing.taken(node, one)) for one in offered[node.name]}
-                layers[node.name] = {one: added(own, entering[one]) for one, own in layers[node.name].items()}
+                entering = {
+                    dtype: pricing.conversion(tensor, request.device.base, pricing.taken(node, dtype)) for dtype in offered[node.name]
+                }
+                layers[node.name] = {dtype: added(own, entering[dtype]) for dtype, own in layers[node.name].items()}
                 continue
             pairs = {
-                (one, other): pricing.conversion(tensor, pricing.written(maker, one), pricing.taken(node, other))
-                for one in offered[maker.name]
-                for other in offered[node.name]
+                (dtype, next_dtype): pricing.conversion(tensor, pricing.written(maker, dtype), pricing.taken(node, next_dtype))
+                for dtype in offered[maker.name]
+                for next_dtype in offered[node.name]
             }
             if any(any(figures.values()) for figures in pairs.values()):
                 links.append((maker.name, node.name, pairs))
-    return Written(layers, links, objective, budgets, (*pricing.sharing, *_ties(asked, offered)))
+    return Written(layers, links, objective, budgets, (*pricing.sharing, *_ties(request, offered)))
 
 
 def is_view(node: Node) -> bool:
@@ -157,33 +159,35 @@ def has_operands(node: Node) -> bool:
     return node.operator in _WITH_OPERANDS and node.product is not None
 
 
-def offered_formats(asked: Asked, pricing: "Pricing") -> dict[str, tuple[str, ...]]:
+def offered_formats(request: GraphRequest, pricing: "Pricing") -> dict[str, tuple[str, ...]]:
     """Formats of every operator, the base first."""
-    base, formats = asked.device.base, tuple(asked.device.formats)
-    found = operand_formats(asked)
-    for node in asked.graph.nodes:
+    base, formats = request.device.base, tuple(request.device.formats)
+    found = operand_formats(request)
+    for node in request.graph.nodes:
         if node.name in found or is_view(node):
             continue
         after = [taker for tensor in node.outputs for taker in pricing.takers.get(tensor, ()) if has_operands(taker)]
-        wanted = {one for taker in after for one in found[taker.name] if BITS[one] < BITS[base]}
+        wanted = {dtype for taker in after for dtype in found[taker.name] if BITS[dtype] < BITS[base]}
         fuses = node.operator in _FUSING and len(node.outputs) == 1
-        found[node.name] = (base, *(one for one in formats if one in wanted)) if fuses else (base,)
+        found[node.name] = (base, *(dtype for dtype in formats if dtype in wanted)) if fuses else (base,)
     return found
 
 
-def operand_formats(asked: Asked) -> dict[str, tuple[str, ...]]:
+def operand_formats(request: GraphRequest) -> dict[str, tuple[str, ...]]:
     """Formats of operators with operands; of those that share weights what all have, and a ValueError where that is nothing."""
-    base, formats = asked.device.base, tuple(asked.device.formats)
+    base, formats = request.device.base, tuple(request.device.formats)
     found, changed = dict[str, tuple[str, ...]](), True
-    for node in (node for node in asked.graph.nodes if has_operands(node)):
+    for node in (node for node in request.graph.nodes if has_operands(node)):
         known = (
-            formats if asked.quality is None else tuple(one for one in formats if one == base or one in asked.quality.get(node.name, {}))
+            formats
+            if request.quality is None
+            else tuple(dtype for dtype in formats if dtype == base or dtype in request.quality.get(node.name, {}))
         )
-        found[node.name] = (asked.fixed[node.name],) if node.name in asked.fixed else known
+        found[node.name] = (request.fixed[node.name],) if node.name in request.fixed else known
     while changed:
         changed = False
-        for names in sharing_operators(asked.graph):
-            common = tuple(one for one in found[names[0]] if all(one in found[name] for name in names))
+        for names in sharing_operators(request.graph):
+            common = tuple(dtype for dtype in found[names[0]] if all(dtype in found[name] for name in names))
             if not common:
                 raise ValueError(f"{names[0]} and {names[-1]} share weights and have no format in common (offer or fix the same)")
             changed = changed or any(len(found[name]) > len(common) for name in names)
@@ -191,25 +195,25 @@ def operand_formats(asked: Asked) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def unused_losses(asked: Asked) -> Iterator[str]:
+def unused_losses(request: GraphRequest) -> Iterator[str]:
     """Sentences on losses of quality that no choice can have: each reason with the layers and formats that it concerns."""
-    offered, device_name = operand_formats(asked), asked.device.name
-    has, nodes = asked.device.known, {node.name: node for node in asked.graph.nodes}
+    offered, device_name = operand_formats(request), request.device.name
+    has, nodes = request.device.known, {node.name: node for node in request.graph.nodes}
     found = dict[str, list[str]]()
-    for layer, losses in (asked.quality or {}).items():
-        for one in losses:
-            if layer in offered and one in offered[layer]:
+    for layer, losses in (request.quality or {}).items():
+        for dtype in losses:
+            if layer in offered and dtype in offered[layer]:
                 continue
             if not has_operands(nodes[layer]):
-                reason = f"{nodes[layer].operator} stays in {asked.device.base}"
-            elif one not in asked.device.formats:
-                reason = f"{one} is not among formats" if one in has else f"{device_name} has no peak in {one}"
+                reason = f"{nodes[layer].operator} stays in {request.device.base}"
+            elif dtype not in request.device.formats:
+                reason = f"{dtype} is not among formats" if dtype in has else f"{device_name} has no peak in {dtype}"
             else:
-                reason = "the layer is fixed" if layer in asked.fixed else "layers that share its weights do not have the format"
-            found.setdefault(reason, []).append(f"{layer} in {one}")
-    for reason, places in found.items():
-        more = f" and {len(places) - _NAMED:,} more" if len(places) > _NAMED else ""
-        yield f"losses that are not used, as {reason}: {', '.join(places[:_NAMED])}{more}"
+                reason = "the layer is fixed" if layer in request.fixed else "layers that share its weights do not have the format"
+            found.setdefault(reason, []).append(f"{layer} in {dtype}")
+    for reason, cases in found.items():
+        more = f" and {len(cases) - _NAMED:,} more" if len(cases) > _NAMED else ""
+        yield f"losses that are not used, as {reason}: {', '.join(cases[:_NAMED])}{more}"
 
 
 def _holders(graph: OperatorGraph) -> dict[tuple[str, bool], list[str]]:
@@ -226,31 +230,31 @@ def sharing_operators(graph: OperatorGraph) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(tuple(names) for (_, operands), names in _holders(graph).items() if operands and len(names) > 1))
 
 
-def _ties(asked: Asked, offered: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
+def _ties(request: GraphRequest, offered: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, ...]]:
     """Operators that are alike: of the same place in repeated blocks, or of the same type."""
-    places = group_of(asked.graph)
+    positions = group_of(request.graph)
     groups = dict[str, object]()
-    for number, node in enumerate(asked.graph.nodes):
-        if asked.tie == "none" or len(offered.get(node.name, ())) < 2 or node.name in asked.fixed:
+    for number, node in enumerate(request.graph.nodes):
+        if request.tie == "none" or len(offered.get(node.name, ())) < 2 or node.name in request.fixed:
             continue
-        if asked.tie == "operators":
+        if request.tie == "operators":
             groups[node.name] = node.operator, tuple(offered[node.name])
-        elif number in places:
-            block, _, place = places[number]
-            groups[node.name] = block, place, tuple(offered[node.name])
+        elif number in positions:
+            block, _, position = positions[number]
+            groups[node.name] = block, position, tuple(offered[node.name])
     return ties_by(groups)
 
 
-def added(one: Figures, other: Figures) -> Figures:
-    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in dict.fromkeys((*one, *other))}
+def added(first: Figures, second: Figures) -> Figures:
+    return {name: first.get(name, 0.0) + second.get(name, 0.0) for name in dict.fromkeys((*first, *second))}
 
 
 class Pricing:
     """Figures of operators and conversions, each priced once."""
 
-    def __init__(self, asked: Asked) -> None:
-        graph = asked.graph
-        self.asked, self.base = asked, asked.device.base
+    def __init__(self, request: GraphRequest) -> None:
+        graph = request.graph
+        self.request, self.base = request, request.device.base
         self.rows = {node.name: row for row, node in enumerate(graph.nodes)}
         self.origin = dict[str, str]()
         for node in graph.nodes:
@@ -263,62 +267,62 @@ class Pricing:
                 self.takers.setdefault(self.origin.get(tensor, tensor), []).append(node)
         columns = columns_of(graph)
         self.times, self.energies = dict[str, Array](), dict[str, Array]()
-        for one, hardware in asked.device.formats.items():
-            costs = graph_costs(columns, BITS[one] / 8.0, hardware)
-            self.times[one], self.energies[one] = (total_cost(costs, asked.training, figure) for figure in ("time", "energy"))
-        self.kept = set(kept_tensors(graph)) if asked.training else set[str]()
+        for dtype, hardware in request.device.formats.items():
+            costs = graph_costs(columns, BITS[dtype] / 8.0, hardware)
+            self.times[dtype], self.energies[dtype] = (total_cost(costs, request.training, figure) for figure in ("time", "energy"))
+        self.saved_tensors = set(kept_tensors(graph)) if request.training else set[str]()
         self.casts = dict[tuple[str, float], tuple[float, float]]()
         self.weights = {name: weights.shape for name, weights in graph.weights.items()}
         self.holders, self.sharing = _holders(graph), sharing_operators(graph)
         self.owner = {name: nodes[0] for (name, _), nodes in reversed(self.holders.items())}
         """The operator that counts gradient and optimizer of weights."""
 
-    def figures(self, node: Node, one: str) -> Figures:
+    def figures(self, node: Node, dtype: str) -> Figures:
         """Of an operator whose operands, or whose output, are in a format."""
         row, base = self.rows[node.name], self.base
         operands = has_operands(node)
-        priced = one if operands else base
+        priced = dtype if operands else base
         time, energy = float(self.times[priced][row]), float(self.energies[priced][row])
-        if not operands and one != base:  # what it writes is narrower, of all that it reads and writes
-            time, energy = self.narrower(node, one, time, energy)
+        if not operands and dtype != base:  # what it writes is narrower, of all that it reads and writes
+            time, energy = self.narrower(node, dtype, time, energy)
         size = values_in(self._counted(node, priced), self.weights) * BITS[priced] / 8.0
-        kept = sum(prod(self.asked.graph.tensors[name]) for name in node.outputs if name in self.kept)
+        saved = sum(prod(self.request.graph.tensors[name]) for name in node.outputs if name in self.saved_tensors)
         found = {
             "time": time,
             "energy": energy,
             "size": size,
-            "memory": size + kept * BITS[base if operands else one] / 8.0 + self._state(node),
-            "bops": node.macs * (BITS[one] ** 2 if operands else BITS[base] ** 2),
+            "memory": size + saved * BITS[base if operands else dtype] / 8.0 + self._state(node),
+            "bops": node.macs * (BITS[dtype] ** 2 if operands else BITS[base] ** 2),
         }
-        if self.asked.quality is not None:
-            found["quality"] = self.asked.quality.get(node.name, {}).get(one, 0.0) if operands else 0.0
+        if self.request.quality is not None:
+            found["quality"] = self.request.quality.get(node.name, {}).get(dtype, 0.0) if operands else 0.0
         return found
 
     def _state(self, node: Node) -> float:
         """Bytes of gradients and optimizer of the weights that count here."""
-        weights = self.asked.graph.weights
+        weights = self.request.graph.weights
         own = [name for name in dict.fromkeys(node.weights) if weights[name].trained and self.owner.get(name) == node.name]
-        return values_in(own, self.weights) * self.asked.state_bytes if self.asked.training else 0.0
+        return values_in(own, self.weights) * self.request.state_bytes if self.request.training else 0.0
 
-    def _counted(self, node: Node, one: str) -> list[str]:
+    def _counted(self, node: Node, dtype: str) -> list[str]:
         """Weights of an operator in a format, except those that an operator before it stores in the same one."""
         operands = has_operands(node)
-        in_base = one == self.base or {one, self.base} <= {"fp32", "tf32"}
+        in_base = dtype == self.base or {dtype, self.base} <= {"fp32", "tf32"}
         first = (name for name in dict.fromkeys(node.weights) if self.holders[name, operands][0] == node.name)
         return [name for name in first if not (operands and in_base and (name, False) in self.holders)]
 
-    def narrower(self, node: Node, one: str, time: float, energy: float, share: float = 1.0) -> tuple[float, float]:
+    def narrower(self, node: Node, dtype: str, time: float, energy: float, share: float = 1.0) -> tuple[float, float]:
         """An operator that moves a share of its bytes, with the output in a narrower format: by the share of bytes that it saves."""
-        less = narrow_saving(self.asked, node, one, self.asked.device.formats[self.base], share)
+        less = narrow_saving(self.request, node, dtype, self.request.device.formats[self.base], share)
         return max(time - float(np.asarray(less.time).item()), 0.0), max(energy - float(np.asarray(less.energy).item()), 0.0)
 
-    def written(self, node: Node, one: str) -> str:
+    def written(self, node: Node, dtype: str) -> str:
         """The format in which the output of an operator lies in memory."""
-        return self.base if has_operands(node) else one
+        return self.base if has_operands(node) else dtype
 
-    def taken(self, node: Node, one: str) -> str:
+    def taken(self, node: Node, dtype: str) -> str:
         """The format in which an operator needs its input."""
-        return one if has_operands(node) else self.base
+        return dtype if has_operands(node) else self.base
 
     def conversion(self, tensor: str, lies: str, needed: str, share: float = 1.0) -> Figures:
         """Seconds and joules between the format in which a share of a tensor lies and the one in which it is needed."""
@@ -331,17 +335,17 @@ class Pricing:
             bits += BITS[self.base] + BITS[needed]
         bits *= share
         if (tensor, bits) not in self.casts:
-            size = prod(self.asked.graph.tensors[tensor]) * bits / 8.0 * (2.0 if self.asked.training else 1.0)
-            cost = stream_cost(size, 0.0, self.asked.device.formats[self.base])
+            size = prod(self.request.graph.tensors[tensor]) * bits / 8.0 * (2.0 if self.request.training else 1.0)
+            cost = stream_cost(size, 0.0, self.request.device.formats[self.base])
             self.casts[tensor, bits] = float(np.asarray(cost.time).item()), float(np.asarray(cost.energy).item())
         return dict(zip(("time", "energy"), self.casts[tensor, bits], strict=True))
 
 
-def narrow_saving(asked: Asked, node: Node, one: str, hardware: Hardware, share: float = 1.0) -> Cost:
+def narrow_saving(request: GraphRequest, node: Node, dtype: str, hardware: Hardware, share: float = 1.0) -> Cost:
     """What an operator saves that writes a share of its output in a narrower format than the base."""
-    tensors, base = asked.graph.tensors, asked.device.base
+    tensors, base = request.graph.tensors, request.device.base
     values = share * sum(prod(tensors[name]) for name in (*node.inputs, *node.outputs))
-    saved = share * sum(prod(tensors[name]) for name in node.outputs) * (1.0 - BITS[one] / BITS[base])
+    saved = share * sum(prod(tensors[name]) for name in node.outputs) * (1.0 - BITS[dtype] / BITS[base])
     all_bytes = stream_cost(values * BITS[base] / 8.0, 0.0, hardware)
     fewer = stream_cost((values - saved) * BITS[base] / 8.0, 0.0, hardware)
     return Cost(all_bytes.time - fewer.time, all_bytes.energy - fewer.energy)

@@ -46,7 +46,7 @@ class Problem:
     layers: tuple[str, ...]
     strategies: tuple[tuple[str, ...], ...]
     figures: tuple[str, ...]
-    places: tuple[int, ...]
+    decimals: tuple[int, ...]
     """Decimal places k of each figure, whose unit is 10^-k; negative for tens and more."""
     uses: tuple[Whole, ...]
     """Of each layer: [strategies, figures]."""
@@ -60,13 +60,13 @@ class Problem:
 
     def amount(self, figure: int, units: int) -> float:
         """A total in the unit of files, correctly rounded."""
-        return float(Fraction(units) / Fraction(10) ** self.places[figure])
+        return float(Fraction(units) / Fraction(10) ** self.decimals[figure])
 
     def units_from(self, value: float) -> int | None:
         """The least total of the objective that is no less than a value; None for infinity."""
         if value == inf:
             return None
-        exact = Fraction(value) * Fraction(10) ** self.places[0]
+        exact = Fraction(value) * Fraction(10) ** self.decimals[0]
         near = round(exact)
         return near if self.amount(0, near) == value else -int(-exact // 1)
 
@@ -97,41 +97,41 @@ def problem_of(written: Written) -> Problem:
     kinds = dict[object, tuple[int, Table]]()
     """Tables of links, of which many are alike: each is converted once."""
     link_kinds = list[int]()
-    for one, other, found in written.links:
-        first, second = tuple(written.layers[one]), tuple(written.layers[other])
+    for start, end, found in written.links:
+        first, second = tuple(written.layers[start]), tuple(written.layers[end])
         key = id(found), first, second
         if key not in kinds:
             kinds[key] = len(kinds), _pair_table(found, first, second, figures)
         link_kinds.append(kinds[key][0])
     pair_tables, counts = [table for _, table in kinds.values()], Counter(link_kinds)
-    places, columns = list[int](), list[tuple[list[Whole], list[Whole]]]()
+    decimals, columns = list[int](), list[tuple[list[Whole], list[Whole]]]()
     for number, name in enumerate(figures):
         own, between = [table[..., number] for table in tables], [table[..., number] for table in pair_tables]
         repeated = [(table, counts[kind]) for kind, table in enumerate(between)]
-        place = _places(name, [*((table, 1) for table in own), *repeated], written.budgets.get(name))
+        digits = _decimals(name, [*((table, 1) for table in own), *repeated], written.budgets.get(name))
         rounding = ROUND_CEILING if name in written.budgets and name != written.objective else ROUND_HALF_EVEN
-        places.append(place)
-        columns.append(([_units(table, place, rounding) for table in own], [_units(table, place, rounding) for table in between]))
+        decimals.append(digits)
+        columns.append(([_units(table, digits, rounding) for table in own], [_units(table, digits, rounding) for table in between]))
     stacked = [np.stack([between[kind] for _, between in columns], axis=-1) for kind in range(len(pair_tables))]
     return Problem(
         layers=names,
         strategies=tuple(tuple(strategies) for strategies in written.layers.values()),
         figures=figures,
-        places=tuple(places),
+        decimals=tuple(decimals),
         uses=tuple(np.stack([own[row] for own, _ in columns], axis=-1) for row in range(len(names))),
-        links=tuple(Link(rows[one], rows[other], stacked[kind]) for kind, (one, other, _) in zip(link_kinds, written.links, strict=True)),
-        limits=tuple(_limit(written.budgets.get(name), place) for name, place in zip(figures, places, strict=True)),
+        links=tuple(Link(rows[start], rows[end], stacked[kind]) for kind, (start, end, _) in zip(link_kinds, written.links, strict=True)),
+        limits=tuple(_limit(written.budgets.get(name), digits) for name, digits in zip(figures, decimals, strict=True)),
         ties=tuple(tuple(rows[name] for name in tied) for tied in written.ties),
     )
 
 
 def _says(written: Written, name: str) -> bool:
     """Whether a figure is stated at all."""
-    every = (one for strategies in written.layers.values() for one in strategies.values())
+    every = (stated for strategies in written.layers.values() for stated in strategies.values())
     return (
         name in written.budgets
-        or any(name in one for one in every)
-        or any(name in one for _, _, found in written.links for one in found.values())
+        or any(name in stated for stated in every)
+        or any(name in stated for _, _, found in written.links for stated in found.values())
     )
 
 
@@ -141,15 +141,15 @@ Table = np.ndarray
 
 def _table(rows: Sequence[Figures], figures: Sequence[str]) -> Table:
     found = np.empty((len(rows), len(figures)), object)
-    for row, one in enumerate(rows):
-        found[row] = [_decimal(one.get(name, 0.0)) for name in figures]
+    for row, stated in enumerate(rows):
+        found[row] = [_decimal(stated.get(name, 0.0)) for name in figures]
     return found
 
 
 def _pair_table(pairs: Pairs, first: Sequence[str], second: Sequence[str], figures: Sequence[str]) -> Table:
     found = np.full((len(first), len(second), len(figures)), Decimal(0), object)
-    for (one, other), amounts in pairs.items():
-        found[first.index(one), second.index(other)] = [_decimal(amounts.get(name, 0.0)) for name in figures]
+    for (first_strategy, second_strategy), amounts in pairs.items():
+        found[first.index(first_strategy), second.index(second_strategy)] = [_decimal(amounts.get(name, 0.0)) for name in figures]
     return found
 
 
@@ -158,7 +158,7 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
 
 
-def _places(name: str, tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
+def _decimals(name: str, tables: Sequence[tuple[Table, int]], limit: float | None) -> int:
     """Decimal places that all figures need, or as many as leave totals below the greatest; of tables and how often each occurs. A
     ValueError where totals may be greater than any float.
     """
@@ -172,16 +172,16 @@ def _places(name: str, tables: Sequence[tuple[Table, int]], limit: float | None)
     return min(max(needed, 0), next(fits))
 
 
-def _units(table: Table, place: int, rounding: str) -> Whole:
-    scale = Decimal(10) ** place
+def _units(table: Table, digits: int, rounding: str) -> Whole:
+    scale = Decimal(10) ** digits
     found = [int((entry * scale).to_integral_value(rounding, _DIGITS)) for entry in table.ravel()]
     return np.array(found, np.int64).reshape(table.shape)
 
 
-def _limit(limit: float | None, place: int) -> int | None:
+def _limit(limit: float | None, digits: int) -> int | None:
     if limit is None:
         return None
-    return int((_decimal(limit) * Decimal(10) ** place).to_integral_value(ROUND_FLOOR, _DIGITS))
+    return int((_decimal(limit) * Decimal(10) ** digits).to_integral_value(ROUND_FLOOR, _DIGITS))
 
 
 def chosen(problem: Problem, strategies: Sequence[str]) -> tuple[int, ...]:
@@ -189,10 +189,10 @@ def chosen(problem: Problem, strategies: Sequence[str]) -> tuple[int, ...]:
     if len(strategies) != len(problem):
         raise ValueError(f"{len(strategies):,} strategies are given, and there are {len(problem):,} layers")
     found = list[int]()
-    for name, known, one in zip(problem.layers, problem.strategies, strategies, strict=True):
-        if one not in known:
-            raise ValueError(f"the layer {name} has no strategy {one!r} (one of {', '.join(known)})")
-        found.append(known.index(one))
+    for name, known, strategy in zip(problem.layers, problem.strategies, strategies, strict=True):
+        if strategy not in known:
+            raise ValueError(f"the layer {name} has no strategy {strategy!r} (one of {', '.join(known)})")
+        found.append(known.index(strategy))
     return tuple(found)
 
 

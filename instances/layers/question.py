@@ -36,9 +36,9 @@ from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.layers.network import (
     BITS,
     NO_DEVICE,
-    Asked,
     Device,
     Format,
+    GraphRequest,
     Tying,
     device_in,
     format_problem,
@@ -217,21 +217,21 @@ def read(written: Written) -> LayersQuestion:
     name = file.name or Path(written.source).stem
     if file.graph is None:
         return LayersQuestion(name, _whole(_stated(file, budgets), written), budgets, written.document)
-    asked = _asked(file, file.graph, written)
-    notes, operators = tuple(unused_losses(asked)), {node.name: node.operator for node in asked.graph.nodes}
-    shared = len(sharing_operators(asked.graph))
+    request = _request(file, file.graph, written)
+    notes, operators = tuple(unused_losses(request)), {node.name: node.operator for node in request.graph.nodes}
+    shared = len(sharing_operators(request.graph))
     if file.technology is not None:
-        chips = _chips(file, asked, budgets, written)
+        chips = _chips(file, request, budgets, written)
         return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, operators=operators, chips=chips)
     if file.cluster is None:
-        problem = _whole(format_problem(asked, file.objective, budgets), written)
+        problem = _whole(format_problem(request, file.objective, budgets), written)
         return LayersQuestion(
             name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes, operators=operators
         )
     parallel = _parallel(file, file.cluster)
-    if found := list(faults_of(asked, parallel, file.groups)):
+    if found := list(faults_of(request, parallel, file.groups)):
         raise written.refused(written.fault(path, message) for path, message in found)
-    split = split_problem(asked, parallel, file.objective, budgets)
+    split = split_problem(request, parallel, file.objective, budgets)
     return LayersQuestion(
         name=name,
         problem=(problem := _whole(split.written, written)),
@@ -247,11 +247,11 @@ def read(written: Written) -> LayersQuestion:
     )
 
 
-def _chips(file: LayersFile, asked: Asked, budgets: dict[str, float], written: Written) -> "Chips":
+def _chips(file: LayersFile, request: GraphRequest, budgets: dict[str, float], written: Written) -> "Chips":
     """All chips of a free one."""
     from crossopt.instances.layers.chips import ChipGrid, chips_of  # noqa: PLC0415 - most questions name a device
 
-    options = tuple((one.name, own) for one in fields(ChipChoicesSection) if (own := getattr(file.choices, one.name)) is not None)
+    options = tuple((part.name, own) for part in fields(ChipChoicesSection) if (own := getattr(file.choices, part.name)) is not None)
     limits = file.budget
     grid = ChipGrid(
         technology=file.technology or "",
@@ -263,7 +263,7 @@ def _chips(file: LayersFile, asked: Asked, budgets: dict[str, float], written: W
         format_area=file.format_area or {},
     )
     try:
-        return chips_of(grid, asked, file.objective, budgets, file.formats)
+        return chips_of(grid, request, file.objective, budgets, file.formats)
     except ValueError as error:
         raise written.refused([written.fault("choices", str(error))]) from error
 
@@ -286,13 +286,14 @@ def _whole(stated: WrittenProblem, written: Written) -> Problem:
 def _stated(file: LayersFile, budgets: dict[str, float]) -> WrittenProblem:
     """Figures as the file says them."""
     layers = {
-        name: {strategy: figures_of(one) for strategy, one in section.strategies.items()} for name, section in (file.layers or {}).items()
+        name: {strategy: figures_of(stated) for strategy, stated in section.strategies.items()}
+        for name, section in (file.layers or {}).items()
     }
     links = [(link.between[0], link.between[1], _pairs(link, file)) for link in file.links]
     return WrittenProblem(layers, links, file.objective, budgets, file.tied)
 
 
-def _asked(file: LayersFile, name: str, written: Written) -> Asked:
+def _request(file: LayersFile, name: str, written: Written) -> GraphRequest:
     """A graph on a device."""
     with written.reading("graph"):
         graph = graph_in(written.files.text(name, text_of), name)
@@ -302,15 +303,15 @@ def _asked(file: LayersFile, name: str, written: Written) -> Asked:
         raise written.refused([written.fault("hardware", str(error))]) from error
     names = {node.name: node.operator for node in graph.nodes}
     quality = _quality(file, written)
-    told = [("quality", name) for name in quality or {}] + [("fixed", name) for name in file.fixed or {}]
-    if strange := [(key, name) for key, name in told if name not in names]:
+    named = [("quality", name) for name in quality or {}] + [("fixed", name) for name in file.fixed or {}]
+    if strange := [(key, name) for key, name in named if name not in names]:
         raise written.refused(
             written.fault(
                 f"{key}.{name}" if file.quality_file is None else key, f"the graph has no operator {quoted(name)}{_like(name, names)}"
             )
             for key, name in strange[:20]
         )
-    asked = Asked(
+    request = GraphRequest(
         graph=graph,
         device=hardware,
         training=file.training,
@@ -321,10 +322,10 @@ def _asked(file: LayersFile, name: str, written: Written) -> Asked:
         exposed_gradients=1.0 - file.hidden_gradients,
     )
     try:
-        operand_formats(asked)
+        operand_formats(request)
     except ValueError as error:
         raise written.refused([written.fault("fixed" if file.fixed else "graph", str(error))]) from error
-    return asked
+    return request
 
 
 def _device(file: LayersFile) -> Device:
@@ -381,9 +382,9 @@ def _graph_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     for name in file.peaks or {}:
         if name not in BITS:
             yield f"peaks.{name}", f"{quoted(name)} is no format (one of {', '.join(BITS)})"
-    for name, one in (file.fixed or {}).items():
-        if one not in (file.base, *file.formats):
-            yield f"fixed.{name}", f"{one} is not among the formats of the question (add it to formats)"
+    for name, dtype in (file.fixed or {}).items():
+        if dtype not in (file.base, *file.formats):
+            yield f"fixed.{name}", f"{dtype} is not among the formats of the question (add it to formats)"
 
 
 def _chip_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
@@ -396,7 +397,7 @@ def _chip_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     for key in ("hardware", "peaks", "cluster"):
         if getattr(file, key) is not None:
             yield key, f"{key} is given beside technology, whose chip is free (remove one of the two)"
-    options = [own for one in fields(ChipChoicesSection) if (own := getattr(file.choices, one.name)) is not None]
+    options = [own for part in fields(ChipChoicesSection) if (own := getattr(file.choices, part.name)) is not None]
     if not options:
         yield "choices", "nothing of the chip is left to choose (name options, such as hbm_stacks: [2, 4])"
     if (count := prod(map(len, options)) * 2 ** len(file.format_area or {})) > MOST_CHIPS:
@@ -414,9 +415,9 @@ def _quality_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     if file.quality is not None and file.quality_file is not None:
         yield "quality_file", "quality is given already (take one of them away)"
     for name, row in (file.quality or {}).items():
-        for one in row:
-            if one not in BITS:
-                yield f"quality.{name}.{one}", f"{quoted(one)} is no format (one of {', '.join(BITS)})"
+        for dtype in row:
+            if dtype not in BITS:
+                yield f"quality.{name}.{dtype}", f"{quoted(dtype)} is no format (one of {', '.join(BITS)})"
 
 
 def _split_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
@@ -441,9 +442,9 @@ def _split_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     count = len(file.groups or usual_groups(devices, per_node or devices))
     if count > MOST_GROUPS:
         yield "groups", f"{count} sizes of groups are too many to choose among (name up to {MOST_GROUPS} under groups)"
-    for place, group in enumerate(file.groups):
+    for number, group in enumerate(file.groups):
         if devices % group:
-            yield f"groups[{place}]", f"{devices:,} devices do not divide into groups of {group} (take a divisor of {devices:,})"
+            yield f"groups[{number}]", f"{devices:,} devices do not divide into groups of {group} (take a divisor of {devices:,})"
 
 
 def figures_of(section: FiguresSection) -> dict[str, float]:
@@ -456,9 +457,9 @@ def _pairs(link: LinkSection, file: LayersFile) -> Pairs:
     first, second = ((file.layers or {})[name].strategies for name in link.between)
     found = dict[tuple[str, str], dict[str, float]]()
     if link.differ is not None:
-        found |= {(one, other): figures_of(link.differ) for one in first for other in second if one != other}
-    for one, row in (link.pairs or {}).items():
-        found |= {(one, other): figures_of(figures) for other, figures in row.items()}
+        found |= {(strategy, neighbour): figures_of(link.differ) for strategy in first for neighbour in second if strategy != neighbour}
+    for strategy, row in (link.pairs or {}).items():
+        found |= {(strategy, neighbour): figures_of(figures) for neighbour, figures in row.items()}
     return found
 
 
@@ -473,7 +474,7 @@ def _layer_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
             for figure, value in figures_of(figures).items():
                 if value < 0.0 or not isfinite(value):
                     yield f"layers.{name}.strategies.{strategy}.{figure}", f"{value:g} is no figure that can be added up (give 0 or more)"
-    stated = {figure for section in layers.values() for one in section.strategies.values() for figure in figures_of(one)}
+    stated = {figure for section in layers.values() for own in section.strategies.values() for figure in figures_of(own)}
     for figure in (file.objective, *figures_of(file.budgets)):
         if layers and figure not in stated:
             yield (
@@ -484,30 +485,35 @@ def _layer_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
 
 def _link_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     layers = file.layers or {}
-    for place, link in enumerate(file.links):
+    for number, link in enumerate(file.links):
         unknown = [name for name in link.between if name not in layers]
         if unknown:
-            yield f"links[{place}].between", f"there is no layer {unknown[0]!r} (name two of the layers)"
+            yield f"links[{number}].between", f"there is no layer {unknown[0]!r} (name two of the layers)"
             continue
         if link.between[0] == link.between[1]:
-            yield f"links[{place}].between", f"{link.between[0]!r} is its own neighbour (name two layers)"
+            yield f"links[{number}].between", f"{link.between[0]!r} is its own neighbour (name two layers)"
         first, second = (layers[name].strategies for name in link.between)
-        for one, row in (link.pairs or {}).items():
-            if one not in first:
-                yield f"links[{place}].pairs.{one}", f"the layer {link.between[0]} has no strategy {one!r} (one of {', '.join(first)})"
-            for other in row:
-                if other not in second:
+        for strategy, row in (link.pairs or {}).items():
+            if strategy not in first:
+                yield (
+                    f"links[{number}].pairs.{strategy}",
+                    f"the layer {link.between[0]} has no strategy {strategy!r} (one of {', '.join(first)})",
+                )
+            for neighbour in row:
+                if neighbour not in second:
                     yield (
-                        f"links[{place}].pairs.{one}.{other}",
-                        f"the layer {link.between[1]} has no strategy {other!r} (one of {', '.join(second)})",
+                        f"links[{number}].pairs.{strategy}.{neighbour}",
+                        f"the layer {link.between[1]} has no strategy {neighbour!r} (one of {', '.join(second)})",
                     )
 
 
 def _tie_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
     layers = file.layers or {}
-    for place, tied in enumerate(file.tied):
+    for number, tied in enumerate(file.tied):
         unknown = [name for name in tied if name not in layers]
         if unknown:
-            yield f"tied[{place}]", f"there is no layer {unknown[0]!r} (name layers)"
-        elif not all(set(layers[one].strategies) == set(layers[other].strategies) for one, other in pairwise(tied)):
-            yield f"tied[{place}]", "tied layers need the same strategies (give each all of them)"
+            yield f"tied[{number}]", f"there is no layer {unknown[0]!r} (name layers)"
+        elif not all(
+            set(layers[first_name].strategies) == set(layers[second_name].strategies) for first_name, second_name in pairwise(tied)
+        ):
+            yield f"tied[{number}]", "tied layers need the same strategies (give each all of them)"

@@ -22,7 +22,7 @@ from crossopt.crossflow.operator_costs import OPERATORS, Columns, columns_of, gr
 from crossopt.crossflow.operator_graph import Node, Weights, group_of, weight_values
 from crossopt.crossflow.operator_splits import Split, SplitGraph, SplitKind, shared_columns
 from crossopt.crossflow.relayouts import NOTHING, Layout, Network, Spent, backward, forward, together
-from crossopt.instances.layers.network import BITS, Asked, Pricing, added, has_operands, is_view, offered_formats, total_cost
+from crossopt.instances.layers.network import BITS, GraphRequest, Pricing, added, has_operands, is_view, offered_formats, total_cost
 from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
 
 BUCKET = 25.0 * 2**20
@@ -62,90 +62,93 @@ class SplitProblem:
 
 def usual_groups(devices: int, per_node: int) -> tuple[int, ...]:
     """All divisors of the devices; of many, those that divide a node or are whole nodes."""
-    found = tuple(one for one in range(2, devices + 1) if devices % one == 0)
-    return found if len(found) <= MOST_GROUPS else tuple(one for one in found if per_node % one == 0 or one % per_node == 0)
+    found = tuple(divisor for divisor in range(2, devices + 1) if devices % divisor == 0)
+    return found if len(found) <= MOST_GROUPS else tuple(divisor for divisor in found if per_node % divisor == 0 or divisor % per_node == 0)
 
 
-def label(number_format: str, split: Split, several: bool) -> str:
+def label(dtype: str, split: Split, several: bool) -> str:
     """The name of a strategy: the split, behind the format where several are offered."""
-    return f"{number_format} {split}" if several else str(split)
+    return f"{dtype} {split}" if several else str(split)
 
 
 def parts_of(strategy: str) -> dict[str, str | int]:
     """Format, split and group of a strategy, by its name."""
     first, _, rest = strategy.partition(" ")
-    number_format, split = (first, rest) if first in BITS else ("", strategy)
+    dtype, split = (first, rest) if first in BITS else ("", strategy)
     kind, _, group = split.partition(" ")
-    found: dict[str, str | int] = {"format": number_format} if number_format else {}
+    found: dict[str, str | int] = {"format": dtype} if dtype else {}
     found |= {"split": kind} if kind else {}
     return found | ({"group": int(group)} if group.isdecimal() else {})
 
 
-def faults_of(asked: Asked, parallel: Parallel, stated_groups: Sequence[int]) -> Iterator[tuple[str, str]]:
+def faults_of(request: GraphRequest, parallel: Parallel, stated_groups: Sequence[int]) -> Iterator[tuple[str, str]]:
     """What cannot be split, by the key that asks for it."""
-    graph = SplitGraph(asked.graph, parallel.devices)
+    graph = SplitGraph(request.graph, parallel.devices)
     if "batch" in parallel.kinds and graph.batch % parallel.devices:
         remedy = "take a batch that is a multiple of them, or give `splits` without batch"
         yield "cluster.devices", f"a batch of {graph.batch:,} has no equal parts for {parallel.devices:,} devices ({remedy})"
         return
-    for place, group in enumerate(stated_groups):
-        every = (split.group == group for node in asked.graph.nodes for split in graph.splits(node, parallel.kinds, (group,)))
+    for number, group in enumerate(stated_groups):
+        every = (split.group == group for node in request.graph.nodes for split in graph.splits(node, parallel.kinds, (group,)))
         if group != parallel.devices and not any(every):
             wanted = " or ".join(kind for kind in parallel.kinds if kind != "batch")
-            yield f"groups[{place}]", f"no operator has {wanted or 'anything else than batch'} in {group} equal parts (give another number)"
+            yield (
+                f"groups[{number}]",
+                f"no operator has {wanted or 'anything else than batch'} in {group} equal parts (give another number)",
+            )
 
 
-def split_problem(asked: Asked, parallel: Parallel, objective: str, budgets: Figures) -> SplitProblem:
+def split_problem(request: GraphRequest, parallel: Parallel, objective: str, budgets: Figures) -> SplitProblem:
     """Layers and links of all operators that move anything, with their splits."""
-    pricing = _SplitPricing(asked, parallel)
-    nodes = [node for node in asked.graph.nodes if not is_view(node)]
+    pricing = _SplitPricing(request, parallel)
+    nodes = [node for node in request.graph.nodes if not is_view(node)]
     layers, links = dict[str, dict[str, Figures]](), list[tuple[str, str, Pairs]]()
     for node in nodes:
-        own = {pricing.label(*one): pricing.figures(node, *one) for one in pricing.offered[node.name]}
+        own = {pricing.label(*way): pricing.figures(node, *way) for way in pricing.offered[node.name]}
         for tensor in dict.fromkeys(node.inputs):
             maker = pricing.plain.maker.get(pricing.plain.origin.get(tensor, tensor))
             if maker is None:
-                entering = {pricing.label(*one): pricing.entering(node, tensor, *one) for one in pricing.offered[node.name]}
+                entering = {pricing.label(*way): pricing.entering(node, tensor, *way) for way in pricing.offered[node.name]}
                 own = {name: added(figures, entering[name]) for name, figures in own.items()}
                 continue
             source, olds = maker.name, pricing.made(maker)
             if tensor in pricing.copies:
                 source, copied, taken = f"{COPY}{tensor}", pricing.copies[tensor], olds
-                olds = {name: (layout, one, partial) for name, (layout, partial, one) in copied.items()}
+                olds = {name: (layout, dtype, partial) for name, (layout, partial, dtype) in copied.items()}
                 if source not in layers:
                     layers[source] = {name: {"time": 0.0} for name in copied}
                     links.append((maker.name, source, pricing.pairs(tensor, taken, copied, pricing.keeps(tensor))))
-            links.append((source, node.name, pricing.pairs(tensor, olds, pricing.taken(node, tensor), _keeps(asked, node))))
+            links.append((source, node.name, pricing.pairs(tensor, olds, pricing.taken(node, tensor), _keeps(request, node))))
         layers[node.name] = own
     links += list(pricing.tables())
     links = [link for link in links if any(any(figures.values()) for figures in link[2].values())]
-    ties, types = (*pricing.plain.sharing, *_ties(asked, pricing, list(layers))), {node.name: _type_of(node) for node in nodes}
+    ties, types = (*pricing.plain.sharing, *_ties(request, pricing, list(layers))), {node.name: _type_of(node) for node in nodes}
     written = Written(layers, links, objective, budgets, ties)
-    rules = {} if asked.tie != "none" else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
+    rules = {} if request.tie != "none" else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
     return SplitProblem(written, rules, tuple(types.get(name, "") for name in layers))
 
 
-def _keeps(asked: Asked, node: Node) -> bool:
+def _keeps(request: GraphRequest, node: Node) -> bool:
     """Whether an operator keeps its inputs for the backward pass."""
-    return asked.training and OPERATORS.get(node.operator, OPERATORS["other"]).keeps in ("inputs", "everything")
+    return request.training and OPERATORS.get(node.operator, OPERATORS["other"]).keeps in ("inputs", "everything")
 
 
 def _type_of(node: Node) -> str:
     return node.operator if node.weights and (node.product is not None or node.operator == "embedding") else ""
 
 
-def _ties(asked: Asked, pricing: "_SplitPricing", layers: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _ties(request: GraphRequest, pricing: "_SplitPricing", layers: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Operators with weights of one type, while all others follow as it is best; or all at one place of repeated blocks, with copies."""
-    places, nodes = group_of(asked.graph), {node.name: node for node in asked.graph.nodes}
+    positions, nodes = group_of(request.graph), {node.name: node for node in request.graph.nodes}
     groups = dict[str, object]()
-    for name in layers if asked.tie != "none" else ():
+    for name in layers if request.tie != "none" else ():
         taker = nodes.get(name) or pricing.takers[name.removeprefix(COPY)][0]
         row = pricing.plain.rows[taker.name]
-        if asked.tie == "operators":
+        if request.tie == "operators":
             groups[name] = (_type_of(taker) or None) if name in nodes else None
-        elif row in places:
-            block, _, place = places[row]
-            groups[name] = block, place, None if name in nodes else taker.inputs.index(name.removeprefix(COPY))
+        elif row in positions:
+            block, _, position = positions[row]
+            groups[name] = block, position, None if name in nodes else taker.inputs.index(name.removeprefix(COPY))
     return ties_by(groups)
 
 
@@ -156,60 +159,62 @@ Way = tuple[str, Split]
 class _SplitPricing:
     """Figures of operators and relayouts by format and split, each priced once."""
 
-    def __init__(self, asked: Asked, parallel: Parallel) -> None:
-        self.asked, self.devices, self.base = asked, parallel.devices, asked.device.base
-        self.plain, self.graph = Pricing(asked), SplitGraph(asked.graph, parallel.devices)
-        self.several = len(asked.device.formats) > 1 or BITS[self.base] < _WIDE
-        links = asked.device.formats[self.base].links[: len(parallel.levels)]
+    def __init__(self, request: GraphRequest, parallel: Parallel) -> None:
+        self.request, self.devices, self.base = request, parallel.devices, request.device.base
+        self.plain, self.graph = Pricing(request), SplitGraph(request.graph, parallel.devices)
+        self.several = len(request.device.formats) > 1 or BITS[self.base] < _WIDE
+        links = request.device.formats[self.base].links[: len(parallel.levels)]
         self.network = Network(parallel.devices, parallel.levels, links)
-        self.splits = {node.name: self.graph.splits(node, parallel.kinds, parallel.groups) for node in asked.graph.nodes}
-        formats = offered_formats(asked, self.plain)
-        self.offered = {name: [(one, split) for one in own for split in self.splits[name]] for name, own in formats.items()}
+        self.splits = {node.name: self.graph.splits(node, parallel.kinds, parallel.groups) for node in request.graph.nodes}
+        formats = offered_formats(request, self.plain)
+        self.offered = {name: [(dtype, split) for dtype in own for split in self.splits[name]] for name, own in formats.items()}
         self.known, self.edges = dict[object, Figures](), dict[object, Pairs]()
         self.takers = dict[str, list[Node]]()
-        for node in asked.graph.nodes:
+        for node in request.graph.nodes:
             for tensor in () if is_view(node) else dict.fromkeys(node.inputs):
                 self.takers.setdefault(tensor, []).append(node)
         self.copies = self._copied()
-        self.columns = columns_of(asked.graph)
-        self.costs = {split: self._priced(self.columns, split) for split in {one for own in self.splits.values() for one in own}}
+        self.columns = columns_of(request.graph)
+        self.costs = {
+            split: self._priced(self.columns, split) for split in dict.fromkeys(split for own in self.splits.values() for split in own)
+        }
 
     def _priced(self, columns: Columns, split: Split) -> dict[str, tuple[Array, Array]]:
         """Seconds and joules of one device for its share of each operator, by format."""
-        chosen = [split if split in self.splits[node.name] else None for node in self.asked.graph.nodes]
+        chosen = [split if split in self.splits[node.name] else None for node in self.request.graph.nodes]
         shared = shared_columns(columns, self.graph, chosen)
         found = dict[str, tuple[Array, Array]]()
-        for one, hardware in self.asked.device.formats.items():
-            costs = graph_costs(shared, BITS[one] / 8.0, hardware)
-            found[one] = total_cost(costs, self.asked.training, "time"), total_cost(costs, self.asked.training, "energy")
+        for dtype, hardware in self.request.device.formats.items():
+            costs = graph_costs(shared, BITS[dtype] / 8.0, hardware)
+            found[dtype] = total_cost(costs, self.request.training, "time"), total_cost(costs, self.request.training, "energy")
         return found
 
-    def label(self, number_format: str, split: Split) -> str:
-        return label(number_format, split, self.several)
+    def label(self, dtype: str, split: Split) -> str:
+        return label(dtype, split, self.several)
 
-    def figures(self, node: Node, one: str, split: Split) -> Figures:
+    def figures(self, node: Node, dtype: str, split: Split) -> Figures:
         """Of an operator, with what its split sends."""
-        whole, output = dict(self.plain.figures(node, one)), self.graph.output(node, split)
+        whole, output = dict(self.plain.figures(node, dtype)), self.graph.output(node, split)
         row, operands = self.plain.rows[node.name], has_operands(node)
-        times, energies = self.costs[split][one if operands else self.base]
+        times, energies = self.costs[split][dtype if operands else self.base]
         time, energy = float(times[row]), float(energies[row])
-        if not operands and one != self.base:
-            time, energy = self.plain.narrower(node, one, time, energy, output.share(self.devices))
+        if not operands and dtype != self.base:
+            time, energy = self.plain.narrower(node, dtype, time, energy, output.share(self.devices))
         sent = together(self._gradients(node, split), self._partial_sums(node, split), self._borders(node, split))
-        stored = sum(prod(weights.shape) for weights in self._stored(node)) * BITS[one if operands else self.base] / 8.0
+        stored = sum(prod(weights.shape) for weights in self._stored(node)) * BITS[dtype if operands else self.base] / 8.0
         share = self.graph.weight_share(split)
-        values = sum(prod(self.asked.graph.tensors[name]) for name in node.outputs if name in self.plain.kept)
-        kept = values * BITS[self.base if operands else one] / 8.0 * output.share(self.devices)
+        values = sum(prod(self.request.graph.tensors[name]) for name in node.outputs if name in self.plain.saved_tensors)
+        saved_bytes = values * BITS[self.base if operands else dtype] / 8.0 * output.share(self.devices)
         return whole | {
             "time": time + sent[0],
             "energy": energy * self.devices + sent[1],
             "size": stored * share,
-            "memory": stored * share + kept + self._state(self._stored(node), share),
+            "memory": stored * share + saved_bytes + self._state(self._stored(node), share),
         }
 
     def _state(self, weights: Sequence[Weights], share: float) -> float:
         """Bytes of gradient and optimizer of a share of weights."""
-        return _trained(weights) * share * self.asked.state_bytes if self.asked.training else 0.0
+        return _trained(weights) * share * self.request.state_bytes if self.request.training else 0.0
 
     def _gradients(self, node: Node, split: Split) -> Spent:
         """The all-reduce of the gradient of one share of the weights."""
@@ -217,17 +222,17 @@ class _SplitPricing:
 
     def _exchanged(self, values: float, ranks: tuple[int, int]) -> Spent:
         """An all-reduce of the gradient of so many weights, as its share of a bucket."""
-        if not self.asked.training or not values:
+        if not self.request.training or not values:
             return NOTHING
         size = values * BITS[self.base] / 8.0
         bucket = max(size, BUCKET)
         share = size / bucket
         time, energy = self.network.reduce(bucket, *ranks)
-        return time * share * self.asked.exposed_gradients, energy * share
+        return time * share * self.request.exposed_gradients, energy * share
 
     def _stored(self, node: Node) -> list[Weights]:
         """Weights of an operator, except those of a product before it, and tables that an embedding shares with its head."""
-        graph, holders, operands = self.asked.graph, self.plain.holders, has_operands(node)
+        graph, holders, operands = self.request.graph, self.plain.holders, has_operands(node)
         own = (name for name in dict.fromkeys(node.weights) if (name, not operands) not in holders)
         return [graph.weights[name] for name in own if holders[name, operands][0] == node.name]
 
@@ -240,9 +245,9 @@ class _SplitPricing:
                     first,
                     second,
                     {
-                        (self.label(*one), self.label(*other)): self._table(self.asked.graph.weights[name], one, other)
-                        for one in self.offered[first]
-                        for other in self.offered[second]
+                        (self.label(*way), self.label(*head_way)): self._table(self.request.graph.weights[name], way, head_way)
+                        for way in self.offered[first]
+                        for head_way in self.offered[second]
                     },
                 )
 
@@ -257,7 +262,11 @@ class _SplitPricing:
         values, bits = float(prod(table.shape)), (BITS[embedding[0]], BITS[head[0]])
         size = values / 8.0 * (union * bits[0] if bits[0] == bits[1] else shares[0] * bits[0] + shares[1] * bits[1])
         trained = _trained([table])
-        spent = max(self._exchanged(trained * shares[0], one) for one in ranks) if same else self._exchanged(trained, (self.devices, 1))
+        spent = (
+            max(self._exchanged(trained * shares[0], replicas) for replicas in ranks)
+            if same
+            else self._exchanged(trained, (self.devices, 1))
+        )
         return {"time": spent[0], "energy": spent[1], "size": size, "memory": size + self._state([table], union)}
 
     def _partial_sums(self, node: Node, split: Split) -> Spent:
@@ -267,42 +276,42 @@ class _SplitPricing:
         size = self._bytes(node.outputs[0], self.base)
         left, scattered = Layout(split.group), self.graph.scattered(node, split.group)
         summed = backward(size, scattered, left, self.network, partial=True)
-        return together(summed, forward(size, scattered, left, self.network)) if self.asked.training else summed
+        return together(summed, forward(size, scattered, left, self.network)) if self.request.training else summed
 
     def _borders(self, node: Node, split: Split) -> Spent:
         """Where the height is split: rows under windows of two devices, and in training their gradients."""
         rows = self.graph.overlap(node) if split.kind == "space" else 0
         if not rows:
             return NOTHING
-        height = self.asked.graph.tensors[node.inputs[0]][2]
+        height = self.request.graph.tensors[node.inputs[0]][2]
         size = self._bytes(node.inputs[0], self.base) * rows / height * split.group / self.devices
         sent = self.network.border(size, split.group)
-        return together(sent, sent) if self.asked.training else sent
+        return together(sent, sent) if self.request.training else sent
 
-    def _bytes(self, tensor: str, number_format: str) -> float:
-        return prod(self.asked.graph.tensors[tensor]) * BITS[number_format] / 8.0
+    def _bytes(self, tensor: str, dtype: str) -> float:
+        return prod(self.request.graph.tensors[tensor]) * BITS[dtype] / 8.0
 
-    def entering(self, node: Node, tensor: str, one: str, split: Split) -> Figures:
+    def entering(self, node: Node, tensor: str, dtype: str, split: Split) -> Figures:
         """The conversion of an input of the network, which each device reads as it needs it."""
         needed, _ = self.graph.needed(node, tensor, split)
-        return self.plain.conversion(tensor, self.base, self.plain.taken(node, one), needed.share(self.devices))
+        return self.plain.conversion(tensor, self.base, self.plain.taken(node, dtype), needed.share(self.devices))
 
     def made(self, maker: Node) -> "_Made":
         """How the output of an operator lies, by its strategies."""
         return {
-            self.label(one, split): (self.graph.output(maker, split), self.plain.written(maker, one), False)
-            for one, split in self.offered[maker.name]
+            self.label(dtype, split): (self.graph.output(maker, split), self.plain.written(maker, dtype), False)
+            for dtype, split in self.offered[maker.name]
         }
 
     def taken(self, taker: Node, tensor: str) -> "_Taken":
         """How an operator needs an input, by its strategies."""
         return {
-            self.label(one, split): (*self.graph.needed(taker, tensor, split), self.plain.taken(taker, one))
-            for one, split in self.offered[taker.name]
+            self.label(dtype, split): (*self.graph.needed(taker, tensor, split), self.plain.taken(taker, dtype))
+            for dtype, split in self.offered[taker.name]
         }
 
     def keeps(self, tensor: str) -> bool:
-        return any(_keeps(self.asked, node) for node in self.takers[tensor])
+        return any(_keeps(self.request, node) for node in self.takers[tensor])
 
     def _copied(self) -> dict[str, "_Taken"]:
         """Layouts of a common copy, of each tensor that several operators may need gathered: as it is made, or as they need it."""
@@ -313,15 +322,22 @@ class _SplitPricing:
             if maker is None or sum(any(partial for _, partial, _ in own) for own in needs) < 2:
                 continue
             made = self.made(maker).values()
-            formats = dict.fromkeys([*(one for _, one, _ in made), *(one for own in needs for _, _, one in own)])
-            layouts = dict.fromkeys([*((layout, False) for layout, _, _ in made), *(one[:2] for own in needs for one in own if one[1])])
+            formats = dict.fromkeys([*(dtype for _, dtype, _ in made), *(dtype for own in needs for _, _, dtype in own)])
+            layouts = dict.fromkeys(
+                [
+                    *((layout, False) for layout, _, _ in made),
+                    *((layout, partial) for own in needs for layout, partial, _ in own if partial),
+                ]
+            )
             named = {(layout, partial): _layout_name(layout, partial, self.devices) for layout, partial in layouts}
-            found[tensor] = {f"{one} {named[lies]}" if self.several else named[lies]: (*lies, one) for one in formats for lies in layouts}
+            found[tensor] = {
+                f"{dtype} {named[lies]}" if self.several else named[lies]: (*lies, dtype) for dtype in formats for lies in layouts
+            }
         return found
 
     def pairs(self, tensor: str, olds: "_Made", news: "_Taken", keeps: bool) -> Pairs:
         """Of an edge by the strategies of both ends: relayouts of the tensor and its gradient, conversions, and the copy that is kept."""
-        key = prod(self.asked.graph.tensors[tensor]), keeps, tuple(olds.items()), tuple(news.items())
+        key = prod(self.request.graph.tensors[tensor]), keeps, tuple(olds.items()), tuple(news.items())
         if key not in self.edges:
             self.edges[key] = {
                 (first, second): self._between(tensor, keeps, old, new) for first, old in olds.items() for second, new in news.items()
@@ -330,11 +346,11 @@ class _SplitPricing:
 
     def _between(self, tensor: str, keeps: bool, before: tuple[Layout, str, bool], after: tuple[Layout, bool, str]) -> Figures:
         (old, lies, sums), (needed, partial, taken) = before, after
-        key = prod(self.asked.graph.tensors[tensor]), keeps, before, after
+        key = prod(self.request.graph.tensors[tensor]), keeps, before, after
         if key not in self.known:
             narrow = lies if BITS[lies] < BITS[taken] else taken  # what is narrower is sent
             spent = forward(self._bytes(tensor, narrow), old, needed, self.network)
-            if self.asked.training and not (sums and old.has(needed)):
+            if self.request.training and not (sums and old.has(needed)):
                 spent = together(spent, backward(self._bytes(tensor, self.base), old, needed, self.network, partial))
             had, wanted = old.share(self.devices), needed.share(self.devices)
             converted = self.plain.conversion(tensor, lies, taken, had if narrow == taken else wanted)
@@ -391,7 +407,7 @@ def _with_copies(chosen: Mapping[str, str], written: Written) -> tuple[str, ...]
 def _first(pricing: _SplitPricing, node: Node, wanted: Sequence[Split]) -> str:
     """The first of these splits that is offered, else the whole operator on every device."""
     own = pricing.splits[node.name]
-    split = next((one for one in wanted if one in own), own[0])
+    split = next((offered for offered in wanted if offered in own), own[0])
     return pricing.label(pricing.offered[node.name][0][0], split)
 
 
@@ -405,17 +421,17 @@ def best_group(weights: float, activations: float, devices: int) -> float:
 
 def _mlsl(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
     """The closed form for operators with weights; others keep the features that their input has, or are split by the batch."""
-    chosen, graph = dict[str, Split](), pricing.asked.graph
+    chosen, graph = dict[str, Split](), pricing.request.graph
     for node in nodes:
         own, wanted = pricing.splits[node.name], list[Split]()
-        groups = [one for one in own if one.kind in ("features", "batch")]
+        groups = [offered for offered in own if offered.kind in ("features", "batch")]
         if _type_of(node) and groups:
             weights, activations = weight_values(graph, node), sum(prod(graph.tensors[name]) for name in node.inputs[:1])
             aim = best_group(weights, activations, pricing.devices)
-            wanted.append(min(groups, key=lambda one: (abs(log(one.group) - log(aim)), one.group)))
+            wanted.append(min(groups, key=lambda offered: (abs(log(offered.group) - log(aim)), offered.group)))
         elif not _type_of(node):
             makers = [pricing.plain.maker.get(pricing.plain.origin.get(name, name)) for name in node.inputs[:1]]
             wanted += [chosen[maker.name] for maker in makers if maker is not None and maker.name in chosen]
-        split = next((one for one in (*wanted, Split("batch", 1)) if one in own), own[0])
+        split = next((offered for offered in (*wanted, Split("batch", 1)) if offered in own), own[0])
         chosen[node.name] = split
         yield node.name, pricing.label(pricing.offered[node.name][0][0], split)

@@ -105,7 +105,7 @@ class _Run:
 
     def show(self) -> None:
         problem = self.question.problem
-        best, bound = (None if one is None else problem.amount(0, one) for one in (self.cost, self.bound))
+        best, bound = (None if units is None else problem.amount(0, units) for units in (self.cost, self.bound))
         self.trace.append((monotonic() - self.began, best, bound))
         self.watch(Progress("dynamic program", best, bound, answer=self.answer))
 
@@ -116,9 +116,9 @@ class _Run:
 def expanded(core: Core, problem: Problem, choice: tuple[int, ...]) -> LayerChoices:
     """Strategies of all layers of a choice for variables."""
     names = [""] * len(problem)
-    for members, own, one in zip(core.members, core.strategies, choice, strict=True):
+    for members, own, strategy in zip(core.members, core.strategies, choice, strict=True):
         for layer in members:
-            names[layer] = own[one]
+            names[layer] = own[strategy]
     return LayerChoices(tuple(names))
 
 
@@ -168,8 +168,8 @@ def _searched(run: _Run) -> tuple[str, ...]:
     if not is_within(core, least):
         return _too_little(problem, least)
     prices, dual, met = best_prices(core, steps, run.tick)
-    for one in met:
-        run.offer(one.choice)
+    for candidate in met:
+        run.offer(candidate.choice)
     run.prove(proved_units(dual, core, prices), tuple(prices))
     if dual.bound <= greatest_cost(core):
         _look_for_choices(run, steps, prices, met)
@@ -182,8 +182,8 @@ def _searched(run: _Run) -> tuple[str, ...]:
 def _look_for_choices(run: _Run, steps: Sequence[Step], prices: list[float], met: list[Dual]) -> None:
     """Pairs of changes that make the choices better that the prices like best, then narrow passes, until what is asked is proved."""
     core, weights = run.core, np.array(prices)
-    by_price = sorted(met, key=lambda one: one.totals[0] + float(weights @ np.array(one.totals[1:])))
-    choices = list(dict.fromkeys(one.choice for one in by_price))
+    by_price = sorted(met, key=lambda candidate: candidate.totals[0] + float(weights @ np.array(candidate.totals[1:])))
+    choices = list(dict.fromkeys(candidate.choice for candidate in by_price))
     several = len(core.limits) > 1
     for beam in _BEAMS[:2] if several else ():
         if _is_closed(run):
@@ -225,8 +225,8 @@ def _any_within(run: _Run) -> bool:
     core = without_objective(run.core)
     steps = steps_of(core)
     own, _, met = best_prices(core, steps, run.tick, objective=False)
-    for one in met:
-        run.offer(one.choice)
+    for candidate in met:
+        run.offer(candidate.choice)
     if run.cost is not None:
         return True
     found = pareto_pass(core, steps, own, SMALLEST, run.tick, objective=False)
@@ -324,13 +324,13 @@ def _proof(run: _Run) -> Priced | PricedTree:
 
 def _too_little(problem: Problem, least: tuple[int, ...]) -> tuple[str, ...]:
     """Budgets below the least that any choice has."""
-    limited = [place for place, limit in enumerate(problem.limits) if limit is not None]
+    limited = [figure for figure, limit in enumerate(problem.limits) if limit is not None]
     found = []
-    for place, units in zip(limited, least[1:], strict=True):
-        limit = problem.limits[place]
+    for figure, units in zip(limited, least[1:], strict=True):
+        limit = problem.limits[figure]
         if limit is not None and units > limit:
-            amounts = problem.amount(place, units), problem.amount(place, limit)
-            name = problem.figures[place]
+            amounts = problem.amount(figure, units), problem.amount(figure, limit)
+            name = problem.figures[figure]
             unit = f" {UNITS[name]}" if UNITS[name] else ""
             found.append(f"{name} is at least {amounts[0]:.9g}{unit}, above its budget of {amounts[1]:.9g}{unit}")
     return tuple(found)
@@ -411,9 +411,9 @@ def _chip_proof(chip: int, run: _Run) -> ChipPrices:
 
 def _in_si(problem: Problem, prices: Sequence[float]) -> tuple[float, ...]:
     """Prices of budgets, in their order in files, for figures in SI units."""
-    limited = [place for place, limit in enumerate(problem.limits) if limit is not None]
-    scales = [10.0 ** (problem.places[place] - problem.places[0]) for place in limited]
-    found = {problem.figures[place]: price * scale for place, price, scale in zip(limited, prices, scales, strict=True)}
+    limited = [figure for figure, limit in enumerate(problem.limits) if limit is not None]
+    scales = [10.0 ** (problem.decimals[figure] - problem.decimals[0]) for figure in limited]
+    found = {problem.figures[figure]: price * scale for figure, price, scale in zip(limited, prices, scales, strict=True)}
     return tuple(found[name] for name in FIGURES if name in found)
 
 
@@ -433,7 +433,7 @@ def _chip_baselines(question: LayersQuestion, chips: "Chips", answer: LayerChoic
     if np.isfinite(costs[usual]):
         own = _solved(question.on_chip(usual), seconds - (monotonic() - began)).answer()
         if own is not None:
-            found.append(Baseline(f"formats on the best chip for {chips.asked.device.base}", None, replace(own, chip=usual)))
+            found.append(Baseline(f"formats on the best chip for {chips.request.device.base}", None, replace(own, chip=usual)))
     return tuple(found)
 
 
@@ -458,11 +458,11 @@ def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:
     (price,), dual, _ = best_prices(core, steps, lambda: None)
     price = price or max(dual.totals[0], 1) / max(core.limits[0], 1)
     found = {dual_of(core, steps, [price * factor]).totals for factor in (0.0, *(2.0 ** (power / 2.0) for power in range(-14, 15)))}
-    place = next(place for place, limit in enumerate(problem.limits) if limit is not None)
+    figure = next(figure for figure, limit in enumerate(problem.limits) if limit is not None)
     corners, least = list[tuple[float, float]](), inf
     for value, use in sorted(found, key=lambda totals: totals[::-1]):
         if value < least:
-            corners.append((problem.amount(place, use), problem.amount(0, value)))
+            corners.append((problem.amount(figure, use), problem.amount(0, value)))
             least = value
     return tuple(corners)
 
@@ -481,10 +481,10 @@ def baselines(question: LayersQuestion, seconds: float = inf) -> tuple[Baseline[
     found = list[Baseline[LayerChoices]]()
     for name in dict.fromkeys(name for own in problem.strategies for name in own):
         uniform = tuple(name if name in own else own[0] for own in problem.strategies)
-        if uniform not in {one.answer.strategies for one in found if one.answer}:
+        if uniform not in {baseline.answer.strategies for baseline in found if baseline.answer}:
             found.append(Baseline(f"all {name}", None, LayerChoices(uniform)))
         ends = {free[0], free[-1]} if free else set[int]()
-        high = tuple(first[layer] if layer in ends else one for layer, one in enumerate(uniform))
+        high = tuple(first[layer] if layer in ends else name for layer, name in enumerate(uniform))
         if len(free) > 2 and high != uniform:
             found.append(Baseline(f"all {name} but the first and the last layer", None, LayerChoices(high)))
     for title, rule in (("ratio greedy", ratio_greedy), ("one-hot rows without conversions", _without_links(seconds))):
@@ -522,7 +522,7 @@ def _tied_by_type(seconds: float) -> Callable[[LayersQuestion], LayerChoices | N
         problem = question.problem
         if question.tie != "none":
             return None
-        ties = tuple(ties_by({name: one or None for name, one in zip(problem.layers, question.types, strict=True)}))
+        ties = tuple(ties_by({name: operator or None for name, operator in zip(problem.layers, question.types, strict=True)}))
         rows = {name: row for row, name in enumerate(problem.layers)}
         tied = replace(problem, ties=(*question.shared, *(tuple(rows[name] for name in names) for names in ties)))
         return _solved(replace(question, problem=tied), seconds).answer()
@@ -554,9 +554,9 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
         for own, name, uses in zip(core.strategies, names, core.uses, strict=True)
     ]
     near: list[list[tuple[int, list[list[list[int]]]]]] = [[] for _ in range(len(core))]
-    for (one, other), table in core.pairs.items():
-        near[one].append((other, table.tolist()))
-        near[other].append((one, table.transpose(1, 0, 2).tolist()))
+    for (first, second), table in core.pairs.items():
+        near[first].append((second, table.tolist()))
+        near[second].append((first, table.transpose(1, 0, 2).tolist()))
     own_uses, totals = [table.tolist() for table in core.uses], list(totals_of(core, now))
     scale = float(max(totals[0], 1))
 
@@ -568,7 +568,10 @@ def markov_chain(question: LayersQuestion) -> LayerChoices | None:
     for _ in range(_PROPOSALS):
         layer = random.randrange(len(core))
         old, new = now[layer], random.randrange(len(core.strategies[layer]))
-        rows = [(own_uses[layer][old], own_uses[layer][new]), *((table[old][now[one]], table[new][now[one]]) for one, table in near[layer])]
+        rows = [
+            (own_uses[layer][old], own_uses[layer][new]),
+            *((table[old][now[neighbour]], table[new][now[neighbour]]) for neighbour, table in near[layer]),
+        ]
         sums = [total + sum(after[figure] - before[figure] for before, after in rows) for figure, total in enumerate(totals)]
         high = cost(sums)
         if high > height and random.random() >= exp((height - high) / _TEMPERATURE):

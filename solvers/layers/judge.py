@@ -56,9 +56,9 @@ def judge(question: LayersQuestion, answer: LayerChoices) -> Verdict[LayerTotals
     problem = question.problem
     rows = chosen(problem, answer.strategies)
     sums = totals_of_rows(problem, rows)
-    totals = {name: problem.amount(place, sums[place]) for place, name in enumerate(problem.figures)}
-    limited = [(place, name, problem.limits[place]) for place, name in enumerate(problem.figures)]
-    budgets = {name: (sums[place], limit) for place, name, limit in limited if limit is not None}
+    totals = {name: problem.amount(figure, sums[figure]) for figure, name in enumerate(problem.figures)}
+    limited = [(figure, name, problem.limits[figure]) for figure, name in enumerate(problem.figures)]
+    budgets = {name: (sums[figure], limit) for figure, name, limit in limited if limit is not None}
     violations = [
         f"{name} is {totals[name]:.9g}, above its budget {question.budgets[name]:.9g}"
         for name, (sum_, most) in budgets.items()
@@ -79,7 +79,7 @@ def totals_of_rows(problem: Problem, rows: tuple[int, ...]) -> list[int]:
     tables = [problem.uses[layer][row] for layer, row in enumerate(rows)]
     tables += [link.uses[rows[link.first], rows[link.second]] for link in problem.links]
     for table in tables:
-        sums = [one + int(more) for one, more in zip(sums, table.tolist(), strict=True)]
+        sums = [total + int(more) for total, more in zip(sums, table.tolist(), strict=True)]
     return sums
 
 

@@ -284,7 +284,7 @@ def test_one_very_large_layer_leaves_no_gap_of_two_budgets(monkeypatch: pytest.M
     _, dual, _ = best_prices(core, steps_of(core), nothing)
     found = solved(asked)
     assert found.proved and found.value is not None
-    assert dual.bound / 10.0 ** asked.problem.places[0] < found.value * (1.0 - 1e-3)
+    assert dual.bound / 10.0 ** asked.problem.decimals[0] < found.value * (1.0 - 1e-3)
     assert isinstance(found.proof, PricedTree)
     assert not prove(asked, found, unwatched).refused
 
@@ -325,10 +325,10 @@ def test_an_enumeration_is_carried_out_anew_and_refused_where_it_claims_too_much
 def test_figures_that_are_decimals_are_exact_and_others_have_sixteen_digits() -> None:
     layers = {"a": {"x": {"time": 0.1, "size": 3.0}, "y": {"time": 0.3, "size": 1.0}}, "b": {"x": {"time": 0.2, "size": 1.0 / 3.0}}}
     problem = problem_of(Written(layers, [], "time", {"size": 3.4}))
-    assert problem.places[0] == 1
+    assert problem.decimals[0] == 1
     assert [table[:, 0].tolist() for table in problem.uses] == [[1, 3], [2]]
     assert problem.amount(0, 3) == 0.3
-    place = problem.places[1]
+    place = problem.decimals[1]
     assert problem.uses[1][0, 1] == -(-(10**place) // 3)  # upwards
     assert problem.limits[1] == 34 * 10 ** (place - 1)
     assert problem.units_from(0.3) == 3

@@ -107,7 +107,7 @@ def test_more_memory_and_more_splits_cost_no_more(tmp_path: Path) -> None:
     values = list[float]()
     for share in (0.8, 0.9, 0.94, 0.96, 0.98, 1.0):
         limits = tuple(
-            int(share * memory * 10.0 ** question.problem.places[place]) if name == "memory" else None
+            int(share * memory * 10.0 ** question.problem.decimals[place]) if name == "memory" else None
             for place, name in enumerate(question.problem.figures)
         )
         within = replace(question, problem=replace(question.problem, limits=limits), budgets={"memory": share * memory})
