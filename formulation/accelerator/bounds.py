@@ -143,31 +143,44 @@ class Pricing:
 
     def stages(self, network: int, microbatch: int, times: dict[int, Array], cutoff: float, memory: float) -> StagePlan:
         """The best stages with these cycles by tensor degree, below a cutoff."""
-        file, cuts = self.question.file, self.cuts(network)
-        finite = [table for table in times.values() if np.isfinite(table).all()]
-        if not finite:
-            return StagePlan(cutoff)
-        totals = [float((cuts.layers[-1] @ table).sum()) for table in finite]
-        unit = 2.0 ** np.ceil(np.log2(max(max(totals) / file.clock + _crossing(cuts, microbatch) / file.bandwidth, 1e-30) * 8.0 / _UNITS))
-        pipelines = Pipelines(file.devices, file.batch // microbatch, self._synced, unit, file.divisible)
-        best = StagePlan(cutoff)
-        for group in self._groups():
-            options = [
-                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], (unit, memory))
-                for tensor, recompute, only_last in group
-                if np.isfinite(times[tensor]).all()
-            ]
+        cuts, best = self.cuts(network), StagePlan(cutoff)
+        if not any(np.isfinite(table).all() for table in times.values()):
+            return best
+        unit = self.unit(network, microbatch, times, _UNITS)
+        pipelines = self.pipelines(microbatch, unit)
+        for options in self.options(network, microbatch, times, unit, memory):
             self.stage_searches += 1
             found = best_stages(cuts, options, pipelines, best.value) if options else best
             best = found if found.value < best.value else best
         return best
 
+    def unit(self, network: int, microbatch: int, times: dict[int, Array], units: float) -> float:
+        """Seconds of a unit, a power of two, of which no stage takes more than so many."""
+        file, cuts = self.question.file, self.cuts(network)
+        totals = [float((cuts.layers[-1] @ table).sum()) for table in times.values() if np.isfinite(table).all()]
+        seconds = max(totals) / file.clock + microbatch * float(cuts.entering.sum()) / file.bandwidth
+        return float(2.0 ** np.ceil(np.log2(max(seconds, 1e-30) * 8.0 / units)))
+
+    def pipelines(self, microbatch: int, unit: float) -> Pipelines:
+        """What all stages share."""
+        file = self.question.file
+        return Pipelines(file.devices, file.batch // microbatch, self.synced, unit, file.divisible)
+
+    def options(self, network: int, microbatch: int, times: dict[int, Array], unit: float, memory: float) -> Iterator[list[Option]]:
+        """What stages cost, for each group of options that stages may have together."""
+        for group in self.groups():
+            yield [
+                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], (unit, memory))
+                for tensor, recompute, only_last in group
+                if np.isfinite(times[tensor]).all()
+            ]
+
     @property
-    def _synced(self) -> float:
+    def synced(self) -> float:
         """Seconds to sum the gradients of a byte of parameters among infinitely many pipelines."""
         return 4.0 / self.question.file.bandwidth if self.question.file.passes == "training" else 0.0
 
-    def _groups(self) -> Iterator[list[tuple[int, bool, bool]]]:
+    def groups(self) -> Iterator[list[tuple[int, bool, bool]]]:
         """Tensor degrees and recomputation that stages may have together, and whether only the last stage may."""
         file = self.question.file
         again = ["none"] if file.passes == "forward" else [one for one in ("none", "full") if one in file.recompute]
@@ -235,10 +248,6 @@ class Pricing:
         ]
         worst = max(range(len(kept)), key=lambda row: kept[row])
         return graph.names[graph.kind_of.index(worst)], kept[worst]
-
-
-def _crossing(cuts: Cuts, microbatch: int) -> float:
-    return float(microbatch * cuts.entering.sum())
 
 
 def surpassing(question: AcceleratorQuestion) -> Chips:

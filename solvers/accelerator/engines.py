@@ -11,9 +11,12 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
+from crossopt.crossflow.arrays import Array
 from crossopt.formulation.accelerator.bounds import NetworkBest, Pricing, Setting, halves, refined, screened, set_bound, work_bounds
-from crossopt.formulation.accelerator.schedule import MOST_STATES
+from crossopt.formulation.accelerator.model import plan_of, schedule_model, stage_model, sums_of
+from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
 from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, Recompute
+from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.solvers.accelerator.judge import (
     BY_SETS,
@@ -26,8 +29,14 @@ from crossopt.solvers.accelerator.judge import (
     judge,
 )
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
-from crossopt.solvers.proofs import RecomputableBound
+from crossopt.solvers.backends import Spend, backend
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
+_MOST_OF_MILP: Final = 40
+_UNITS_OF_MILP: Final = 2.0**26
+"""Of loads: solvers in floating point tell sums of no finer ones."""
+_COARSE: Final = 2e-6
+"""Gap that such units leave."""
 _PATIENCE: Final = 5
 _GROUP: Final = 10_000.0
 """Square micrometres of a group of chips in PHAZE's search."""
@@ -113,6 +122,86 @@ def _searched(run: _Run) -> float:
             heappush(heap, (low, order, half, False))
         run.show(bound)
     return inf
+
+
+# Integer programs: PHAZE's for each schedule, and one for chip and stages at each number of stages and pipelines.
+
+
+def milp(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> SearchOutcome[AcceleratorPlan]:
+    """HiGHS on integer programs; small questions with one network on chips of the template."""
+    pricing = Pricing(question, MOST_STATES)
+    operators = max(len(layer.operators) for network in question.networks for layer in network.kinds)
+    if question.built is not None or len(question.networks) > 1:
+        raise RefusedError("integer programs are for one network on chips of the template (take the engine certified)")
+    if pricing.count > _MOST_OF_MILP or operators > _MOST_OF_MILP or len(question.ideals[0].members) > _MOST_OF_MILP:
+        raise RefusedError(f"integer programs are for {_MOST_OF_MILP} chips, operators and places to cut (take the engine certified)")
+    deadline, best = monotonic() + limits.seconds, (inf, -1, NetworkBest(inf))
+    spend = Spend(seed=limits.seed, workers=limits.workers)
+    for size in question.file.microbatch:
+        times = [_scheduled(pricing, chip, size, (spend, deadline)) for chip in range(pricing.count)]
+        watch(Progress("integer programs", None if best[0] == inf else best[0]))
+        for found in _staged(pricing, size, times, (spend, deadline)):
+            best = min(best, found, key=lambda one: one[0])
+    answer = answer_of(pricing, best[1], [best[2]]) if best[0] < inf else None
+    if monotonic() > deadline:
+        return SearchOutcome(answer, engine="milp", stopped="time limit")
+    return SearchOutcome(
+        answer,
+        best[0],
+        UnverifiedBound("highs"),
+        "milp",
+        reasons=() if answer else reasons(pricing),
+        notes=question.equal_layers,
+        coarse=_COARSE,
+    )
+
+
+def _scheduled(pricing: Pricing, chip: int, size: int, spend: tuple[Spend, float]) -> dict[int, Array]:
+    """Cycles of all layers on a chip by tensor degree, by PHAZE's program; notes the schedules."""
+    found = dict[int, Array]()
+    cores = int(pricing.chips.tensor_cores[chip]), int(pricing.chips.vector_cores[chip])
+    for setting in pricing.settings(0, size):
+        table = np.array(pricing.least(setting)[:, :, chip])
+        for kind, layer in enumerate(pricing.question.networks[0].kinds):
+            for column, backward in enumerate(pricing.question.directions):
+                one, every = pricing.cycles(pricing.chips.at(np.array([chip])), setting, kind, backward)
+                if not np.isfinite(one).all():
+                    continue
+                graph = layer.pass_graph(backward)
+                on_one, on_every = ([int(figure) for figure in side[:, 0]] for side in (one, every))
+                built = schedule_model(graph, on_one, on_every, cores)
+                solved = backend("highs")(built.model, replace(spend[0], seconds=max(spend[1] - monotonic(), 0.0)))
+                if solved.values is None or solved.bound is None or solved.value is None:
+                    continue
+                starts, on_all = (tuple(solved.values[variable] for variable in side) for side in (built.starts, built.on_all))
+                own = Schedule(solved.bound, solved.value, tuple(map(bool, on_all)), starts)
+                pricing.schedules[chip, setting, kind, backward] = own
+                table[kind, column] = solved.bound
+        found[setting.tensor] = table
+    return found
+
+
+def _staged(
+    pricing: Pricing, size: int, times: list[dict[int, Array]], spend: tuple[Spend, float]
+) -> Iterator[tuple[float, int, NetworkBest]]:
+    """Bounds and plans by the program for stages, for each number of stages and pipelines."""
+    chips = [chip for chip, own in enumerate(times) if all(np.isfinite(table).all() for table in own.values())]
+    if not chips:
+        return
+    cuts, memory = pricing.cuts(0), pricing.question.file.memory
+    unit = max(pricing.unit(0, size, times[chip], _UNITS_OF_MILP) for chip in chips)
+    shared = pricing.pipelines(size, unit)
+    groups = zip(*(pricing.options(0, size, times[chip], unit, memory) for chip in chips), strict=True)
+    for options in groups:
+        for stages in range(1, min(len(pricing.question.networks[0]), shared.devices // min(one.tensor for one in options[0])) + 1):
+            for data in shared.replicas().tolist():
+                if stages * data > shared.devices or monotonic() > spend[1]:
+                    continue
+                built = stage_model(cuts, options, shared, (stages, data), sums_of(options[0], shared, data))
+                solved = backend("highs")(built.model, replace(spend[0], seconds=max(spend[1] - monotonic(), 0.0)))
+                if solved.values is not None and solved.bound is not None:
+                    row, plan = plan_of(built, cuts, options[0], solved.values, data)
+                    yield solved.bound * unit, chips[row], NetworkBest(solved.bound * unit, size, plan)
 
 
 # Rules to compare with.

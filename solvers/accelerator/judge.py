@@ -14,7 +14,7 @@ from crossopt.instances.accelerator.question import AcceleratorQuestion, Recompu
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import RecomputableBound
+from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 
 BY_SETS: Final = "bounds of sets of chips, and schedules of single chips"
 
@@ -300,6 +300,8 @@ class _NetworkJudge:
 
 def prove(question: AcceleratorQuestion, saved: Result[AcceleratorPlan, AcceleratorFigures], watch: Watch) -> Proved:
     """Bound sets of chips anew, and schedule layers of single chips where that is needed."""
+    if isinstance(saved.proof, UnverifiedBound):
+        return Proved((f"the bound is reported by {saved.proved_by}, not proved again",), unverified=True)
     if not isinstance(saved.proof, RecomputableBound):
         return Proved(refused=("proof: a bound of chips is carried out anew, or it is none",))
     watch(Progress("the proof", None))

@@ -15,17 +15,19 @@ import yaml
 from crossopt.crossflow.accelerator import BUFFER_SIZES, Chips, OperatorGraph, area_parts, chip_area, chips_of, reference_area
 from crossopt.crossflow.operator_graph import Node, Weights
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
+from crossopt.formulation.accelerator.model import schedule_model
 from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Option, Pipelines, best_stages, cuts_of
 from crossopt.instances.accelerator.networks import ideals_of, network_in
 from crossopt.instances.accelerator.question import AcceleratorQuestion
-from crossopt.instances.errors import InstanceError
+from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
 from crossopt.solvers.accelerator.family import FAMILY
 from crossopt.solvers.accelerator.judge import AcceleratorFigures, AcceleratorPlan
 from crossopt.solvers.answer import Limits, Result, unwatched
+from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from tests.extent import FULL, some
@@ -437,3 +439,35 @@ def test_faults_of_chips_of_a_technology(tmp_path: Path, changes: dict[str, Any]
     (tmp_path / "question.yaml").write_text(json.dumps(asks))
     with pytest.raises(InstanceError, match=message):
         read(tmp_path / "question.yaml")
+
+
+def by_programs(question: AcceleratorQuestion) -> Result[AcceleratorPlan, AcceleratorFigures]:
+    return solve(FAMILY, question, "milp", Limits(), unwatched)
+
+
+@pytest.mark.parametrize("seed", some([1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 15, 16, 17, 18], 3))
+def test_integer_programs_find_the_same_optimum(seed: int) -> None:
+    question = drawn(seed)
+    if len(question.networks) > 1:
+        return
+    found, best = by_programs(question), answered(question)
+    assert (found.value is None) == (best.value is None)
+    if found.value is not None and best.value is not None and found.bound is not None:
+        assert found.value == pytest.approx(best.value, rel=1e-5, abs=1e-12)
+        assert found.bound <= best.value
+        report = check_answer(FAMILY, found, question)
+        assert report.accepted
+        assert report.unverified
+
+
+@pytest.mark.parametrize("seed", some(range(40), 6))
+def test_the_program_of_a_schedule_has_the_shortest_one(seed: int) -> None:
+    graph, one, every, cores = drawn_graph(seed)
+    built = schedule_model(graph, one, every, cores)
+    solved = backend("highs")(built.model, Spend())
+    assert solved.value == shortest(graph, one, every, cores)
+
+
+def test_integer_programs_refuse_large_questions() -> None:
+    with pytest.raises(RefusedError, match="take the engine certified"):
+        by_programs(read(INSTANCES / "accelerator/bert-large-on-phaze.yaml"))
