@@ -81,7 +81,7 @@ def test_commands_print_what_the_readme_shows(
 
 
 def test_the_walk_sees_what_is_missing() -> None:
-    assert len(BLOCKS) == 9
+    assert len(BLOCKS) == 13
     assert missing(["  a   1", "...", "  b 2"], "a 1 |###|\nx\nb 2\n") == []
     assert missing(["  b 2", "...", "  a 1"], "a 1\nb 2\n") == ["  a 1"]
 
