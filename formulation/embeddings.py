@@ -5,9 +5,10 @@ table i on all devices, and M_ik their memory, no plan whose loads stay below T 
 
     W load >= sum over i of min over k of (C_ik + price M_ik) - W price capacity        for prices from 0 on, over options of pieces below T
 
-Every plan is at least T, or at least that: the bound is the smaller one. The sum of the slowest of each phase is no less than the load of
-any device, so that the bound is one for both objectives. Times are whole multiples of 2^-200 ms, in which every float from 2^-147 on is
-exact.
+Every plan is at least T, or at least that: the bound is the smaller one. A device with the largest piece of a table also has what lies on
+all devices, so that any mean of its load and of the mean load is a bound, too. The sum of the slowest of each phase is no less than the
+load of any device, so that the bound is one for both objectives. Times are whole multiples of 2^-200 ms, in which every float from 2^-147
+on is exact.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Final
 
+from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, quantum_for
 from crossopt.instances.embeddings.options import PricedOption, Spread, devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 
@@ -115,24 +117,51 @@ def _no_worse(one: Way, other: Way) -> bool:
 # The bound by prices.
 
 
-def price_bound(form: Whole, prices: Prices, limit: float | None) -> float | None:
+SHARES: Final = 1 << 20
+"""Parts of which a share of a device is so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """What bounds all plans: prices of memory, a limit on times, and a table whose device counts beside the mean."""
+
+    prices: Prices
+    limit: float | None = None
+    """Milliseconds from which on ways of a piece are left out."""
+    table: int = 0
+    """The table that is looked at."""
+    share: int = 0
+    """Of SHARES, the weight of the device with the table's largest piece; the mean device has the rest."""
+
+
+def price_bound(form: Whole, by: Multipliers) -> float | None:
     """Milliseconds that every plan takes at least; None where some table has no way at all, so that there is no plan.
 
     What is at least a limit before both are rounded is so after it, and so for the mean.
     """
-    counts = [0] * len(form.ways)
+    counts, prices, rest = [0] * len(form.ways), by.prices, SHARES - by.share
     for kind in form.types:
         counts[kind] += 1
     if not all(form.ways):
         return None
-    least = -form.devices * sum(price * room for price, room in zip(prices, form.capacity, strict=True))
-    for count, ways in zip(counts, form.ways, strict=True):
-        below = [way for way in ways if limit is None or milliseconds(way.largest) < limit]
+    least = -rest * form.devices * sum(price * room for price, room in zip(prices, form.capacity, strict=True))
+    for kind, (count, ways) in enumerate(zip(counts, form.ways, strict=True)):
+        below = [way for way in ways if by.limit is None or milliseconds(way.largest) < by.limit]
         if not below:
-            return limit
-        least += count * min(way.total + _worth(prices, way.stored) for way in below)
-    mean = milliseconds(max(-(-least // form.devices), 0))
-    return mean if limit is None else min(mean, limit)
+            return by.limit
+        costs = [rest * (way.total + _worth(prices, way.stored)) for way in below]
+        beside = by.share * form.devices
+        own = min(cost + beside * everywhere(form, way) for cost, way in zip(costs, below, strict=True))
+        least += count * own
+        if by.share and kind == form.types[by.table]:
+            least += min(cost + beside * way.largest for cost, way in zip(costs, below, strict=True)) - own
+    mean = milliseconds(max(-(-least // (form.devices * SHARES)), 0))
+    return mean if by.limit is None else min(mean, by.limit)
+
+
+def everywhere(form: Whole, way: Way) -> int:
+    """Time that a way takes on every device."""
+    return way.time if way.spread == "all" or (way.spread == "node" and form.per_node == form.devices) else 0
 
 
 def lacks_memory(form: Whole, prices: Prices) -> bool:
@@ -291,3 +320,83 @@ def _canonical(state: Sequence[tuple[Times, Bytes]], per_node: int) -> object:
     """A state without the names of devices and nodes."""
     nodes = (tuple(sorted(state[start : start + per_node])) for start in range(0, len(state), per_node))
     return tuple(sorted(nodes))
+
+
+# The integer model, for solvers of others: times in quanta, rounded down, so that its bound holds for the question.
+
+
+@dataclass(frozen=True, slots=True)
+class PlanModel:
+    """An integer model of all plans, and what its variables mean."""
+
+    model: Model
+    quantum: float
+    """Milliseconds of a unit of the objective."""
+    counts: tuple[dict[tuple[int, int], Variable], ...]
+    """Of each table the pieces of a way, by its place among those of the type, on a device or node; of ways on all devices at 0."""
+
+    def held(self, form: Whole, values: Values) -> tuple[Held, ...]:
+        """What tables take at these values."""
+        found = list[Held]()
+        for kind, own in zip(form.types, self.counts, strict=True):
+            rank = next(rank for (rank, _), variable in own.items() if values[variable])
+            way = form.ways[kind][rank]
+            places = [place for (other, place), variable in own.items() if other == rank for _ in range(values[variable])]
+            found.append(Held(way.index, () if way.spread == "all" else tuple(places)))
+        return tuple(found)
+
+
+_QUANTA: Final = 1 << 22
+"""Of the time that some plan takes."""
+
+
+def plan_model(form: Whole, most: float) -> PlanModel:
+    """All plans of up to so many milliseconds."""
+    quantum = quantum_for(max(most, 1e-12), _QUANTA)
+    phases = len(form.ways[0][0].phases) if form.step else 1
+    highest = -int(-most // quantum) + 1
+    slowest = [Variable(f"z{phase}", 0, highest) for phase in range(phases)]
+    times: list[list[list[tuple[int, Variable]]]] = [[[] for _ in range(phases)] for _ in range(form.devices)]
+    memory: list[list[list[tuple[int, Variable]]]] = [[[] for _ in range(3)] for _ in range(form.devices)]
+    rows, counts, everything = list[Constraint](), list[dict[tuple[int, int], Variable]](), list[Variable]()
+    for table, kind in enumerate(form.types):
+        own, chosen = dict[tuple[int, int], Variable](), list[Variable]()
+        for rank, way in enumerate(form.ways[kind]):
+            taken = _pieces(form, f"{table}_{rank}", way, rank, own, rows)
+            chosen += taken
+            everything += [variable for variable in taken if variable not in own.values()]
+            figures = way.phases if form.step else (way.time,)
+            costs = [int(milliseconds(figure) // quantum) for figure in figures]
+            for (other, place), variable in own.items():
+                where = () if way.spread == "all" else (place,)
+                for device in devices_of(way.spread, where, form.per_node, form.devices) if other == rank else ():
+                    for phase, cost in enumerate(costs):
+                        times[device][phase] += [(cost, variable)] if cost else []
+                    for tier, amount in enumerate(way.memory):
+                        memory[device][tier] += [(amount, variable)] if amount else []
+        rows.append(ExactlyOne(f"t{table}", tuple(chosen)))
+        counts.append(own)
+        everything += own.values()
+    for device in range(form.devices):
+        for phase, variable in enumerate(slowest):
+            rows.append(Linear(f"load{device}_{phase}", (*times[device][phase], (-1, variable)), high=0))
+        for tier, terms in enumerate(memory[device]):
+            if terms:
+                rows.append(Linear(f"memory{device}_{tier}", tuple(terms), high=form.capacity[tier]))
+    objective = tuple((1, variable) for variable in slowest)
+    return PlanModel(Model((*everything, *slowest), tuple(rows), objective), quantum, tuple(counts))
+
+
+def _pieces(form: Whole, name: str, way: Way, rank: int, own: dict[tuple[int, int], Variable], rows: list[Constraint]) -> list[Variable]:
+    """Variables of the pieces of a way, and 0/1 variables of which one is 1 where the way is taken."""
+    places = {"all": 1, "node": form.devices // form.per_node}.get(way.spread, form.devices)
+    pieces = [Variable(f"n{name}_{place}", 0, 1 if way.spread == "all" else way.pieces) for place in range(places)]
+    own |= {(rank, place): variable for place, variable in enumerate(pieces)}
+    if way.spread == "all" or way.pieces == 1:
+        return pieces
+    groups = [range(places)] if way.spread != "neighbours" else [range(n, n + form.per_node) for n in range(0, places, form.per_node)]
+    chosen = [Variable(f"y{name}_{number}") for number in range(len(groups))]
+    for number, (group, taken) in enumerate(zip(groups, chosen, strict=True)):
+        terms = (*((1, pieces[place]) for place in group), (-way.pieces, taken))
+        rows.append(Linear(f"p{name}_{number}", terms, 0, 0))
+    return chosen

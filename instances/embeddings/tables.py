@@ -82,6 +82,8 @@ def tables_in(text: str, source: str) -> TableList:
     """The tables in the text of a JSON or CSV file; an InstanceError with every fault."""
     stripped = text.lstrip("\ufeff \t\r\n")
     if stripped[:1] not in {"{", "["}:
+        if (lines := stripped.rstrip().count("\n")) > MOST_TABLES:
+            raise _refused(source, _too_many(lines))
         return _listed([dict(row) for row in DictReader(StringIO(stripped))], {}, source)
     try:
         data = json.loads(stripped, parse_constant=_no_number)
@@ -107,9 +109,13 @@ def _refused(source: str, message: str) -> InstanceError:
     return InstanceError(source, [Fault(1, 1, "", message)])
 
 
+def _too_many(count: int) -> str:
+    return f"{count:,} tables are more than the {MOST_TABLES:,} that are answered (merge tables that are alike)"
+
+
 def _listed(rows: Sequence[Any], head: Mapping[str, Any], source: str) -> TableList:
     if len(rows) > MOST_TABLES:
-        raise _refused(source, f"{len(rows):,} tables are more than the {MOST_TABLES:,} that are answered (merge tables that are alike)")
+        raise _refused(source, _too_many(len(rows)))
     tables, faults = list[Table](), list[Fault]()
     for number, row in enumerate(rows):
         said = list[str]()

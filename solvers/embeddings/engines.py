@@ -10,23 +10,42 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.formulation.embeddings import Held, Whole, places_of, search, whole
+from crossopt.formulation.embeddings import Held, Whole, milliseconds, places_of, plan_model, search, whole
 from crossopt.instances.embeddings.options import TIERS
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.backends import Spend, backend
+from crossopt.solvers.backends.answer import Event
+from crossopt.solvers.embeddings.baselines import baselines
 from crossopt.solvers.embeddings.judge import BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
 from crossopt.solvers.embeddings.local import Plan, improve, slowest, start_from
-from crossopt.solvers.embeddings.prices import Flat, Priced, best_bound, cheapest, flat, lacking_prices, whole_prices
-from crossopt.solvers.proofs import PricedTiers
+from crossopt.solvers.embeddings.prices import (
+    Flat,
+    Priced,
+    best_bound,
+    best_prices,
+    cheapest,
+    flat,
+    lacking_prices,
+    sharpened,
+    whole_prices,
+)
+from crossopt.solvers.proofs import PricedTiers, UnverifiedBound
 
 Found = SearchOutcome[EmbeddingPlan]
 _PATIENCE: Final = 60.0
 """Seconds where no limit is given."""
 _SMALL_TABLES, _SMALL_DEVICES, _FIRST_NODES, _MOST_NODES = 12, 8, 2_000, 200_000
+_COMPARING, _LEAST_COMPARING = 5.0, 0.3
+"""Seconds of baselines at most, and where they are asked at all."""
 _CLOSE: Final = 1e-9
+_SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
+"""Of memory that starts of the local search fill."""
 _MOST_PLANS: Final = 50_000
+_MOST_CELLS: Final = 4_000
+"""Tables times devices of integer models."""
 
 
 def plan_of(question: EmbeddingsQuestion, held: Sequence[Held]) -> EmbeddingPlan:
@@ -54,16 +73,22 @@ class _Course:
     question: EmbeddingsQuestion
     watch: Watch
     began: float
-    bound: float
+    priced: Priced
     plan: EmbeddingPlan | None = None
     value: float = inf
+    slowest: float = inf
+    """Time of its slowest device."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+
+    @property
+    def bound(self) -> float:
+        return self.priced.bound or 0.0
 
     def offer(self, plan: EmbeddingPlan) -> None:
         """Keep a plan that the judge accepts if it is better."""
         verdict = judge(self.question, plan)
         if verdict.accepted and verdict.value < self.value:
-            self.plan, self.value = plan, float(verdict.value)
+            self.plan, self.value, self.slowest = plan, float(verdict.value), verdict.details.slowest
             self.trace.append((monotonic() - self.began, self.value, self.bound))
             self.watch(Progress("local search", self.value, self.bound, answer=lambda: plan))
 
@@ -76,40 +101,57 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     if not limits.seconds:
         return SearchOutcome(None, engine=name, stopped="time limit")
     began, form = monotonic(), whole(question)
-    deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.95 * limits.seconds)
+    deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.85 * limits.seconds)
     ways = flat(form)
     if proof := _without_plan(form, ways):
         return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
     priced = best_bound(ways)
-    course = _Course(question, watch, began, _bound_of(priced))
+    course = _Course(question, watch, began, priced)
     small = searching and len(form.types) <= _SMALL_TABLES and form.devices <= _SMALL_DEVICES
-    target = course.bound * (1.0 + max(limits.gap, _CLOSE))
     patience = 0.1 if small else inf if isfinite(limits.seconds) else 1.0 + 0.01 * len(form.types)
-    _local_search(course, ways, priced, target, patience, deadline, limits.seed)
-    proof, bound = PricedTiers(BY_PRICES, priced.limit, _figures(priced)), course.bound
+    within = max(limits.gap, _CLOSE)
+    _local_search(course, ways, within, patience, deadline, limits.seed)
+    proof, bound, target = _proof_of(course.priced), course.bound, course.bound * (1.0 + within)
     if small and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
-        proof, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes), course.value
+        proof, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
     if course.plan is None and bound == inf:
         return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
     ended = bound >= course.value or course.value <= target or isinf(limits.seconds)
     if course.plan is None:
         return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
-    stopped = "complete" if ended else "time limit"
-    return SearchOutcome(course.plan, min(bound, course.value), proof, name, stopped, trace=tuple(course.trace))
+    stopped, found_at = "complete" if ended else "time limit", monotonic() - began
+    left = min(0.1 * limits.seconds, _COMPARING)
+    return SearchOutcome(
+        course.plan,
+        min(bound, course.value),
+        proof,
+        name,
+        stopped,
+        baselines=baselines(question, left) if left >= _LEAST_COMPARING and name == "auto" else (),
+        trace=tuple(course.trace),
+        seconds=found_at,
+    )
 
 
-def _local_search(course: _Course, ways: Flat, priced: Priced, target: float, patience: float, deadline: float, seed: int) -> None:
-    """Local search from several starts, and again from the best with more patience while there is time."""
-    random, starts = Random(seed), _starts(ways, priced)
-    best: Plan | None = None
+def _local_search(course: _Course, ways: Flat, within: float, patience: float, deadline: float, seed: int) -> None:
+    """Local search from several starts, a sharper bound, and a search again from the best with more patience while there is time."""
+    priced, random, best = course.priced, Random(seed), None
+    starts = _starts(ways, priced)
     for start in starts:
+        target = course.bound * (1.0 + within)
         share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (len(starts) + 1))
-        plan = improve(start, target, share, min(patience, 2.0), random, course.seen)
+        plan = improve(start, target, share, min(patience, 2.0), random, course.seen, priced.prices)
         best = plan if best is None or slowest(plan) < slowest(best) else best
         if course.value <= target or monotonic() >= deadline:
-            return
-    if best is not None:
-        improve(best, target, deadline, patience, random, course.seen)
+            break
+    if course.plan is not None:
+        course.priced = sharpened(ways, priced, course.slowest)
+    if best is not None and course.value > course.bound * (1.0 + within):
+        improve(best, course.bound * (1.0 + within), deadline, patience, random, course.seen, priced.prices)
+
+
+def _proof_of(priced: Priced) -> PricedTiers:
+    return PricedTiers(BY_PRICES, priced.limit, _figures(priced), priced.table, priced.share)
 
 
 def _bound_of(priced: Priced) -> float:
@@ -130,14 +172,21 @@ def _without_plan(form: Whole, ways: Flat) -> PricedTiers | None:
 
 
 def _starts(ways: Flat, priced: Priced) -> list[Plan]:
-    """Plans to begin with: the cheapest ways at the best prices, and at higher and lower ones."""
+    """Plans to begin with: the cheapest ways that fill shares of all memory, of those that leave room for what all devices hold, then of
+    all."""
     form, found = ways.form, list[Plan]()
-    limit = np.ones(len(ways.ways), bool) if priced.limit is None else ways.largest <= priced.limit
-    scale = max(_bound_of(priced), 1e-12)
-    for factor in (1.0, 1.02, 1.2, 3.0):
-        prices = priced.prices * factor + (0.0 if factor < 3.0 else 1e-13)
-        chosen = cheapest(ways, prices, limit)
-        found.append(start_from(form, [ways.ways[chosen[kind]] for kind in form.types], scale))
+    every = np.ones(len(ways.ways), bool) if priced.limit is None else ways.largest <= priced.limit
+    scale, seen = max(_bound_of(priced), 1e-12), set[bytes]()
+    beside = float(ways.counts @ ways.everywhere[cheapest(ways, priced.prices, every)])
+    below = every & (ways.largest + beside - ways.everywhere <= scale)
+    for share in _SHARES:
+        for allowed in (below, every):
+            if not np.all(np.logical_or.reduceat(allowed, ways.starts[:-1])):
+                continue
+            chosen = cheapest(ways, best_prices(ways, allowed, share), allowed)
+            if chosen.tobytes() not in seen:
+                seen.add(chosen.tobytes())
+                found.append(start_from(form, [ways.ways[chosen[kind]] for kind in form.types], scale))
     return found
 
 
@@ -166,14 +215,59 @@ def search_all(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Fo
     if proof := _without_plan(form, ways):
         return SearchOutcome(None, inf, proof, "search", reasons=reasons_of(question, form))
     priced = best_bound(ways)
-    course = _Course(question, watch, monotonic(), _bound_of(priced))
+    course = _Course(question, watch, monotonic(), priced)
     nodes = _searched(course, form, priced, monotonic() + min(limits.seconds, _PATIENCE))
     if not nodes:
         return SearchOutcome(course.plan, engine="search", stopped="time limit")
-    proof = PricedTiers(BY_SEARCH, None, _figures(priced), nodes)
+    proof = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes)
     if course.plan is None:
         return SearchOutcome(None, inf, proof, "search", reasons=reasons_of(question, form))
     return SearchOutcome(course.plan, course.value, proof, "search")
+
+
+def cpsat(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """The integer model by CP-SAT."""
+    return _by_solver(question, limits, watch, "cpsat")
+
+
+def highs(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """The integer model by HiGHS."""
+    return _by_solver(question, limits, watch, "highs")
+
+
+def _by_solver(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str) -> Found:
+    """The integer model of all plans no slower than one of a short local search; its bound is the solver's word."""
+    if not limits.seconds:
+        return SearchOutcome(None, engine=name, stopped="time limit")
+    began, form = monotonic(), whole(question)
+    ways = flat(form)
+    if proof := _without_plan(form, ways):
+        return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
+    if len(form.types) * form.devices > _MOST_CELLS:
+        raise RefusedError(f"{len(form.types):,} tables on {form.devices:,} devices are too many for {name} (take the engine auto)")
+    seconds = _PATIENCE if isinf(limits.seconds) else limits.seconds
+    priced = best_bound(ways)
+    course = _Course(question, watch, began, priced)
+    _local_search(course, ways, _CLOSE, 0.2, began + 0.2 * seconds, limits.seed)
+    slowest_of_all = sum(max(milliseconds(way.largest) for way in form.ways[kind]) for kind in form.types)
+    posed = plan_model(form, min(course.value, slowest_of_all))
+
+    def see(event: Event) -> bool:
+        value, bound = (None if found is None else found * posed.quantum for found in (event.value, event.bound))
+        watch(Progress(name, value, bound))
+        return False
+
+    left = max(seconds - (monotonic() - began), 0.5)
+    found = backend(name)(posed.model, Spend(left, limits.gap, limits.workers, limits.seed, watch=see))
+    if found.values is not None:
+        course.offer(plan_of(question, posed.held(form, found.values)))
+    if found.bound is None and course.plan is None:
+        return SearchOutcome(None, inf, UnverifiedBound(found.solver), name, reasons=reasons_of(question, form), solver=found.solver)
+    bound = course.value if found.bound is None else max(found.bound * posed.quantum, course.bound)
+    if course.plan is None:
+        return SearchOutcome(None, engine=name, stopped="time limit", solver=found.solver)
+    stopped = "complete" if found.stopped == "complete" else "time limit"
+    return SearchOutcome(course.plan, min(bound, course.value), UnverifiedBound(found.solver), name, stopped, solver=found.solver)
 
 
 def exhaustive(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:

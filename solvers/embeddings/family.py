@@ -15,6 +15,8 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
         "auto": lazy_import(_ENGINES, "auto"),
         "search": lazy_import(_ENGINES, "search_all"),
         "local": lazy_import(_ENGINES, "local"),
+        "cpsat": lazy_import(_ENGINES, "cpsat"),
+        "highs": lazy_import(_ENGINES, "highs"),
         "exhaustive": lazy_import(_ENGINES, "exhaustive"),
     },
     judge=judge,

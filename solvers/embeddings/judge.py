@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from math import inf, isfinite, nextafter
 from typing import Final
 
-from crossopt.formulation.embeddings import SCALE, Prices, lacks_memory, milliseconds, price_bound, search, units, whole
+from crossopt.formulation.embeddings import (
+    SCALE,
+    SHARES,
+    Multipliers,
+    Prices,
+    lacks_memory,
+    milliseconds,
+    price_bound,
+    search,
+    units,
+    whole,
+)
 from crossopt.instances.embeddings.options import FIGURES, TIERS, Option, devices_of, priced
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.files.units import format_quantity
@@ -149,20 +160,24 @@ def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFi
 def _by_prices(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:
     form = whole(question)
     if claimed == inf:
+        if proof.limit is not None or proof.share or proof.table:
+            raise ValueError("a lack of memory has neither a limit nor a table")
         holds = any(not ways for ways in form.ways) or lacks_memory(form, prices)
         fault = "bound: the prices do not show that memory is lacking"
         return Proved(("memory was added up again at the stored prices",), () if holds else (fault,), by=BY_PRICES)
     if proof.limit is not None and not (isfinite(proof.limit) and proof.limit >= 0.0):
         raise ValueError("a limit is a time from 0 on")
-    shown = price_bound(form, prices, proof.limit)
+    if not 0 <= proof.share <= SHARES or not 0 <= proof.table < len(form.types):
+        raise ValueError("a table of the question has a share of a whole")
+    shown = price_bound(form, Multipliers(prices, proof.limit, proof.table, proof.share))
     value = inf if shown is None else shown
     fault = f"bound: the prices show {value!r} ms, the result claims {claimed!r}"
     return Proved(("the bound was evaluated again in whole numbers",), () if claimed <= value else (fault,), by=BY_PRICES)
 
 
 def _by_search(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:
-    if not 0 < proof.nodes <= MOST_NODES or proof.limit is not None:
-        raise ValueError(f"a search has 1 to {MOST_NODES:,} nodes, and no limit")
+    if not 0 < proof.nodes <= MOST_NODES or proof.limit is not None or proof.share or proof.table:
+        raise ValueError(f"a search has 1 to {MOST_NODES:,} nodes, and neither a limit nor a table")
     found = search(whole(question), prices, None if claimed == inf else least_units(claimed), proof.nodes)
     faults = [] if found.complete else [f"proof: the search takes more than {proof.nodes:,} nodes"]
     if found.value is not None:

@@ -16,8 +16,10 @@ from crossopt.instances.embeddings.options import devices_of
 _PENALTY = 20.0
 """Of a device that is full twice over, in mean loads."""
 _BETTER = 1e-12
-_OTHERS = 24
-"""Tables on all devices, and ways of a table, that are tried at once."""
+_OTHERS, _TAKEN = 24, 9
+"""Tables on all devices that are tried at once, and tables that are taken out at once."""
+_DIVIDED, _PAIRS = 14, 4
+"""Pieces on two devices that are divided in every way, and pairs of devices that are tried at once."""
 
 
 @dataclass(slots=True)
@@ -97,9 +99,13 @@ def empty_plan(form: Form, scale: float) -> Plan:
 
 
 def start_from(form: Form, ways: list[Way], scale: float) -> Plan:
-    """Tables in given ways: those on all devices and nodes first, then the longest first, each where it is lowest."""
+    """Tables in given ways: those on all devices and nodes first, then those first that fill a device most, each where it is lowest."""
     plan, kind_rank = empty_plan(form, scale), {"all": 0, "node": 1, "neighbours": 2, "device": 3}
-    for table in sorted(range(len(ways)), key=lambda table: (kind_rank[ways[table].spread], -ways[table].time, table)):
+
+    def size(way: Way) -> float:
+        return max(float(phases_of(way).sum()) / scale, float((np.array(way.memory) / plan.room).max()))
+
+    for table in sorted(range(len(ways)), key=lambda table: (kind_rank[ways[table].spread], -size(ways[table]), table)):
         plan.put(table, ways[table], insertion(plan, ways[table])[1])
     return plan
 
@@ -222,6 +228,37 @@ class Climb:
             self.moved(best[2], worst)
         return True
 
+    def repartition(self, worst: int) -> bool:
+        """The best division of the free pieces of the worst device and another one among both; whether that lowers the worst."""
+        plan, items = self.plan, self.items
+        heights, loads = plan.heights(), plan.loads.sum(axis=1)
+        times, top = items.times.sum(axis=1), float(heights[worst]) * (1.0 - _BETTER)
+        tried = 0
+        for other in np.argsort(heights, kind="stable").tolist():
+            own = np.flatnonzero((items.device == worst) | (items.device == other))
+            if other == worst or len(own) > _DIVIDED or tried == _PAIRS:
+                continue
+            tried += 1
+            sums = np.zeros((1, 4))
+            for item in own.tolist():
+                sums = np.concatenate([sums, sums + np.array([times[item], *items.memory[item]])])
+            whole = sums[-1]
+            fixed = [
+                np.array([loads[device], *plan.memory[device]])
+                - np.array([times[own[items.device[own] == device]].sum(), *items.memory[own[items.device[own] == device]].sum(axis=0)])
+                for device in (worst, other)
+            ]
+            here, there = fixed[0] + sums, fixed[1] + whole - sums
+            both = np.maximum(self._after(here[:, 0], here[:, 1:]), self._after(there[:, 0], there[:, 1:]))
+            best = int(both.argmin())
+            if float(both[best]) < top:
+                for place, item in enumerate(own.tolist()):
+                    wanted = worst if best >> place & 1 else other
+                    if int(items.device[item]) != wanted:
+                        self.moved(item, wanted)
+                return True
+        return False
+
     def _after(self, loads: Array, memory: Array) -> Array:
         """Heights of devices with these loads and memories."""
         found = loads.copy()
@@ -266,11 +303,11 @@ class Climb:
         form = self.plan.form
         return set() if way is None else set(devices_of(way.spread, self.plan.places[table], form.per_node, form.devices))
 
-    def descend(self, random: Random, deadline: float) -> None:
-        """Lower the slowest device until no step does."""
+    def descend(self, random: Random, deadline: float, *, dividing: bool = True) -> None:
+        """Lower the slowest device until no step does; `dividing` where pairs of devices are divided in every way."""
         while monotonic() < deadline:
             worst = int(self.plan.heights().argmax())
-            if not self.exchange(worst) and not self.other_way(worst, random):
+            if not self.exchange(worst) and not (dividing and self.repartition(worst)) and not self.other_way(worst, random):
                 return
 
     def kick(self, random: Random, strength: int) -> None:
@@ -290,21 +327,52 @@ class Climb:
                 self.moved(one, second)
                 self.moved(other, first)
 
+    def recreate(self, random: Random, prices: Array, level: float) -> None:
+        """Take some tables out, of the slowest device and of others, and put each back where all stays below a level, or least above it, by
+        the way that costs least at the prices of memory."""
+        plan = self.plan
+        worst = int(plan.heights().argmax())
+        here = [table for table in range(len(plan.ways)) if worst in self._devices(table)]
+        count = min(random.randint(2, _TAKEN), len(plan.ways))
+        taken = random.sample(here, min(len(here), 1 + count // 3))
+        taken += [table for table in random.sample(range(len(plan.ways)), count) if table not in taken]
+        for table in taken:
+            plan.take(table)
+        random.shuffle(taken)
+        taken.sort(key=lambda table: -max(way.memory[0] for way in plan.form.ways[plan.form.types[table]]) if random.random() < 0.8 else 0)
+        for table in taken:
+            top = float(plan.heights().max())
+            best: tuple[float, float, Way | None, tuple[int, ...]] = (inf, inf, None, ())
+            for way in plan.form.ways[plan.form.types[table]]:
+                height, places = insertion(plan, way)
+                cost = way.total / (1 << SCALE) + float(prices @ np.array(way.stored, float))
+                key = max(height, top, level), cost * random.uniform(1.0, 1.1)
+                if key < best[:2]:
+                    best = *key, way, places
+            if best[2] is not None:
+                plan.put(table, best[2], best[3])
+        self.refresh()
+
 
 def slowest(plan: Plan) -> float:
     """The greatest height."""
     return float(plan.heights().max())
 
 
-def improve(plan: Plan, target: float, deadline: float, patience: float, random: Random, seen: Callable[[Plan], None]) -> Plan:
+def improve(
+    plan: Plan, target: float, deadline: float, patience: float, random: Random, seen: Callable[[Plan], None], prices: Array
+) -> Plan:
     """The best plan of descents and kicks, until the slowest device takes no more than a target, or nothing has improved for some time."""
     climb = Climb(plan.copy(), items_of(plan))
     climb.descend(random, deadline)
     best, lowest, since = climb.plan.copy(), slowest(climb.plan), monotonic()
     seen(best)
     while lowest > target and monotonic() < min(deadline, since + patience):
-        climb.kick(random, random.randint(2, 6))
-        climb.descend(random, deadline)
+        if random.random() < (0.9 if prices.any() else 0.95):
+            climb.kick(random, random.randint(2, 6))
+        else:
+            climb.recreate(random, prices, lowest * random.uniform(0.98, 1.0))
+        climb.descend(random, deadline, dividing=not prices.any() or random.random() < 0.2)
         height = slowest(climb.plan)
         if height < lowest * (1.0 - _BETTER):
             best, lowest, since = climb.plan.copy(), height, monotonic()

@@ -7,11 +7,13 @@ from math import inf
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.formulation.embeddings import SCALE, Way, milliseconds, price_bound, units
+from crossopt.formulation.embeddings import SCALE, SHARES, Multipliers, Way, everywhere, milliseconds, price_bound, units
 from crossopt.formulation.embeddings import Whole as Form
 
 _STEPS, _CYCLES, _LIMITS = 60, 3, 24
 """Halvings of a price, rounds over the tiers, and halvings of the limit."""
+_GRID = 257
+"""Shares of a device that are tried."""
 _LARGEST = 1e6
 """Milliseconds for a byte."""
 
@@ -45,6 +47,10 @@ class Flat:
         return np.array([milliseconds(way.largest) for way in self.ways])
 
     @cached_property
+    def everywhere(self) -> Array:
+        return np.array([milliseconds(everywhere(self.form, way)) for way in self.ways])
+
+    @cached_property
     def room(self) -> Array:
         return self.form.devices * np.array(self.form.capacity, float)
 
@@ -66,25 +72,25 @@ def cheapest(ways: Flat, prices: Array, allowed: Mask) -> Whole:
     return found
 
 
-def best_prices(ways: Flat, allowed: Mask, start: Array | None = None) -> Array:
-    """Prices at which the cheapest ways fit into all memory together, or nearly so."""
-    prices = np.zeros(3) if start is None else start.copy()
+def best_prices(ways: Flat, allowed: Mask, share: float = 1.0) -> Array:
+    """Prices at which the cheapest ways fit into a share of all memory together, or nearly so."""
+    prices = np.zeros(3)
     for _ in range(_CYCLES):
         changed = False
         for tier in range(3):
-            changed |= _set_price(ways, allowed, prices, tier)
+            changed |= _set_price(ways, allowed, prices, tier, share)
         if not changed:
             break
     return prices
 
 
-def _set_price(ways: Flat, allowed: Mask, prices: Array, tier: int) -> bool:
+def _set_price(ways: Flat, allowed: Mask, prices: Array, tier: int, share: float) -> bool:
     """The least price of a tier at which what is stored there fits; whether it changed."""
     before = prices[tier]
 
     def fits(price: float) -> bool:
         prices[tier] = price
-        return bool(ways.counts @ ways.stored[cheapest(ways, prices, allowed), tier] <= ways.room[tier])
+        return bool(ways.counts @ ways.stored[cheapest(ways, prices, allowed), tier] <= share * ways.room[tier])
 
     if fits(0.0):
         return bool(before != 0.0)
@@ -105,11 +111,13 @@ def _set_price(ways: Flat, allowed: Mask, prices: Array, tier: int) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """Prices and limit of the best bound found, and the bound; None where some table has no way at all."""
+    """Prices, limit and table of the best bound found, and the bound; None where some table has no way at all."""
 
     prices: Array
     limit: float | None
     bound: float | None
+    table: int = 0
+    share: int = 0
 
 
 def whole_prices(prices: Array) -> tuple[int, int, int]:
@@ -125,7 +133,7 @@ def best_bound(ways: Flat) -> Priced:
         return Priced(np.zeros(3), None, None)
     everything = np.ones(len(ways.ways), bool)
     prices = best_prices(ways, everything)
-    best = Priced(prices, None, price_bound(form, whole_prices(prices), None))
+    best = Priced(prices, None, price_bound(form, Multipliers(whole_prices(prices))))
     low = best.bound or 0.0
     thresholds = np.unique(ways.largest[ways.largest > low])
     first, last = 0, len(thresholds) - 1
@@ -140,7 +148,7 @@ def best_bound(ways: Flat) -> Priced:
             found, first = Priced(prices, limit, bound), middle + 1
         else:
             own = best_prices(ways, allowed)
-            bound = price_bound(form, whole_prices(own), limit)
+            bound = price_bound(form, Multipliers(whole_prices(own), limit))
             found = Priced(own, limit, bound)
             if bound is not None and bound >= limit:
                 first = middle + 1
@@ -149,6 +157,28 @@ def best_bound(ways: Flat) -> Priced:
         if bound is not None and bound > (best.bound or 0.0):
             best = found
     return best
+
+
+def sharpened(ways: Flat, priced: Priced, limit: float) -> Priced:
+    """The bound of plans below a time that some plan takes, with the device of the table that raises it most."""
+    form, allowed = ways.form, ways.largest < limit
+    if not allowed.any() or not _every_type(ways, allowed):
+        return Priced(priced.prices, limit, limit)
+    prices, starts = best_prices(ways, allowed), ways.starts[:-1]
+    costs = np.where(allowed, (ways.total + ways.stored @ prices) / form.devices, inf)
+    best = (priced.bound or 0.0, 0, 0)
+    for share in np.linspace(0.0, 1.0, _GRID)[:-1].tolist():
+        whole_share = int(share * SHARES)
+        rest = 1.0 - share
+        least = np.minimum.reduceat(rest * costs + share * ways.everywhere, starts)
+        raised = np.minimum.reduceat(rest * costs + share * ways.largest, starts) - least
+        kind = int(raised.argmax())
+        value = float(ways.counts @ least + (raised[kind] if whole_share else 0.0) - rest * (ways.room @ prices) / form.devices)
+        best = max(best, (value, form.types.index(kind), whole_share))
+    found = price_bound(form, Multipliers(whole_prices(prices), limit, best[1], best[2]))
+    if found is None or found <= (priced.bound or 0.0):
+        return priced
+    return Priced(prices, limit, found, best[1], best[2])
 
 
 def _every_type(ways: Flat, allowed: Mask) -> bool:

@@ -18,6 +18,7 @@ from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weight
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.codesign.space import combinations, hardware_points
+from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_in, graph_text
 from crossopt.instances.question import read, read_again
@@ -40,6 +41,9 @@ from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_fleet, drawn_instances
+from tests.solvers.embeddings.drawn import drawn as embeddings_question
+from tests.solvers.embeddings.test_embeddings import least_of_all as least_embeddings
+from tests.solvers.embeddings.test_embeddings import ways_of
 from tests.solvers.memory.drawn import best_memory, drawn_memory
 from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_chunks
 from tests.solvers.network.test_network import least_sends, sends_question
@@ -464,6 +468,11 @@ def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
     return _read_beside(asks)
 
 
+def drawn_embeddings(seed: int) -> EmbeddingsQuestion:
+    """Tables on devices with few enough plans."""
+    return next(question for attempt in range(50) if ways_of(question := embeddings_question(seed + attempt * APART)) <= 300_000)
+
+
 def least_serving(question: ServingQuestion) -> float:
     """Of every number of every worker."""
     return _or_none(every_plan(question, Limits(), unwatched).value)
@@ -540,6 +549,7 @@ DRAWS = {
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "accelerator": Draw("accelerator", drawn_accelerator, least_of_everything, nearness=1e-9, often=8),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
+    "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),
