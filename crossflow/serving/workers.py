@@ -1,6 +1,6 @@
 """One copy of a model that serves requests of one length: what its memory holds, seconds of prefill and decode, rates and queues."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -35,10 +35,10 @@ CONTEXTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of one class."""
+    """Requests of one class, or means of several."""
 
-    input: int
-    output: int
+    input: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class WorkerTimes:
     """Mean step of a piece alone."""
     load: Real
     """Pieces of the prompts of all others for each step of a request, by stages."""
-    pieces: int
+    pieces: Real
     """Of a prompt."""
 
 
@@ -165,13 +165,40 @@ def worker_times(
     return WorkerTimes(filled, alone / stages, decode / CONTEXTS + passed, mixed / count + passed, alone / count, load, count)
 
 
+def mixed_times(parts: Sequence[tuple[float, Requests, WorkerTimes]], worker: Worker) -> WorkerTimes:
+    """Means over classes by their shares: of prefills by requests, of steps by tokens, and of pieces by pieces."""
+    steps = sum(share * (requests.output - 1.0) for share, requests, _ in parts)
+    pieces = sum(share * times.pieces for share, _, times in parts)
+    decode = sum(share * (requests.output - 1.0) * times.decode for share, requests, times in parts)
+    mixed, piece = (sum(share * times.pieces * getattr(times, name) for share, _, times in parts) for name in ("mixed", "piece"))
+    return WorkerTimes(
+        prefill=sum(share * times.prefill for share, _, times in parts),
+        slowest_stage=sum(share * times.slowest_stage for share, _, times in parts),
+        decode=decode / steps if steps else parts[0][2].decode,
+        mixed=mixed / pieces,
+        piece=piece / pieces,
+        load=pieces * np.maximum(worker.batch - 1.0, 0.0) / (max(steps, 1.0) * worker.split.pipeline),
+        pieces=pieces,
+    )
+
+
+def unevenness(parts: Sequence[tuple[float, Real]]) -> Real:
+    """Square of the coefficient of variation of figures with their shares: how much longer a queue is than with equal ones."""
+    mean = sum(share * figure for share, figure in parts)
+    square = sum(share * figure * figure for share, figure in parts)
+    return np.maximum(square / np.maximum(mean * mean, _TINY) - 1.0, 0.0) if len(parts) > 1 else 0.0 * parts[0][1]
+
+
+_TINY: Final = 1.0e-300
+
+
 def contexts(requests: Requests) -> Iterator[float]:
     """Contexts that stand for those of all steps of a request."""
     for part in range(CONTEXTS):
         yield requests.input + 1.0 + (requests.output - 1.0) * ((part + 0.5) / CONTEXTS)
 
 
-def pieces_of(tokens: int, chunk: float) -> Iterator[tuple[float, float]]:
+def pieces_of(tokens: float, chunk: float) -> Iterator[tuple[float, float]]:
     """Tokens of each piece of a prompt, and its share of the attention: pairs of tokens up to its end less those before."""
     start = 0.0
     while start < tokens:
@@ -230,6 +257,8 @@ def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwid
 #     C = 1 / (1 + beta Phi(beta) / phi(beta)),   beta = (1 - rho) sqrt(c)    at most rho   (Halfin and Whitt 1981; phi, Phi of the normal)
 #     W = H / (2 c (1 - rho)) ln(C / p)           where C is above p, else 0              (services that take equally long: half as long)
 #
+# and longer by 1 + v^2 where they do not, with v their coefficient of variation (Pollaczek and Khinchine).
+#
 # Prefills of a copy, one after the other, are a queue of the same kind with one server. A part p of requests that waits too long is shared
 # evenly by the two. In the T seconds in which a request gets its tokens the prompts of mu = l T others come, of n pieces each, and more by
 # z sqrt(mu) where z is the percentile of a normal figure. With steps D alone, M with a piece beside, and A of a piece alone (above):
@@ -266,6 +295,10 @@ class Pool:
     """Seconds of a step alone, with a piece of a prompt beside it, and of a piece alone."""
     pieces: Real
     """Of a prompt, for each stage."""
+    uneven: Real
+    """Squares of the coefficients of variation of the seconds in a slot,"""
+    uneven_busy: Real
+    """and of those of prompts."""
 
 
 def waiting_share(servers: Real, load: Real) -> Real:
@@ -302,8 +335,8 @@ def first_token_beyond(pool: Pool, copies: Real, rate: Real, share: float) -> Re
     """Seconds to the first token that a share of the requests exceeds, where so many a second come to each copy."""
     half, hold = 0.5 * share, pool.prefill + token_seconds(pool, rate)
     load = rate * hold / pool.slots
-    slots = waiting(pool.slots * copies, load, hold, half)
-    prefills = waiting(1.0, rate * pool.busy, pool.busy, half)
+    slots = waiting(pool.slots * copies, load, hold * (1.0 + pool.uneven), half)
+    prefills = waiting(1.0, rate * pool.busy, pool.busy * (1.0 + pool.uneven_busy), half)
     return pool.first + np.maximum(pool.crowd * np.minimum(load, 1.0), prefills) + slots
 
 

@@ -1,6 +1,6 @@
 """The question about serving a language model as the user writes it in YAML, and its faults in sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan
 from pathlib import Path
@@ -43,9 +43,12 @@ Mode = Literal["together", "apart"]
 Role = Literal["both", "prefill", "decode"]
 Level = Literal["mean", "p90", "p95", "p99"]
 Mix = Literal["one", "any"]
+Pools = Literal["shared", "own", "any"]
+JOINT: Final = " and "
+"""Between the classes of a pool."""
 BEYOND: Final = {"p90": (0.10, 1.2816), "p95": (0.05, 1.6449), "p99": (0.01, 2.3263)}
 """Of percentiles the share of requests beyond, and the standard deviations at which a normal figure has that share beyond."""
-MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS = 100_000, 200_000, 1 << 21, 256, 4
+MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS, MOST_CLASSES = 100_000, 200_000, 1 << 21, 256, 4, 6
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _POWERS: Final = (1, 2, 4, 8, 16)
 
@@ -57,6 +60,15 @@ class RequestsSection:
     input: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of a prompt")]
     output: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of an answer")]
     rate: Annotated[float | None, Bounds(0.0), NonZero(), Doc("requests a second that are served at least")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSection:
+    """Requests of one class of several."""
+
+    input: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of a prompt")]
+    output: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of an answer")]
+    rate: Annotated[float, Bounds(0.0), NonZero(), Doc("requests a second")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +102,10 @@ class ChoicesSection:
         tuple[Mode, ...], Choice(), Doc("prefill and decode together on each copy, or apart on copies of their own (disaggregated)")
     ] = ("together", "apart")
     shapes: Annotated[
-        Mix | None, Doc("one: all workers of a part on one kind of device are alike; any: several shapes; default: one, at mean any")
+        Mix | None,
+        Doc("one: all workers of a part on one kind of device are alike; any: several shapes; default: one, at mean any"),
     ] = None
+    pools: Annotated[Pools, Doc("classes share all workers, have their own, or any of both, class by class")] = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +171,8 @@ class ServingFile:
     """How is a model served within limits of latency?"""
 
     kind: Annotated[Literal["serving"], Doc("problem type")]
-    requests: Annotated[RequestsSection, Doc("what is asked of the model")]
+    requests: Annotated[RequestsSection | None, Doc("what is asked of the model")] = None
+    classes: Annotated[dict[str, ClassSection] | None, Doc("in place of `requests`: classes of requests by name, with their rates")] = None
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
     config: Annotated[str | None, Doc("in place of `model`: path of a Hugging Face config.json, relative to this file")] = None
     hardware: Annotated[
@@ -186,6 +201,16 @@ class ServingFile:
     hub: Annotated[str | None, Doc("the model's name on the hub or its folder, for exported command lines")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestClass:
+    """Requests of one length with their rate."""
+
+    name: str
+    input: int
+    output: int
+    rate: float | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,9 +253,39 @@ class ServingQuestion:
     kinds: tuple[DeviceKind, ...]
     """Empty where the workers are stated, or a chip is free and not chosen yet."""
     document: dict[str, Any] = field(repr=False)
+    classes: tuple[RequestClass, ...]
+    """Those of the question, or of a pool of workers; without a name where there are no classes."""
     chip: "FreeChip | None" = field(default=None, repr=False)
 
     __repr__ = short_repr
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second that are served at least."""
+        rates = [one.rate for one in self.classes]
+        return None if any(rate is None for rate in rates) else sum(rate or 0.0 for rate in rates)
+
+    @property
+    def shares(self) -> tuple[tuple[float, RequestClass], ...]:
+        """Classes with their shares of the requests."""
+        if len(self.classes) == 1:
+            return ((1.0, self.classes[0]),)
+        return tuple(((one.rate or 0.0) / (self.rate or 1.0), one) for one in self.classes)
+
+    @property
+    def output(self) -> float:
+        """Mean tokens of an answer."""
+        return sum(share * one.output for share, one in self.shares)
+
+    @property
+    def input(self) -> int:
+        """Tokens of the longest prompt."""
+        return max(one.input for one in self.classes)
+
+    @property
+    def label(self) -> str:
+        """Of a pool of workers for some of the classes."""
+        return "" if len(self.classes) == len(self.file.classes or "x") else JOINT.join(one.name for one in self.classes)
 
     @property
     def ttft(self) -> float:
@@ -287,7 +342,7 @@ def read(written: Written) -> ServingQuestion:
     name = file.name or Path(written.source).stem
     if file.workers is not None:
         written.refuse(_faults_of_goal(file, file.rent))
-        return ServingQuestion(name, file, None, (), written.document)
+        return ServingQuestion(name, file, None, (), written.document, _classes(file))
     shape = _network(file, written)
     if file.chip is not None:
         return _of_free_chip(file, file.chip, shape, written, name)
@@ -298,7 +353,7 @@ def read(written: Written) -> ServingQuestion:
         faults += _faults_of_options(file, kind.options, shape, entry.devices_per_node)
         faults += _faults_of_formats(file, kind.name, entry.peak)
     written.refuse(dict.fromkeys(faults))
-    return ServingQuestion(name, file, shape, kinds, written.document)
+    return ServingQuestion(name, file, shape, kinds, written.document, _classes(file))
 
 
 def _of_free_chip(file: ServingFile, section: ChipSection, shape: Transformer, written: Written, name: str) -> ServingQuestion:
@@ -313,7 +368,7 @@ def _of_free_chip(file: ServingFile, section: ChipSection, shape: Transformer, w
         *_faults_of_formats(file, chip.name, dict(chip.peaks)),
     ]
     written.refuse(dict.fromkeys(faults))
-    return ServingQuestion(name, file, shape, (), written.document, chip)
+    return ServingQuestion(name, file, shape, (), written.document, _classes(file), chip)
 
 
 def with_chip(question: ServingQuestion, choice: Mapping[str, float]) -> ServingQuestion:
@@ -343,6 +398,18 @@ def hardware_node() -> int:
     from crossopt.instances.serving.chip import NODE  # noqa: PLC0415 - most questions name a device
 
     return NODE
+
+
+def _classes(file: ServingFile) -> tuple[RequestClass, ...]:
+    if file.classes is not None:
+        return tuple(RequestClass(name, own.input, own.output, own.rate) for name, own in file.classes.items())
+    own = file.requests
+    return (RequestClass("", own.input, own.output, own.rate),) if own is not None else ()
+
+
+def of_classes(question: ServingQuestion, names: Collection[str]) -> ServingQuestion:
+    """The question of the workers of some classes."""
+    return replace(question, classes=tuple(one for one in question.classes if one.name in names))
 
 
 def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Written) -> DeviceKind:
@@ -400,6 +467,7 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
 
 def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
     """Faults of what is there and what is not."""
+    yield from _faults_of_requests(file)
     if file.workers is not None:
         for key in ("model", "config", "hardware", "available", "rents", "chip"):
             if getattr(file, key) is not None:
@@ -418,6 +486,22 @@ def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
             yield f"{key}.{name}", f"{quoted(name)} is none of the devices (add it to hardware, or take it away)"
     if file.choices.shapes == "any" and file.limits.at != "mean":
         yield "choices.shapes", "queues in front of several shapes are not priced (take shapes: one, or limits: {at: mean})"
+
+
+def _faults_of_requests(file: ServingFile) -> Iterator[tuple[str, str]]:
+    if (file.requests is None) == (file.classes is None):
+        yield "requests" if file.requests else "", "one of requests and classes is needed (such as requests: {input: 4000, output: 500})"
+    if file.classes is None:
+        return
+    if not 1 <= len(file.classes) <= MOST_CLASSES:
+        yield "classes", f"{len(file.classes)} classes are given, 1 to {MOST_CLASSES} are needed"
+    for name in file.classes:
+        if not name or JOINT in name:
+            yield f"classes.{name}", f"a class has a name without {quoted(JOINT.strip())} in it (call it otherwise)"
+    if file.objective == "throughput" or file.workers is not None:
+        yield "classes", "classes have rates, for which devices, cost or die_area of a model are minimised (add objective: devices)"
+    if file.chip is not None and file.choices.pools != "shared":
+        yield "choices.pools", "on a free chip classes share all workers (add choices: {pools: shared})"
 
 
 def _faults_of_machine(file: ServingFile) -> Iterator[tuple[str, str]]:
@@ -445,16 +529,18 @@ def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:
 def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str, str]]:
     if file.objective == "die_area" and file.chip is None:
         yield "objective", "only free chips have an area (ask for devices, or give a chip)"
-    if file.objective in ("devices", "die_area") and file.requests.rate is None:
+    asked = _classes(file)
+    rate = asked[0].rate if asked else None
+    if file.objective in ("devices", "die_area") and rate is None:
         yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
     limited = file.devices is not None or set(file.available or ()) >= set(file.hardware or ("",))
-    if file.objective not in ("devices", "die_area") and not limited and not (file.objective == "cost" and file.requests.rate):
+    if file.objective not in ("devices", "die_area") and not limited and not (file.objective == "cost" and rate):
         yield "devices", "how many devices are there at most? (add devices: 32, or objective: devices with a rate)"
-    if file.objective == "cost" and file.requests.rate is None and len(file.hardware or ()) > 1:
+    if file.objective == "cost" and rate is None and len(file.hardware or ()) > 1:
         yield "requests.rate", "the cheapest devices of several kinds for which rate? (add requests: {rate: 40}, in requests a second)"
     if file.objective == "cost" and rent is None:
         yield "rent", "what does a device cost an hour? (add rent: 2.5 USD)"
-    if file.requests.output == 1 and file.choices.mode == ("apart",):
+    if all(one.output == 1 for one in asked) and file.choices.mode == ("apart",):
         yield "choices.mode", "answers of one token need no decode workers (allow together, or ask for output: 2 and more)"
 
 
@@ -464,11 +550,13 @@ def stated_context(file: ServingFile, shape: Transformer) -> int | None:
 
 
 def _faults_of_lengths(file: ServingFile, shape: Transformer) -> Iterator[tuple[str, str]]:
-    whole = file.requests.input + file.requests.output
     longest = stated_context(file, shape)
-    if longest is not None and whole > longest:
+    for one in _classes(file):
+        whole = one.input + one.output
+        if longest is None or whole <= longest:
+            continue
         yield (
-            "requests",
+            f"classes.{one.name}" if one.name else "requests",
             f"{whole:,} tokens of input and output are beyond the context of {longest:,} (ask for fewer, or state a longer context)",
         )
 
@@ -500,8 +588,8 @@ def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, 
 
 def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str, str]]:
     for chunk in options.chunk:
-        if (pieces := -(-file.requests.input // chunk)) > MOST_PIECES:
-            least = -(-file.requests.input // MOST_PIECES)
+        if (pieces := -(-(tokens := max(one.input for one in _classes(file))) // chunk)) > MOST_PIECES:
+            least = -(-tokens // MOST_PIECES)
             yield "choices.chunk", f"{chunk} tokens make {pieces:,} steps of a prompt, {MOST_PIECES} are priced (take {least:,} or more)"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from math import floor, inf
 from typing import Final
@@ -20,12 +21,14 @@ from crossopt.crossflow.serving.workers import (
     decode_rate,
     first_token_beyond,
     first_token_time,
+    mixed_times,
     output_time,
     output_time_beyond,
     prefill_rate,
     streaming_floor,
     together_rate,
     transfer_time,
+    unevenness,
     worker_memory,
     worker_times,
 )
@@ -60,6 +63,8 @@ class Shape:
     chunk: int = 0
     device: str = ""
     """Kind of device, where the question has several."""
+    classes: str = ""
+    """Classes that a pool of workers serves, where it does not serve all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +106,14 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
         for role in roles_of(question):
             for split, chunk in product(splits, options.chunk):
                 for batch in options.prefill_batch if role == "prefill" else options.batch:
-                    fits = role != "prefill" or batch == 1 or batch * file.requests.input <= chunk
+                    fits = role != "prefill" or batch == 1 or batch * question.input <= chunk
                     if fits and (role == "prefill" or batch >= split[3]):
-                        yield Shape(role, "", *split, batch, chunk, device)
+                        yield Shape(role, "", *split, batch, chunk, device, question.label)
 
 
 def roles_of(question: ServingQuestion) -> tuple[Role, ...]:
     """Parts of workers by the modes of the question; answers of one token need no decode."""
-    modes, split = question.file.choices.mode, question.file.requests.output > 1
+    modes, split = question.file.choices.mode, question.output > 1
     apart: tuple[Role, ...] = ("prefill", "decode") if "apart" in modes and split else ()
     return (*(("both",) if "together" in modes or not apart else ()), *apart)
 
@@ -175,7 +180,7 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
     if bounded:
         kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
-    engine, asked = constants_of_engine(file.engine), Requests(file.requests.input, file.requests.output)
+    engine = constants_of_engine(file.engine)
     stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
     tensor, pipeline, expert, batch = (
         np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
@@ -183,15 +188,19 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     alone = np.ones(len(shapes))
     split, prefills = Split(tensor, pipeline, expert), first.role == "prefill"
     worker = Worker(split, alone if prefills else batch, float(first.chunk), batch if prefills else alone)
-    times = worker_times(model, kernels, engine, worker, asked, hardware)
-    memory = worker_memory(model, replace_batch(worker, batch), asked, stored)
+    parts = [
+        (share, one, worker_times(model, kernels, engine, worker, one, hardware))
+        for share, one in ((share, Requests(own.input, own.output)) for share, own in question.shares)
+    ]
+    longest = Requests(question.input, max(own.input + own.output for own in question.classes) - question.input)
+    memory = worker_memory(model, replace_batch(worker, batch), longest, stored)
     link = question.file.matching.link or (hardware.links[-1].bandwidth if question.chip is not None else sent_at(question))
     return {
         name: np.broadcast_to(np.asarray(value, np.float64), batch.shape)
         for name, value in {
-            **_latencies(question, first, times, batch, pipeline, link),
+            **_latencies(question, first, parts, worker, batch, link),
             "weights": memory.weights,
-            "cache": memory.cache * (asked.input / (asked.input + asked.output) if prefills else 1.0),
+            "cache": memory.cache * (longest.input / (longest.input + longest.output) if prefills else 1.0),
             "working": memory.working,
         }.items()
     }
@@ -202,26 +211,41 @@ def replace_batch(worker: Worker, batch: Array) -> Worker:
     return Worker(worker.split, batch, worker.chunk, worker.prompts)
 
 
-def _latencies(question: ServingQuestion, shape: Shape, times: WorkerTimes, batch: Array, stages: Array, link: Real) -> dict[str, Real]:
-    """Rate, latencies and queue of workers of one role."""
+def _latencies(
+    question: ServingQuestion,
+    shape: Shape,
+    parts: Sequence[tuple[float, Requests, WorkerTimes]],
+    worker: Worker,
+    batch: Array,
+    link: Real,
+) -> dict[str, Real]:
+    """Rate, latencies and queue of workers of one role: means over classes, and the time to first token of the longest prompts."""
     file, (model, _) = question.file, network_of(question, shape)
-    asked, engine, none = Requests(file.requests.input, file.requests.output), constants_of_engine(file.engine), 0.0 * batch
+    engine, none, asked = constants_of_engine(file.engine), 0.0 * batch, Requests(question.input, question.output)
+    times = parts[0][2] if len(parts) == 1 else mixed_times(parts, worker)
+    longer = reduce(np.maximum, [own.prefill for _, _, own in parts]) - times.prefill
     if shape.role == "both":
-        first, rate = first_token_time(times, batch, engine) * file.matching.ttft, together_rate(times, batch, asked)
+        first = (first_token_time(times, batch, engine) + engine.first * longer) * file.matching.ttft
+        rate = together_rate(times, batch, asked)
         crowd = engine.wait * np.maximum(batch - 1.0, 0.0) * times.prefill * file.matching.ttft
-        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5)
+        uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
+        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
         if asked.output > 1:
-            steps, pieces = none + (asked.output - 1.0), times.pieces / stages
-            busy, own = times.mixed * times.pieces, (times.decode, times.mixed, times.piece)
-            pool = Pool(batch, first - crowd, crowd, busy, times.prefill, steps, *own, pieces)
+            steps, pieces = none + (asked.output - 1.0), times.pieces / worker.split.pipeline
+            busy, own_steps = times.mixed * times.pieces, (times.decode, times.mixed, times.piece)
+            held = [(share, own.prefill + (one.output - 1.0) * times.decode) for share, one, own in parts]
+            beside = unevenness([(share, own.mixed * own.pieces) for share, _, own in parts])
+            pool = Pool(batch, first - crowd, crowd, busy, times.prefill, steps, *own_steps, none + pieces, unevenness(held), beside)
         return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
         sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
-        first = times.prefill * (engine.first * file.matching.ttft) + sent
-        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5)
+        first = (times.prefill + longer) * (engine.first * file.matching.ttft) + sent
+        uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
+        pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
         return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
     steps = none + (asked.output - 1.0)
-    pool = Pool(batch, *(none,) * 4, steps, times.decode, times.decode, none, none)
+    uneven = none + unevenness([(share, none + (one.output - 1.0)) for share, one, _ in parts])
+    pool = Pool(batch, *(none,) * 4, steps, times.decode, times.decode, none, none, uneven, none)
     return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": times.decode, **_queue(pool)}
 
 

@@ -159,8 +159,10 @@ def export_flags(path: Path, engine: str) -> str:
     shapes = [copies.shape for copies in result.answer.workers]
     for place, copies in enumerate(result.answer.workers):
         lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, place)]
-    if shapes[0].role != "both":
-        lines += ["", *(f"# {text}" for text in _router(engine, shapes))]
+    if any(shape.classes for shape in shapes):
+        lines += ["", "# a router in front sends each class of requests to its own workers"]
+    if apart := [shape for shape in shapes if shape.role != "both"]:
+        lines += ["", *(f"# {text}" for text in _router(engine, apart))]
     return "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,7 @@ from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.serving.workers import WorkerMemory
 from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.instances.serving.question import ServingQuestion, with_chip
+from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
@@ -74,8 +74,9 @@ def copies_text(copies: Copies) -> str:
 def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     rows = [("workers" if place == 0 else "", copies_text(copies)) for place, copies in enumerate(plan.workers)]
     rows += [("chip", ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in plan.chip.items()))] if plan.chip else []
-    how = "together" if plan.workers[0].shape.role == "both" else "prefill and decode apart"
-    asked = question.file.requests.rate
+    modes = {"together" if copies.shape.role == "both" else "prefill and decode apart" for copies in plan.workers}
+    how = modes.pop() if len(modes) == 1 else "together and apart"
+    asked = question.rate
     rate = f"{said.rate:.4g} requests/s{f' of {asked:g}' if asked is not None else ''}"
     return (*rows, ("rate", f"{rate}, {how}, {_devices_text(question, plan, said)}"))
 
@@ -152,7 +153,7 @@ def _money_text(question: ServingQuestion, said: ServingFigures) -> str:
     if said.cost is None or said.hourly is None:
         return ""
     text = f"{said.hourly:,.4g} USD/h, {said.cost:,.4g} a million output tokens"
-    rate = question.file.requests.rate
+    rate = question.rate
     return text if rate is None else f"{text}; {said.cost * said.rate / rate:,.4g} at {rate:g}/s"
 
 
@@ -200,6 +201,7 @@ _GIB = 1 << 30
 
 def binding(question: ServingQuestion, offer: Offer) -> str:
     """What keeps the next larger batch of this shape out."""
+    question = of_classes(question, offer.shape.classes.split(JOINT)) if offer.shape.classes else question
     options = question.kind_of(offer.shape.device).options
     batches = options.prefill_batch if offer.shape.role == "prefill" else options.batch
     part = {"both": "", "prefill": "prefill: ", "decode": "decode: "}[offer.shape.role]
@@ -260,14 +262,19 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
         ("engine", file.engine if question.model is not None else ""),
         ("constants", _fitted(question) if question.model is not None else ""),
         ("rent", _rents(question)),
-        ("requests", f"{file.requests.input:,} tokens in, {file.requests.output:,} out"),
-        ("rate", f"{file.requests.rate:g} a second" if file.requests.rate else ""),
+        *((f"requests{f' of {one.name}' if one.name else ''}", _class_text(one)) for one in question.classes),
+        ("rate", f"{question.rate:g} a second" if question.rate else ""),
         ("TTFT at most", rounded_quantity(question.ttft, "time", 4) if file.limits.ttft else ""),
         ("TPOT at most", rounded_quantity(question.tpot, "time", 4) if file.limits.tpot else ""),
     ]
     if floor := floors(question).get("tpot"):
         rows.append(("weights pass from memory in", rounded_quantity(floor, "time", 4)))
     return tuple(row for row in rows if row[1])
+
+
+def _class_text(one: RequestClass) -> str:
+    rate = f", {one.rate:g} a second" if one.name and one.rate else ""
+    return f"{one.input:,} tokens in, {one.output:,} out{rate}"
 
 
 def _rents(question: ServingQuestion) -> str:

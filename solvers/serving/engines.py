@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.serving.question import ServingQuestion, with_chip
+from crossopt.instances.serving.question import Pools, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Offer, broken, priced, shapes_of
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound
@@ -18,6 +18,7 @@ from crossopt.solvers.serving.judge import (
     Best,
     Copies,
     ServingPlan,
+    Solution,
     Table,
     best_of,
     cost_unit,
@@ -25,6 +26,7 @@ from crossopt.solvers.serving.judge import (
     plan_of,
     rate_sought,
     reasons_of,
+    solved,
     table_of,
     units_of_copy,
     value_of,
@@ -41,20 +43,19 @@ def program(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOu
     if question.chip is not None:
         return _free_chip(question, limits, watch)
     try:
-        table = table_of(question)
-        best = best_of(question, table)
+        best = solved(question)
     except ValueError as error:
         raise RefusedError(str(error)) from error
     if best is None:
-        return SearchOutcome(None, inf, RecomputableBound(BY_PROGRAM), "program", reasons=reasons_of(question, table))
-    answer, value = plan_of(question, table, best), value_of(question, best.rate, best.devices, best.cost)
+        return SearchOutcome(None, inf, RecomputableBound(BY_PROGRAM), "program", reasons=_reasons(question))
+    answer, value = best.plan(), best.value(question)
     watch(Progress("dynamic program", float(value), float(value), answer=lambda: answer))
     return SearchOutcome(
         answer=answer,
         bound=value,
         proof=RecomputableBound(BY_PROGRAM),
         engine="program",
-        baselines=(*baselines(question, table, best), *_of_one_kind(question)),
+        baselines=(*_rules(question, best), *_of_one_kind(question), *_of_other_pools(question)),
         trace=((monotonic() - began, float(value), float(value)),),
         value=value,
     )
@@ -122,18 +123,54 @@ def _of_one_kind(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]]:
     for kind in question.kinds if len(question.kinds) > 1 else ():
         others = {other.name: replace(other, most=0) for other in question.kinds if other is not kind}
         alone = replace(question, kinds=tuple(others.get(own.name, own) for own in question.kinds))
-        table = table_of(alone)
-        best = best_of(alone, table)
+        best = _solved_or_none(alone)
         if best is not None:
-            yield Baseline(f"{kind.name} alone", None, plan_of(question, table, best))
+            yield Baseline(f"{kind.name} alone", None, best.plan())
+
+
+def _solved_or_none(question: ServingQuestion) -> Solution | None:
+    try:
+        return solved(question)
+    except ValueError:  # not known
+        return None
+
+
+def _of_other_pools(question: ServingQuestion) -> Iterator[Baseline[ServingPlan]]:
+    """All classes in one pool, and each in its own."""
+    if len(question.classes) == 1 or question.file.choices.pools != "any":
+        return
+    ways: tuple[tuple[Pools, str], ...] = (("shared", "one pool for all classes"), ("own", "a pool for each class"))
+    for pools, name in ways:
+        other = replace(question, file=replace(question.file, choices=replace(question.file.choices, pools=pools)))
+        if (best := _solved_or_none(other)) is not None:
+            yield Baseline(name, None, best.plan())
+
+
+def _reasons(question: ServingQuestion) -> tuple[str, ...]:
+    """Of the question, or of the first class that no plan serves alone."""
+    for one in question.classes if len(question.classes) > 1 and question.file.choices.pools != "shared" else ():
+        own = of_classes(question, [one.name])
+        table = table_of(own)
+        if best_of(own, table) is None:
+            return tuple(f"{one.name}: {reason}" for reason in reasons_of(own, table))
+    if len(question.classes) > 1 and question.file.choices.pools != "shared":
+        return (f"devices: the classes need more than the {question.devices:,} of the question",)
+    return reasons_of(question, table_of(question))
+
+
+def _rules(question: ServingQuestion, best: Solution) -> tuple[Baseline[ServingPlan], ...]:
+    """Rules of thumb for one pool."""
+    return baselines(question, best.pools[0][1], best.pools[0][2]) if len(question.classes) == 1 else ()
 
 
 def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
     """Every number of every worker, of few: to compare with, without a bound of its own."""
-    del watch
     began = monotonic()
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")
+    if len(question.classes) > 1 and question.file.choices.pools != "shared":
+        return _every_partition(question, limits, watch)
+    del watch
     if question.chip is not None:
         return _every_chip(question, began + limits.seconds)
     every = [offer for offer in priced(question, shapes_of(question)) if not broken(question, offer)]
@@ -152,6 +189,38 @@ def exhaustive(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
     if best[1] is None:
         return SearchOutcome(None, engine="exhaustive", stopped=stopped)
     return SearchOutcome(best[1], engine="exhaustive", value=judge(question, best[1]).value, stopped=stopped)
+
+
+def _every_partition(question: ServingQuestion, limits: Limits, watch: Watch) -> SearchOutcome[ServingPlan]:
+    """Every way to put classes together in pools, each looked at alone."""
+    until, best = monotonic() + limits.seconds, SearchOutcome[ServingPlan](None, engine="exhaustive")
+    found: dict[tuple[str, ...], ServingPlan | None] = {}
+    shared = replace(question, file=replace(question.file, choices=replace(question.file.choices, pools="shared")))
+    for parts in _partitions([one.name for one in question.classes]):
+        if question.file.choices.pools == "own" and any(len(part) > 1 for part in parts):
+            continue
+        for part in parts:
+            if part not in found:
+                left = max(until - monotonic(), 0.0)
+                found[part] = exhaustive(of_classes(shared, part), replace(limits, seconds=left), watch).answer
+        plans = [plan for part in parts if (plan := found[part]) is not None]
+        if len(plans) == len(parts):
+            plan = ServingPlan(tuple(copies for own in plans for copies in own.workers))
+            verdict = judge(question, plan)
+            if verdict.accepted and verdict.value < (inf if best.value is None else best.value):
+                best = replace(best, answer=plan, value=verdict.value)
+    return replace(best, stopped="time limit" if monotonic() > until else "complete")
+
+
+def _partitions(names: list[str]) -> Iterator[list[tuple[str, ...]]]:
+    """All partitions of some names."""
+    if not names:
+        yield []
+        return
+    for rest in _partitions(names[1:]):
+        yield [(names[0],), *rest]
+        for place, part in enumerate(rest):
+            yield [*rest[:place], (names[0], *part), *rest[place + 1 :]]
 
 
 def _every_chip(question: ServingQuestion, until: float) -> SearchOutcome[ServingPlan]:
@@ -181,7 +250,7 @@ def _devices_looked_at(question: ServingQuestion, offers: list[Offer]) -> int:
     """Devices beyond which no plan is better: those of the question, or as many as the rate needs with workers of any part."""
     if rate_sought(question) is None or not offers:
         return question.devices
-    best = best_of(question, table_of(question))
+    best = _solved_or_none(question)
     dearest = max((cost_unit(question, kind) for kind in question.kinds), default=1)
     cheapest = min((cost_unit(question, kind) for kind in question.kinds), default=1)
     return question.devices if best is None else min(question.devices, best.devices * dearest // max(cheapest, 1))

@@ -22,7 +22,17 @@ from crossopt.formulation.serving.matching import (
     rates_on,
     together_bound,
 )
-from crossopt.instances.serving.question import MOST_DEVICES, DeviceKind, Level, LimitsSection, Role, ServingQuestion, with_chip
+from crossopt.instances.serving.question import (
+    JOINT,
+    MOST_DEVICES,
+    DeviceKind,
+    Level,
+    LimitsSection,
+    Role,
+    ServingQuestion,
+    of_classes,
+    with_chip,
+)
 from crossopt.instances.serving.workers import (
     UNITS,
     Offer,
@@ -95,18 +105,25 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     shapes = [copies.shape for copies in answer.workers]
     if len(set(shapes)) < len(shapes):
         raise ValueError("a shape is named twice (add the numbers of its workers up)")
-    offered = set(shapes_of(question))
-    if strange := [shape for shape in shapes if shape not in offered]:
-        raise ValueError(f"the question offers no worker like {shape_text(strange[0])}")
-    offers = priced(question, shapes)
+    pools = _pools_of(question, shapes)
+    found: dict[int, Offer] = {}
+    for pool, own in pools:
+        offered = set(shapes_of(pool))
+        if strange := [shapes[place] for place in own if shapes[place] not in offered]:
+            raise ValueError(f"the question offers no worker like {shape_text(strange[0])}")
+        found |= dict(zip(own, priced(pool, [shapes[place] for place in own]), strict=True))
+    offers = tuple(found[place] for place in range(len(shapes)))
     counts = [copies.count for copies in answer.workers]
     each = [units_of_copy(question, offer, count) for offer, count in zip(offers, counts, strict=True)]
-    rates = [count * units for count, units in zip(counts, each, strict=True)]
-    totals = {role: sum(rate for rate, shape in zip(rates, shapes, strict=True) if shape.role == role) for role in _ROLES}
     violations = [f"{shape_text(offer.shape)} breaks its limit of {name}" for offer in offers for name in broken(question, offer)]
-    violations += _violations(question, shapes, totals)
-    apart = min(totals["prefill"], totals["decode"])
-    rate = totals["both"] or apart
+    rate = 0
+    for pool, own in pools:
+        totals = {role: sum(counts[place] * each[place] for place in own if shapes[place].role == role) for role in _ROLES}
+        violations += _violations(question, [shapes[place] for place in own], totals)
+        reached = totals["both"] or min(totals["prefill"], totals["decode"])
+        if reached < needed_units(pool):
+            violations.append(f"{reached / UNITS:.6g} requests a second are fewer than {pool.rate:g}")
+        rate += reached
     used = {kind.name: 0 for kind in question.kinds}
     for offer, count in zip(offers, counts, strict=True):
         used[_kind_name(question, offer.shape)] = used.get(_kind_name(question, offer.shape), 0) + count * offer.devices
@@ -116,11 +133,21 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     for kind in question.kinds:
         if used[kind.name] > kind.most:
             violations.append(f"{used[kind.name]:,} {kind.name} are more than {kind.most:,}")
-    if rate < needed_units(question):
-        violations.append(f"{rate / UNITS:.6g} requests a second are fewer than {question.file.requests.rate:g}")
     cost = sum(used[kind.name] * cost_unit(question, kind) for kind in question.kinds) if question.kinds else devices
     value = value_of(question, rate, devices, cost) if rate else inf
     return Verdict(value, tuple(violations), _figures(question, rate, offers, counts, each))
+
+
+def _pools_of(question: ServingQuestion, shapes: Sequence[Shape]) -> list[tuple[ServingQuestion, list[int]]]:
+    """Pools of workers with their places in the plan; a ValueError where these do not serve each class once."""
+    places: dict[str, list[int]] = {}
+    for place, shape in enumerate(shapes):
+        places.setdefault(shape.classes, []).append(place)
+    pools = [(question if not label else of_classes(question, label.split(JOINT)), own) for label, own in places.items()]
+    named = [one.name for pool, _ in pools for one in pool.classes]
+    if sorted(named) != sorted(one.name for one in question.classes):
+        raise ValueError("each class of requests needs one pool of workers")
+    return pools
 
 
 def _kind_name(question: ServingQuestion, shape: Shape) -> str:
@@ -152,8 +179,8 @@ _ROLES: Final[tuple[Role, ...]] = ("both", "prefill", "decode")
 
 def needed_units(question: ServingQuestion) -> int:
     """The rate that is asked for, in units, rounded up."""
-    rate = question.file.requests.rate
-    return 0 if rate is None else ceil(Fraction(rate) * UNITS)
+    rates = [one.rate for one in question.classes]
+    return 0 if None in rates else ceil(sum(Fraction(rate or 0) for rate in rates) * UNITS)
 
 
 MILLION: Final = 1_000_000
@@ -174,21 +201,21 @@ def value_of(question: ServingQuestion, rate: int, devices: int, cost: int) -> f
         case "throughput":
             return UNITS / rate
         case "cost":
-            asked = question.file.requests.rate
+            asked = question.rate
             hourly = cost / MILLION if question.kinds else question.rent * devices
             return cost_of(question, rate if asked is None else asked * UNITS, hourly)
 
 
 def cost_of(question: ServingQuestion, rate: float, hourly: float) -> float:
     """Dollars for a million output tokens at a rate in units."""
-    return hourly / _HOUR * _MILLION * UNITS / question.file.requests.output / rate
+    return hourly / _HOUR * _MILLION * UNITS / question.output / rate
 
 
 def _figures(question: ServingQuestion, rate: int, offers: tuple[Offer, ...], counts: Sequence[int], each: Sequence[int]) -> ServingFigures:
     devices = sum(count * offer.devices for count, offer in zip(counts, offers, strict=True))
     latencies = [_latencies(question, offer, count, units) for offer, count, units in zip(offers, counts, each, strict=True)]
     ttft, tpot = (max(pair[place] for pair in latencies) for place in range(2))
-    tokens = rate / UNITS * question.file.requests.output
+    tokens = rate / UNITS * question.output
     rents = [question.kind_of(offer.shape.device).rent if question.kinds else question.rent for offer in offers]
     hourly = sum(rent * count * offer.devices for rent, count, offer in zip(rents, counts, offers, strict=True))
     known = isfinite(hourly)
@@ -217,7 +244,8 @@ def _latencies(question: ServingQuestion, offer: Offer, count: int, units: int) 
 def shape_text(shape: Shape) -> str:
     """A worker in a few words."""
     where = f" on {shape.device}" if shape.device else ""
-    return shape.name or f"{brief_shape_text(shape)}{where}, {shape.weights} weights, {shape.cache} cache"
+    served = f" for {shape.classes}" if shape.classes else ""
+    return shape.name or f"{brief_shape_text(shape)}{where}{served}, {shape.weights} weights, {shape.cache} cache"
 
 
 def brief_shape_text(shape: Shape) -> str:
@@ -308,11 +336,7 @@ def _rates(question: ServingQuestion, offers: Sequence[Offer], most: int) -> tup
 def rate_sought(question: ServingQuestion) -> int | None:
     """The rate for which as little as possible is taken; None where the greatest one is sought, or the cheapest one."""
     objective = question.file.objective
-    return (
-        needed_units(question)
-        if objective in ("devices", "die_area") or (objective == "cost" and question.file.requests.rate is not None)
-        else None
-    )
+    return needed_units(question) if objective in ("devices", "die_area") or (objective == "cost" and question.rate is not None) else None
 
 
 def _program(question: ServingQuestion, offers: Sequence[Offer], devices: int) -> tuple[list[int], list[tuple[int, int]]]:
@@ -422,26 +446,97 @@ def plan_of(question: ServingQuestion, table: Table, best: Best) -> ServingPlan:
     return ServingPlan(tuple(found))
 
 
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The best plan of each pool of workers."""
+
+    pools: tuple[tuple[ServingQuestion, Table, Best], ...]
+
+    @property
+    def rate(self) -> int:
+        return sum(best.rate for _, _, best in self.pools)
+
+    @property
+    def devices(self) -> int:
+        return sum(best.devices for _, _, best in self.pools)
+
+    @property
+    def cost(self) -> int:
+        return sum(best.cost for _, _, best in self.pools)
+
+    def value(self, question: ServingQuestion) -> float | int:
+        """The objective."""
+        return value_of(question, self.rate, self.devices, self.cost)
+
+    def plan(self) -> ServingPlan:
+        """Workers of all pools."""
+        return ServingPlan(tuple(copies for pool, table, best in self.pools for copies in plan_of(pool, table, best).workers))
+
+
+def solved(question: ServingQuestion) -> Solution | None:
+    """The best plan over all ways to put classes together in pools; None where there is none, a ValueError where this is not known.
+
+    With f(s) the least cost of classes s, and all subsets t of s that hold its first class:  f(s) = min over t of  cost(t) + f(s - t).
+    """
+    names, pools = [one.name for one in question.classes], question.file.choices.pools
+    if len(names) == 1 or pools == "shared":
+        table = table_of(question)
+        best = best_of(question, table)
+        return None if best is None else Solution(((question, table, best),))
+    least: dict[int, Solution | None] = {0: Solution(())}
+    own: dict[int, Solution | None] = {}
+    for mask in range(1, 1 << len(names)):
+        if pools == "any" or mask.bit_count() == 1:
+            part = of_classes(question, [name for place, name in enumerate(names) if mask >> place & 1])
+            table = table_of(part)
+            best = best_of(part, table)
+            own[mask] = None if best is None else Solution(((part, table, best),))
+    for mask in range(1, 1 << len(names)):
+        first, ways = mask & -mask, list[Solution]()
+        for part_mask, found in own.items():
+            rest = least.get(mask ^ part_mask) if part_mask & first and part_mask | mask == mask else None
+            if found is not None and rest is not None:
+                ways.append(Solution((*found.pools, *rest.pools)))
+        least[mask] = min(ways, key=lambda way: (way.cost, way.devices, -way.rate), default=None)
+    return _within(question, least[(1 << len(names)) - 1])
+
+
+def _within(question: ServingQuestion, found: Solution | None) -> Solution | None:
+    """The plan if there are as many devices; of one kind the least cost has the fewest, of several kinds another plan might fit."""
+    if found is None:
+        return None
+    used = {kind.name: 0 for kind in question.kinds}
+    for _, _, best in found.pools:
+        for (name, _), devices in best.parts.items():
+            used[name] += devices
+    if found.devices <= question.devices and all(used[kind.name] <= kind.most for kind in question.kinds):
+        return found
+    if len(question.kinds) > 1:
+        raise ValueError("pools of several kinds of devices are not divided where these run short (allow more, or take pools: shared)")
+    return None
+
+
 def prove(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures], watch: Watch) -> Proved:
     """Price every worker again, carry out the dynamic program, and hold it beside the bound by multipliers."""
     watch(Progress("the proof", None))
     try:
-        table = table_of(question)
-        best = best_of(question, table)
+        best = solved(question)
     except ValueError as error:
         return Proved(refused=(f"proof: {error}",))
-    least = inf if best is None else value_of(question, best.rate, best.devices, best.cost)
+    least = inf if best is None else best.value(question)
     claimed = inf if saved.bound is None and saved.value is None else saved.bound
     if claimed is not None and claimed > least:
         return Proved(refused=(f"bound: a plan has the value {least!r}, the result claims {claimed!r}",))
-    devices = best.devices if best is not None else question.devices
-    bound = multiplier_bound(question, table, devices)
-    if best is not None and best.rate > bound:
-        return Proved(refused=("bound: the dynamic program is above the bound by multipliers (please report this)",))
     on = " and ".join(_names(question)) if len(question.kinds) > 1 else "devices"
-    done = f"{table.shapes:,} workers were priced again, and the dynamic program over {on} was carried out anew"
-    beside = f"multipliers alone bound the rate of {devices:,} devices by {float(bound / UNITS):.6g} a second"
-    return Proved((done, *((beside,) if bound else ())), by=BY_PROGRAM)
+    done = f"all workers were priced again, and the dynamic program over {on} was carried out anew"
+    beside = list[str]()
+    for pool, table, own in () if best is None else best.pools:
+        bound = multiplier_bound(pool, table, own.devices)
+        if own.rate > bound:
+            return Proved(refused=("bound: the dynamic program is above the bound by multipliers (please report this)",))
+        done = done.replace("all workers", f"{table.shapes:,} workers") if best is not None and len(best.pools) == 1 else done
+        beside.append(f"multipliers alone bound the rate of {own.devices:,} devices by {float(bound / UNITS):.6g} a second")
+    return Proved((done, *beside), by=BY_PROGRAM)
 
 
 def multiplier_bound(question: ServingQuestion, table: Table, devices: int) -> Fraction:
@@ -479,7 +574,8 @@ def reasons_of(question: ServingQuestion, table: Table) -> tuple[str, ...]:
 
 def _reasons_of_rate(question: ServingQuestion, table: Table) -> tuple[str, ...]:
     """The rate that can be served."""
-    greatest = replace(question, file=replace(question.file, objective="throughput", requests=replace(question.file.requests, rate=None)))
+    classes = tuple(replace(one, rate=None) for one in question.classes) if len(question.classes) == 1 else question.classes
+    greatest = replace(question, classes=classes, file=replace(question.file, objective="throughput"))
     top = best_of(greatest, table_of(greatest))
     if top is None:
         fewest = min(offer.devices for offers in table.offers.values() for offer in offers)
@@ -487,7 +583,7 @@ def _reasons_of_rate(question: ServingQuestion, table: Table) -> tuple[str, ...]
             return (f"devices: a worker needs {fewest:,}, more than the {question.devices:,} of the question",)
         most = f"{question.devices:,} device{'s' * (question.devices != 1)}"
         return (f"{question.level}: on {most} the queue of any rate breaks the limits (allow more, or limits at mean)",)
-    rate, devices = question.file.requests.rate, question.devices
+    rate, devices = question.rate, question.devices
     return (f"rate: {rate:g} a second are asked, {devices:,} devices serve {top.rate / UNITS:.6g} at most",)
 
 

@@ -9,7 +9,7 @@ Steps are priced as in `crossflow.serving`, for each number of sequences, at the
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import ceil, inf
 from random import Random
@@ -21,7 +21,7 @@ from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
-from crossopt.instances.serving.question import ServingQuestion, with_chip
+from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Shape, network_of, sent_at
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, units_of_copy
 
@@ -52,7 +52,8 @@ class _Prices:
     """Seconds of the steps of one shape by the number of sequences, without and with each piece of a prompt."""
 
     decode: Sequence[float]
-    pieces: Sequence[Sequence[float]]
+    pieces: Sequence[Sequence[Sequence[float]]]
+    """By class, piece and number of sequences."""
 
 
 @dataclass(slots=True)
@@ -60,6 +61,8 @@ class _Request:
     """One request on its way."""
 
     arrived: float
+    kind: int = 0
+    """Class of the request."""
     first: float = inf
     done: float = inf
 
@@ -82,31 +85,55 @@ class _Slots:
 
 
 def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int = 0) -> Replayed | None:
-    """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers."""
+    """Percentiles of the plan's latencies at the rate that is asked for, or near its own; None for stated workers.
+
+    Of several pools of workers the longest ones, each at its own rate.
+    """
     if question.model is None:
         return None
-    question = with_chip(question, plan.chip)
+    question, found = with_chip(question, plan.chip), list[Replayed]()
+    for label in dict.fromkeys(copies.shape.classes for copies in plan.workers):
+        pool = of_classes(question, label.split(JOINT)) if label else question
+        own = [(copies, offer) for copies, offer in zip(plan.workers, said.offers, strict=True) if copies.shape.classes == label]
+        part = ServingPlan(tuple(copies for copies, _ in own))
+        found.append(_replayed(pool, part, replace(said, offers=tuple(offer for _, offer in own)), seed))
+    return Replayed(
+        sum(one.requests for one in found),
+        sum(one.rate for one in found),
+        min(one.share for one in found),
+        tuple(map(max, zip(*(one.first for one in found), strict=True))),
+        tuple(map(max, zip(*(one.token for one in found if one.token), strict=True))),
+    )
+
+
+def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, seed: int) -> Replayed:
+    """Percentiles of one pool."""
     workers, share = _few(question, plan, said)
-    rate = question.file.requests.rate or (LOAD if question.level == "mean" else 1.0) * said.rate
+    rate = question.rate or (LOAD if question.level == "mean" else 1.0) * said.rate
     slots = sum(copies.count * copies.shape.batch for copies in workers)
     count = min(max(_FEWEST, _ROUNDS * slots), _MOST)
     random, at, requests = Random(seed), 0.0, list[_Request]()
+    kinds, weights = range(len(question.classes)), [part for part, _ in question.shares]
     for _ in range(count):
         at += random.expovariate(rate * share)
-        requests.append(_Request(at))
+        requests.append(_Request(at, random.choices(kinds, weights)[0] if len(kinds) > 1 else 0))
     if workers[0].shape.role == "both":
         _together(question, workers, requests)
     else:
         _apart(question, workers, requests)
-    later = requests[int(_WARM * count) :]
-    steps = question.file.requests.output - 1
+    later, steps = requests[int(_WARM * count) :], _steps(question)
     return Replayed(
         count,
         rate,
         share,
         _percentiles([one.first - one.arrived for one in later]),
-        _percentiles([(one.done - one.first) / steps for one in later]) if steps else (),
+        _percentiles([(one.done - one.first) / steps[one.kind] for one in later if steps[one.kind]]) if any(steps) else (),
     )
+
+
+def _steps(question: ServingQuestion) -> list[int]:
+    """Steps after the first token, by class."""
+    return [one.output - 1 for one in question.classes]
 
 
 def _few(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[list[Copies], float]:
@@ -138,27 +165,31 @@ def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
     kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
     split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert)))
     numbers, stages = np.arange(most + 1, dtype=np.float64), float(shape.pipeline)
-    engine, middle = constants_of_engine(file.engine), file.requests.input + file.requests.output / 2.0
+    engine, tokens = constants_of_engine(file.engine), sum(part * one.output for part, one in question.shares)
+    middle = sum(part * one.output * (one.input + one.output / 2.0) for part, one in question.shares) / tokens
 
     def seconds(step: Step) -> Array:
         return np.broadcast_to(np.asarray(step_time(model, kernels, engine, split, step, hardware)), numbers.shape)
 
     alone = seconds(Step(numbers / stages, middle))
-    whole, found = float(file.requests.input), []
-    for tokens, share in pieces_of(file.requests.input, float(shape.chunk)):
-        mixed = seconds(Step(numbers / stages, middle, tokens, share, whole))
-        found.append((alone + (mixed - alone) / stages).tolist())
+    found = list[list[list[float]]]()
+    for one in question.classes:
+        whole = float(one.input)
+        found.append([])
+        for tokens, share in pieces_of(one.input, float(shape.chunk)):
+            mixed = seconds(Step(numbers / stages, middle, tokens, share, whole))
+            found[-1].append((alone + (mixed - alone) / stages).tolist())
     return _Prices(alone.tolist(), found)
 
 
-def _prefills(question: ServingQuestion, shape: Shape) -> list[tuple[float, float]]:
-    """Seconds in which a prefill worker computes 1, 2, ... prompts at once, and after which it takes the next ones."""
+def _prefills(question: ServingQuestion, shape: Shape, one: RequestClass) -> list[tuple[float, float]]:
+    """Seconds in which a prefill worker computes 1, 2, ... prompts of a class at once, and after which it takes the next ones."""
     (model, hardware), file = network_of(question, shape), question.file
     kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
     prompts = np.arange(1, shape.batch + 1, dtype=np.float64)
     split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert)))
     worker = Worker(split, np.ones(len(prompts)), float(shape.chunk), prompts)
-    asked = Requests(file.requests.input, file.requests.output)
+    asked = Requests(one.input, one.output)
     times = worker_times(model, kernels, constants_of_engine(file.engine), worker, asked, hardware)
     return list(zip(np.asarray(times.prefill).tolist(), np.asarray(times.slowest_stage).tolist(), strict=True))
 
@@ -168,7 +199,7 @@ def _together(question: ServingQuestion, workers: Sequence[Copies], requests: li
     own = [
         _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in workers for _ in range(copies.count)
     ]
-    steps = question.file.requests.output - 1
+    steps = _steps(question)
     for number, request in enumerate(requests):
         for worker in own:
             _run(worker, request.arrived, requests, steps)
@@ -182,7 +213,7 @@ def _emptiest(own: Sequence[_Slots]) -> _Slots:
     return min(own, key=lambda worker: (worker.load + 1) / worker.slots)
 
 
-def _run(worker: _Slots, until: float, requests: list[_Request], steps: int) -> None:
+def _run(worker: _Slots, until: float, requests: list[_Request], steps: Sequence[int]) -> None:
     """Run the steps that begin before a time."""
     while worker.now < until and (worker.ends or worker.waiting):
         running = len(worker.ends)
@@ -190,15 +221,16 @@ def _run(worker: _Slots, until: float, requests: list[_Request], steps: int) -> 
             worker.now = max(worker.now, worker.waiting[0][0])
             if worker.now >= until:
                 return
-            worker.now += worker.prices.pieces[worker.piece][running]
+            pieces = worker.prices.pieces[requests[worker.waiting[0][1]].kind]
+            worker.now += pieces[worker.piece][running]
             worker.steps += 1
             worker.piece += 1
-            if worker.piece == len(worker.prices.pieces):
+            if worker.piece == len(pieces):
                 worker.piece = 0
                 _, number = worker.waiting.popleft()
                 requests[number].first = worker.now
-                if steps:
-                    heappush(worker.ends, (worker.steps + steps, number))
+                if steps[requests[number].kind]:
+                    heappush(worker.ends, (worker.steps + steps[requests[number].kind], number))
                 else:
                     requests[number].done = worker.now
         else:
@@ -214,32 +246,31 @@ def _run(worker: _Slots, until: float, requests: list[_Request], steps: int) -> 
 
 def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
     """Fill in first and last tokens of all requests on prefill and decode workers."""
-    asked = question.file.requests
     first = [copies for copies in workers if copies.shape.role == "prefill"]
     (model, _), link = network_of(question, first[0].shape), sent_at(question)
     free = [(0.0, place) for place, copies in enumerate(first) for _ in range(copies.count)]
-    times = [_prefills(question, copies.shape) for copies in first]
-    lengths = Requests(asked.input, asked.output)
-    sent = [float(transfer_time(model, lengths, Bytes(0.0, CACHE_BYTES[copies.shape.cache]), link)) for copies in first]
+    times = [[_prefills(question, copies.shape, one) for one in question.classes] for copies in first]
+    lengths = [Requests(one.input, one.output) for one in question.classes]
+    sent = [[float(transfer_time(model, own, Bytes(0.0, CACHE_BYTES[copies.shape.cache]), link)) for own in lengths] for copies in first]
     ready, place = list[tuple[float, int]](), 0
     while place < len(requests):
         at, kind = heappop(free)
         start = max(at, requests[place].arrived)
-        latest = min(place + len(times[kind]), len(requests))
+        latest = min(place + first[kind].shape.batch, len(requests))
         group = [number for number in range(place, latest) if requests[number].arrived <= start]
-        latency, busy = times[kind][len(group) - 1]
+        latency, busy = map(max, zip(*(times[kind][requests[number].kind][len(group) - 1] for number in group), strict=True))
         for number in group:
-            ready.append((start + latency + sent[kind], number))
+            ready.append((start + latency + sent[kind][requests[number].kind], number))
         heappush(free, (start + busy, kind))
         place += len(group)
     second = [copies for copies in workers if copies.shape.role == "decode"]
     own = [
         _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in second for _ in range(copies.count)
     ]
-    _decode_all(own, ready, requests, asked.output - 1)
+    _decode_all(own, ready, requests, _steps(question))
 
 
-def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], requests: list[_Request], steps: int) -> None:
+def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], requests: list[_Request], steps: Sequence[int]) -> None:
     """Send prompts that are ready to decode workers, and fill in their first and last tokens."""
     for at, number in sorted(ready):
         for worker in own:
@@ -249,7 +280,7 @@ def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], reque
         _decode(worker, inf, requests, steps)
 
 
-def _decode(worker: _Slots, until: float, requests: list[_Request], steps: int) -> None:
+def _decode(worker: _Slots, until: float, requests: list[_Request], steps: Sequence[int]) -> None:
     """Run decode steps that begin before a time; sequences enter between two steps where a slot is free."""
     while worker.now < until and (worker.ends or worker.waiting):
         if not worker.ends:
@@ -257,7 +288,7 @@ def _decode(worker: _Slots, until: float, requests: list[_Request], steps: int) 
         while worker.waiting and len(worker.ends) < worker.slots and worker.waiting[0][0] <= worker.now:
             _, number = worker.waiting.popleft()
             requests[number].first = worker.now
-            heappush(worker.ends, (worker.steps + steps, number))
+            heappush(worker.ends, (worker.steps + steps[requests[number].kind], number))
         if worker.now >= until or not worker.ends:
             return
         each = worker.prices.decode[len(worker.ends)]

@@ -6,10 +6,18 @@ from math import exp, factorial
 import numpy as np
 import pytest
 
-from crossopt.crossflow.serving.workers import Pool, first_token_beyond, output_time_beyond, token_seconds, waiting, waiting_share
+from crossopt.crossflow.serving.workers import (
+    Pool,
+    first_token_beyond,
+    output_time_beyond,
+    token_seconds,
+    unevenness,
+    waiting,
+    waiting_share,
+)
 
 POOL = Pool(
-    *(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.14, 1.0)),
+    *(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.14, 1.0, 0.0, 0.0)),
 )
 
 
@@ -62,3 +70,13 @@ def test_latencies_rise_with_the_rate_and_fall_with_copies() -> None:
 def test_the_share_that_waits_alone_is_the_load() -> None:
     assert waiting_share(np.float64(1), np.float64(1.0)) == 1.0
     assert waiting_share(np.float64(400), np.float64(0.8)) < exp(-8.0)
+
+
+def test_unequal_requests_wait_longer_by_the_square_of_their_variation() -> None:
+    uneven = unevenness([(0.5, np.float64(1.0)), (0.5, np.float64(3.0))])
+    assert uneven == pytest.approx(0.25)
+    assert unevenness([(1.0, np.float64(3.0))]) == 0.0
+    rates = np.linspace(0.5, 2.0, 9)
+    crowded = replace(POOL, crowd=np.float64(0.0))
+    extra = first_token_beyond(replace(crowded, uneven=uneven, uneven_busy=uneven), 2.0, rates, 0.05) - POOL.first
+    assert extra == pytest.approx(1.25 * np.asarray(first_token_beyond(crowded, 2.0, rates, 0.05) - POOL.first))

@@ -33,7 +33,7 @@ def planned(mode: str) -> tuple[ServingQuestion, ServingPlan, ServingFigures]:
 
 def at(rate: float, mode: str, seed: int = 0) -> Replayed:
     question, plan, said = planned(mode)
-    asked = replace(question, file=replace(question.file, requests=replace(question.file.requests, rate=rate)))
+    asked = replace(question, classes=tuple(replace(one, rate=rate) for one in question.classes))
     found = replay(asked, plan, said, seed)
     assert found is not None
     return found
@@ -42,7 +42,7 @@ def at(rate: float, mode: str, seed: int = 0) -> Replayed:
 def test_a_request_alone_takes_its_prefill_and_steps_of_one_sequence() -> None:
     question, plan, _ = planned("together")
     prices, found = _prices(question, plan.workers[0].shape, 1), at(0.01, "together")
-    assert found.first == (pytest.approx(prices.pieces[0][0]),) * 3
+    assert found.first == (pytest.approx(prices.pieces[0][0][0]),) * 3
     assert found.token == (pytest.approx(prices.decode[1]),) * 3
 
 
@@ -97,7 +97,7 @@ def test_decode_workers_get_sequences_by_their_slots_and_a_wait_for_one_counts_t
     """Steps of a second, answers of 3 tokens: one slot and three take four of five requests at once, and the fifth waits for 2 s."""
     prices = _Prices([0.0, 1.0, 1.0, 1.0], ())
     own, requests = [_Slots(prices, 1), _Slots(prices, 3)], [_Request(0.0) for _ in range(5)]
-    _decode_all(own, [(0.0, number) for number in range(5)], requests, 2)
+    _decode_all(own, [(0.0, number) for number in range(5)], requests, [2])
     assert [request.first for request in requests] == [0.0, 0.0, 0.0, 0.0, 2.0]
     assert [request.done for request in requests] == [2.0, 2.0, 2.0, 2.0, 4.0]
     assert [worker.steps for worker in own] == [2, 4]
@@ -152,3 +152,26 @@ def test_the_95th_percentile_of_a_plan_that_leaves_room_is_within_the_limits(dev
     assert found.token[1] <= question.tpot
     assert said.ttft <= question.ttft
     assert said.tpot <= question.tpot
+
+
+def test_classes_share_slots_by_their_rates_and_keep_the_limits() -> None:
+    text = """\
+kind: serving
+model: llama3-8b
+hardware: h100-sxm
+devices: 16
+objective: devices
+classes: {short: {input: 300, output: 100, rate: 40}, long: {input: 6000, output: 200, rate: 4}}
+limits: {ttft: 800 ms, tpot: 20 ms}
+choices: {tensor: 1, batch: [16, 32], mode: MODE, pools: POOLS}
+"""
+    for mode, pools in (("together", "shared"), ("apart", "shared"), ("together", "own")):
+        question: ServingQuestion = read_given(text.replace("MODE", mode).replace("POOLS", pools), "serving")
+        plan = program(question, Limits(), unwatched).answer
+        assert plan is not None
+        found = replay(question, plan, judge(question, plan).details)
+        assert found is not None
+        assert found.rate == pytest.approx(44.0)
+        assert found.first[1] <= question.ttft
+        assert found.token[1] <= question.tpot
+        assert found.first[2] > found.first[0]

@@ -173,6 +173,98 @@ def test_several_kinds_of_devices_as_by_a_look_at_every_plan(objective: str, lev
     assert min(alone) >= (found.bound or 0.0)
 
 
+CLASSES = """\
+kind: serving
+model: llama3-8b
+hardware: h100-sxm
+devices: 8
+objective: devices
+classes:
+  chat: {input: 500, output: 100, rate: 30}
+  code: {input: 2000, output: 300, rate: 5}
+  long: {input: 8000, output: 50, rate: 2}
+limits: {ttft: 1 s, tpot: 15 ms}
+choices: {tensor: [1, 2], batch: 32, prefill_batch: 1, mode: together}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pools", "edit"),
+    [
+        ("any", ("", "")),
+        ("own", ("objective: devices", "objective: cost")),
+        ("shared", ("together", "[together, apart], tensor: 1")),
+        ("any", ("objective: devices", "objective: cost")),
+    ],
+)
+def test_classes_in_pools_as_by_a_look_at_every_partition(pools: str, edit: tuple[str, str]) -> None:
+    text = CLASSES.replace("mode: together", f"mode: together, pools: {pools}").replace(*edit)
+    question = ask(text.replace("tensor: [1, 2], ", "") if "tensor: 1" in edit[1] else text)
+    found, looked = program(question, Limits(), unwatched), exhaustive(question, Limits(), unwatched)
+    assert found.answer is not None
+    verdict = judge(question, found.answer)
+    assert verdict.violations == ()
+    assert verdict.value == found.bound == looked.value
+    labels = {copies.shape.classes for copies in found.answer.workers}
+    assert pools == "any" or labels == ({""} if pools == "shared" else {"chat", "code", "long"})
+
+
+def test_more_ways_to_pool_classes_take_no_more_devices() -> None:
+    devices = {pools: best_value(ask(CLASSES.replace("mode: together", f"pools: {pools}"))) for pools in ("any", "own", "shared")}
+    assert devices["any"] <= min(devices.values())
+
+
+def test_plans_that_leave_a_class_out_or_serve_it_twice_are_none() -> None:
+    question = ask(CLASSES.replace("mode: together", "mode: together, pools: own"))
+    plan = program(question, Limits(), unwatched).answer
+    assert plan is not None
+    shared = program(ask(CLASSES.replace("mode: together", "mode: together, pools: shared")), Limits(), unwatched).answer
+    assert shared is not None
+    for workers in (plan.workers[:-1], (*plan.workers, *shared.workers)):
+        with pytest.raises(ValueError, match="each class of requests needs one pool of workers"):
+            judge(question, ServingPlan(workers))
+
+
+def test_equal_classes_are_one_class_of_their_rates_together() -> None:
+    """Their prices differ in the last digits alone, as means of equal figures do."""
+    one = ask(LLAMA.replace("output: 200", "output: 200, rate: 3").replace("devices: 16", "devices: 16\nobjective: devices"))
+    section = "classes: {first: {input: 2000, output: 200, rate: 2}, other: {input: 2000, output: 200, rate: 1}}"
+    two = ask(
+        LLAMA.replace("requests: {input: 2000, output: 200}", section)
+        .replace("devices: 16", "devices: 16\nobjective: devices")
+        .replace("choices: {", "choices: {pools: shared, ")
+    )
+    for first, second in zip(priced(one, shapes_of(one)), priced(two, shapes_of(two)), strict=True):
+        assert second.rate == pytest.approx(first.rate, rel=1e-9)
+        assert (second.ttft, second.tpot, second.memory) == pytest.approx((first.ttft, first.tpot, first.memory))
+        assert second.queue == pytest.approx(first.queue, abs=1e-12)
+    assert best_value(one) == best_value(two)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (("objective: devices", "objective: throughput"), "classes have rates"),
+        (("classes:", "requests: {input: 1, output: 1}\nclasses:"), "one of requests and classes is needed"),
+        (("  chat:", "  a and b:"), "a class has a name without"),
+        (("rate: 2}", "rate: 0}"), "rate"),
+        (("limits:", "context: 4000\nlimits:"), "8,050 tokens of input and output are beyond the context of 4,000"),
+    ],
+)
+def test_faults_of_classes_are_sentences(edit: tuple[str, str], message: str) -> None:
+    with pytest.raises(InstanceError) as caught:
+        ask(CLASSES.replace(*edit))
+    assert message in str(caught.value)
+
+
+def test_a_class_that_no_plan_serves_is_named() -> None:
+    found = program(ask(CLASSES.replace("rate: 5}", "rate: 5000}")), Limits(), unwatched)
+    assert found.bound == inf
+    assert found.reasons[0].startswith("code: rate: 5000 a second are asked")
+    few = program(ask(CLASSES.replace("devices: 8", "devices: 5").replace("together}", "together, pools: own}")), Limits(), unwatched)
+    assert few.reasons == ("devices: the classes need more than the 5 of the question",)
+
+
 def test_money_at_the_rate_that_is_asked_for_is_least() -> None:
     """Not that of the rate that the devices could serve: more devices with more requests each would be dearer."""
     question = ask(f"{LLAMA}objective: cost\nrent: 3.6 USD\n".replace("output: 200", "output: 200, rate: 1"))
