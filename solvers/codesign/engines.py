@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import members
@@ -46,7 +47,7 @@ from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
 from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, reference_text
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
-from crossopt.solvers.proofs import Relaxation, Tree
+from crossopt.solvers.proofs import Exact, Relaxation, Tree
 
 _HEADS: Final = 1024
 """Groups whose members are priced together."""
@@ -253,6 +254,8 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     from crossopt.solvers.codesign.linear.certify import certify  # noqa: PLC0415
     from crossopt.solvers.codesign.linear.refine import LEAST_GAP, refine, require_transformer  # noqa: PLC0415
 
+    if instance.sites is not None:
+        return _with_exchanges(instance, instance.sites, partial(_by_refinement, engine=engine, solver=solver, limits=limits), watch)
     require_transformer(instance, engine)
     base, began = backends.Spend(workers=limits.workers, seed=limits.seed), monotonic()
     near = max(limits.gap, LEAST_GAP)
@@ -276,6 +279,29 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
         value=found.value,
         coarse=LEAST_GAP,
         solver=found.solver,
+    )
+
+
+def _with_exchanges(instance: Instance, sites: Groups, ask: Callable[..., SearchOutcome[Designs]], watch: Watch) -> SearchOutcome[Designs]:
+    """The least mean step by the least step: it never falls when the step grows, so that the mean step of a bound is a bound. What proves
+    the bound of the step is about another question, so that the bound is the solver's word here."""
+
+    def mean(step: float | None) -> float | None:
+        return None if step is None else float("inf") if step == float("inf") else float(sites.least(step))
+
+    def tell(progress: Progress) -> None:
+        watch(replace(progress, best=mean(progress.best), bound=mean(progress.bound)))
+
+    found = ask(replace(instance, objective="step_time", sites=None), watch=tell)
+    proof = relaxed(found.proof.relaxation) if isinstance(found.proof, Exact) else found.proof
+    return replace(
+        found,
+        bound=mean(found.bound),
+        proof=proof,
+        baselines=_baselines(instance, candidate_in(instance, found.answer.design) if found.answer else None, found.stopped, None),
+        notes=(),
+        trace=tuple((seconds, mean(value), mean(bound)) for seconds, value, bound in found.trace),
+        value=mean(found.value),
     )
 
 

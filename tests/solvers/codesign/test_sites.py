@@ -67,7 +67,7 @@ def brute_force(instance: Instance, table: dict[tuple[int, int, float], float]) 
     return min(found)
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(4, 300))])
+@pytest.mark.parametrize("seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(300) if seed not in (0, 2))])
 def test_answers_are_those_of_brute_force(seed: int) -> None:
     sites, table = drawn(Random(seed))
     answer = crossopt.solve(text(sites))
@@ -125,3 +125,14 @@ def test_torchtitan_is_told_how_to_exchange() -> None:
     assert "should_quantize" in named
     with pytest.raises(RefusedError, match="torchtitan alone"):
         site_settings("megatron", sites, 1.0)
+
+
+@pytest.mark.parametrize("engine", ["milp", pytest.param("cpsat", marks=pytest.mark.thorough)])
+def test_integer_models_bound_the_mean_step_by_that_of_their_bound(engine: str) -> None:
+    sites, _ = drawn(Random(11))
+    found, least = crossopt.solve(text(sites), engine=engine), crossopt.solve(text(sites))
+    assert found.value == least.value
+    assert found.bound is not None
+    assert least.value is not None
+    assert least.value * (1.0 - 1e-3) <= found.bound <= least.value
+    assert crossopt.check(found).accepted
