@@ -5,7 +5,6 @@ is replayed. Where its bytes exceed the budget, memory rows, longer paths and en
 numbers then proves the bound. A schedule counts as found only after its replay.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, isinf
 from time import monotonic
@@ -19,7 +18,7 @@ from crossopt.formulation.retention import MOST_DEPTH, Retention, integer_model,
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.memory.judge import (
@@ -36,15 +35,20 @@ from crossopt.solvers.memory.judge import (
     replay,
     stages_of,
 )
+from crossopt.solvers.memory.rules import best_start, extra_of, late_schedule, peak_of, repaired, schedules_of_rules
 from crossopt.solvers.proofs import RecomputableBound, Retained
 
 Found = SearchOutcome[Schedule]
 _PATIENCE = 120.0
 """Seconds of a search without a limit."""
 _DEPTHS = (3, 6, MOST_DEPTH)
+_MOST_STAGES = 64
+"""Stages of the first relaxation."""
 _ROUNDS, _SHRINKS = 8, 6
 _FEW_NODES, _FEW_STATES = 14, 20_000
 """Graphs that are searched at once."""
+_RULING = 0.1
+"""Share of the time for rules, and again for improving the best of them."""
 _SOLVING = 0.6
 """Share of the time for schedules, before the proof."""
 
@@ -72,16 +76,8 @@ def _closed(question: MemoryQuestion, found: Found, gap: float) -> bool:
         return True
     if found.answer is None or found.bound is None:
         return False
-    value = question.value(_extra(question.graph, found.answer.order))
+    value = question.value(extra_of(question.graph, found.answer.order))
     return value - found.bound <= gap * abs(value)
-
-
-def _extra(graph: MemoryGraph, order: Iterable[int]) -> int:
-    return sum(graph.times[node] for node in order) - graph.total_time
-
-
-def _peak(graph: MemoryGraph, order: tuple[int, ...]) -> int:
-    return max(replay(graph, order).bytes_)
 
 
 def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
@@ -149,24 +145,38 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if max(graph.floors) > question.budget:
         return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
-    over = {stage for stage, bytes_ in enumerate(graph.plain_bytes) if bytes_ > question.budget}
-    run = _Run(question, limits, began + seconds * _SOLVING, over)
+    rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING)
+    run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
+    start = best_start(graph, rules, question.budget, began + 2.0 * seconds * _RULING) if question.repetitions else None
+    if start is not None:
+        _take(run, start, watch)
     _search(run, watch)
     run.deadline = began + seconds * 0.95
-    return _proved(run)
+    baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
+    return replace(_proved(run), baselines=baselines)
+
+
+def _first_stages(graph: MemoryGraph, budget: int) -> set[int]:
+    """Stages above the budget without repetitions, of many the highest among several that follow each other."""
+    over = [stage for stage, bytes_ in enumerate(graph.plain_bytes) if bytes_ > budget]
+    step = -(-len(over) // _MOST_STAGES)
+    return {max(over[first : first + step], key=lambda stage: graph.plain_bytes[stage]) for first in range(0, len(over), step)}
 
 
 def _search(run: _Run, watch: Watch) -> None:
     """Solve the relaxation, build a schedule, and add what the schedule violates."""
     graph, budget = run.question.graph, run.question.budget
     for round_ in range(_ROUNDS):
-        model = retention_model(graph, budget, run.question.repetitions, run.stages, run.depth, sorted(run.entries))
+        model = retention_model(graph, budget, run.question.repetitions, run.stages, run.depth, sorted(run.entries), run.extra)
         columns = _solved(run, model)
         if columns is None:
             break
         order = _best_schedule(graph, model, columns)
         if _take(run, order, watch) or round_ == _ROUNDS - 1:
             break
+        dropped = {node for (node, _, _), column in model.gaps.items() if columns[column] > 0.5}
+        if run.question.repetitions:
+            _take(run, repaired(graph, dropped, budget, min(run.deadline, monotonic() + 1.0)), watch)
         stages, entries = _violations(graph, order, budget)
         if stages <= run.stages and entries <= run.entries:
             deeper = [depth for depth in _DEPTHS if depth > run.depth]
@@ -190,7 +200,7 @@ def _shrink(run: _Run, watch: Watch) -> None:
         order = _best_schedule(graph, model, columns)
         if _take(run, order, watch):
             break
-        budget -= max((_peak(graph, order) - run.question.budget) // 4, budget // 200, 1)
+        budget -= max((peak_of(graph, order) - run.question.budget) // 4, budget // 200, 1)
     run.infeasible = run.exhausted = False
 
 
@@ -198,9 +208,9 @@ def _take(run: _Run, order: tuple[int, ...], watch: Watch) -> bool:
     """Keep a schedule if it fits and is the best; whether it fits."""
     question = run.question
     counts = np.bincount(np.array(order), minlength=len(question.graph.names))
-    if _peak(question.graph, order) > question.budget or int(counts.max()) > question.repetitions + 1:
+    if peak_of(question.graph, order) > question.budget or int(counts.max()) > question.repetitions + 1:
         return False
-    extra = _extra(question.graph, order)
+    extra = extra_of(question.graph, order)
     if run.extra is None or extra < run.extra:
         run.order, run.extra = order, extra
         watch(Progress("retention", question.value(extra), answer=lambda: Schedule(order)))
@@ -224,6 +234,9 @@ def _solved(run: _Run, model: Retention) -> Array | None:
     if run.left() <= 0.0:
         run.exhausted = True
         return None
+    if not model.costs:  # nothing may be repeated
+        run.infeasible = True
+        return None
     session = Session(_program(model), run.limits.workers, run.limits.seed)
     found = session.solved(run.left(), (0.0, run.limits.gap), SolveMonitor(lambda: False))
     if found.ending == "infeasible":
@@ -235,7 +248,7 @@ def _solved(run: _Run, model: Retention) -> Array | None:
 
 def _program(model: Retention) -> Program:
     """The relaxation in arrays, with costs near 1 and rows that are scaled to their largest factors."""
-    unit = float(max(*model.costs, 1)) / 1e4
+    unit = float(max([*model.costs, 1])) / 1e4
     highs, starts, columns, factors = list[float](), [0], list[int](), list[float]()
     for terms, limit in model.rows:
         merged = dict[int, int]()
@@ -272,11 +285,11 @@ def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array) -> tupl
     staying = {key for one in active if (key := (one.gap[0], one.gap[1], one.reader)) not in first}
     entered = {gap: _entered(model, gap, chosen) for gap in model.gaps}
     ways = [
-        _late_schedule(graph, windows, entered, staying),
-        _late_schedule(graph, windows, {}, staying),
-        _late_schedule(graph, windows, {}, set()),
+        late_schedule(graph, windows, entered, staying),
+        late_schedule(graph, windows, {}, staying),
+        late_schedule(graph, windows, {}, set()),
     ]
-    return min(ways, key=lambda order: _peak(graph, order))
+    return min(ways, key=lambda order: peak_of(graph, order))
 
 
 def _entered(model: Retention, gap: tuple[int, int, int], chosen: Mask) -> int:
@@ -289,30 +302,6 @@ def _entered(model: Retention, gap: tuple[int, int, int], chosen: Mask) -> int:
             break
         stage = earlier if column is not None else stage
     return stage
-
-
-def _late_schedule(
-    graph: MemoryGraph,
-    windows: dict[int, list[tuple[int, int]]],
-    entered: dict[tuple[int, int, int], int],
-    staying: set[tuple[int, int, int]],
-) -> tuple[int, ...]:
-    """Repeat each node in its windows as late as its readers allow; inputs in `staying` stay until a reader is repeated instead."""
-    count = len(graph.names)
-    starts = {(node, a, b): entered.get((node, a, b), b) for node, listed in windows.items() for a, b in listed}
-    for node in sorted(windows, reverse=True):
-        for a, b in windows[node]:
-            stage = starts[node, a, b]
-            if stage == count:  # of use for nothing
-                continue
-            for source in graph.inputs[node]:
-                for c, d in windows.get(source, ()):
-                    if c < stage <= d and not ((source, c, node) in staying and starts[source, c, d] > stage):
-                        starts[source, c, d] = min(starts[source, c, d], stage)
-    repeated: list[set[int]] = [set() for _ in range(count + 1)]
-    for (node, _, _), stage in starts.items():
-        repeated[stage].add(node)
-    return tuple(node for stage in range(count) for node in (*sorted(repeated[stage] - {stage}), stage))
 
 
 # The proof.

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,6 +26,8 @@ from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory.family import FAMILY
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, least_extra, prove, replay, units_of_tree
+from crossopt.solvers.memory.rules import best_start, schedules_of_rules
+from crossopt.solvers.memory.rules import peak_of as peak_of_order
 from crossopt.solvers.proofs import RecomputableBound, Retained
 from tests.extent import FULL
 from tests.paths import ROOT
@@ -314,6 +317,31 @@ def test_an_exported_schedule_drops_each_output_once() -> None:
     assert [row["compute"] for row in rows if row["repeated"]] == ["input"]
     assert sorted(name for row in rows for name in row["drop"]) == sorted(row["compute"] for row in rows)
     assert max(row["bytes"] for row in rows) <= 17
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rules_give_schedules_that_repeat_nothing_twice(seed: int) -> None:
+    random = Random(40_000 + seed)
+    graph = draw_graph(random, random.randint(4, 14))
+    budget = draw_budget(random, graph)
+    orders = schedules_of_rules(graph, budget, inf)
+    assert orders["keep all"] == tuple(range(len(graph.names)))
+    for order in orders.values():
+        assert not [fault for fault in judge(question_of(graph, budget), Schedule(order)).violations if "repeated" in fault]
+    start = best_start(graph, orders, budget, inf)
+    if start is None:
+        assert all(peak_of_order(graph, order) > budget for order in orders.values())
+    else:
+        assert judge(question_of(graph, budget), Schedule(start)).accepted
+
+
+def test_rules_stand_beside_an_answer() -> None:
+    question = read_given(MEMORY, "memory", ("budget=16 B",))
+    found = solved(question, "retention")
+    assert [baseline.name for baseline in found.baselines] == ["keep all", "square root", "segments", "cheapest a byte", "at the peak"]
+    assert found.value is not None
+    assert all(baseline.value is None or baseline.value >= found.value for baseline in found.baselines)
+    assert "bytes are in memory" in found.baselines[0].note
 
 
 # Reference data.

@@ -1,0 +1,188 @@
+"""Rules that choose which outputs to drop, as baselines and as starts: each is a set of nodes that are computed again once.
+
+    keep all          nothing is repeated
+    square root       every k-th forward output of n is kept, k near the square root of n (Chen et al. 2016)
+    segments          forward outputs are kept whenever those since the last one exceed a number of bytes; the best of several numbers
+                      (Chen's greedy rule)
+    cheapest a byte   outputs with the least time of repetition for a byte are dropped until everything fits
+    at the peak       at the event with the most bytes, the output is dropped whose repetition, with what it needs again, costs least for a
+                      byte; until everything fits (after DTR, Kirisame et al. 2021)
+
+A dropped output leaves memory for the longest time between two of its uses, and is computed again as late as its next reader allows, with
+whatever inputs are gone by then. Where a rule repeats more than it needs, outputs are kept again in the order of their times.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import isqrt
+from time import monotonic
+
+from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.solvers.memory.judge import replay, stages_of
+
+Windows = Mapping[int, Sequence[tuple[int, int]]]
+"""Of each node, pairs of stages between which it may be repeated."""
+_THRESHOLDS = 24
+"""Numbers of bytes that are tried for segments."""
+
+
+def peak_of(graph: MemoryGraph, order: tuple[int, ...]) -> int:
+    """Bytes in memory at most."""
+    return max(replay(graph, order).bytes_)
+
+
+def extra_of(graph: MemoryGraph, order: Iterable[int]) -> int:
+    """Time of repetitions."""
+    return sum(graph.times[node] for node in order) - graph.total_time
+
+
+def late_schedule(
+    graph: MemoryGraph,
+    windows: Windows,
+    entered: Mapping[tuple[int, int, int], int],
+    staying: set[tuple[int, int, int]],
+) -> tuple[int, ...]:
+    """Repeat each node in its windows as late as its readers allow; inputs in `staying` stay until a reader is repeated instead."""
+    count = len(graph.names)
+    starts = {(node, a, b): entered.get((node, a, b), b) for node, listed in windows.items() for a, b in listed}
+    for node in sorted(windows, reverse=True):
+        for a, b in windows[node]:
+            stage = starts[node, a, b]
+            if stage == count:  # of use for nothing
+                continue
+            for source in graph.inputs[node]:
+                for c, d in windows.get(source, ()):
+                    if c < stage <= d and not ((source, c, node) in staying and starts[source, c, d] > stage):
+                        starts[source, c, d] = min(starts[source, c, d], stage)
+    repeated: list[set[int]] = [set() for _ in range(count + 1)]
+    for (node, _, _), stage in starts.items():
+        repeated[stage].add(node)
+    return tuple(node for stage in range(count) for node in (*sorted(repeated[stage] - {stage}), stage))
+
+
+def longest_gaps(graph: MemoryGraph) -> dict[int, tuple[int, int]]:
+    """The longest time between two uses of each node, if there is anything between them."""
+    found = dict[int, tuple[int, int]]()
+    for node, users in enumerate(graph.users):
+        gap = max(pairwise((node, *users)), key=lambda ends: ends[1] - ends[0], default=(node, node))
+        if gap[1] - gap[0] > 1:
+            found[node] = gap
+    return found
+
+
+def dropping(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]], dropped: Iterable[int]) -> tuple[int, ...]:
+    """The schedule that drops these nodes between the ends of their gaps, and repeats whatever else that needs."""
+    count, chosen = len(graph.names), set(dropped)
+    windows = {node: [gaps[node] if node in chosen else (graph.last_uses[node], count)] for node in range(count)}
+    return late_schedule(graph, windows, {}, set())
+
+
+def _forward(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> list[int]:
+    return [node for node in sorted(gaps) if not graph.backward[node] and graph.sizes[node]]
+
+
+def _square_root(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterator[set[int]]:
+    nodes = _forward(graph, gaps)
+    step = max(isqrt(len(nodes)), 2)
+    yield {node for place, node in enumerate(nodes) if (place + 1) % step}
+
+
+def _segments(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterator[set[int]]:
+    nodes = _forward(graph, gaps)
+    total = sum(graph.sizes[node] for node in nodes)
+    for part in range(1, _THRESHOLDS + 1):
+        kept, bytes_ = set[int](), 0
+        for node in nodes:
+            bytes_ += graph.sizes[node]
+            if bytes_ * 2 * part > total:
+                kept.add(node)
+                bytes_ = 0
+        yield set(nodes) - kept
+
+
+def _cheapest(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterator[set[int]]:
+    nodes = sorted((node for node in gaps if graph.sizes[node]), key=lambda node: graph.times[node] / graph.sizes[node])
+    for share in range(1, _THRESHOLDS + 1):
+        yield set(nodes[: len(nodes) * share // _THRESHOLDS])
+
+
+def _at_the_peak(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]], dropped: set[int], budget: int, deadline: float) -> set[int]:
+    """Drops the cheapest output at the peak until everything fits, beside those that are dropped already."""
+    dropped = set(dropped)
+    while monotonic() < deadline:
+        order = dropping(graph, gaps, dropped)
+        found = replay(graph, order)
+        peak = max(found.bytes_)
+        if peak <= budget:
+            break
+        event = found.bytes_.index(peak)
+        stage = stages_of(order)[event]
+        over = [node for node, (a, b) in gaps.items() if a < stage < b and node not in dropped and graph.sizes[node]]
+        if not over:
+            break
+        dropped.add(min(over, key=lambda node: (_again(graph, node, dropped), node)))
+    return dropped
+
+
+def _again(graph: MemoryGraph, node: int, dropped: set[int]) -> float:
+    """Time for a byte of repeating a node, with inputs that are dropped, or read by nothing later."""
+    total, left, seen = 0, [node], {node}
+    while left:
+        current = left.pop()
+        total += graph.times[current]
+        for source in graph.inputs[current]:
+            if source not in seen and (source in dropped or graph.last_uses[source] <= current):
+                seen.add(source)
+                left.append(source)
+    return total / graph.sizes[node]
+
+
+def kept_again(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]], dropped: set[int], budget: int, deadline: float) -> tuple[int, ...]:
+    """The schedule after keeping dropped outputs again, the longest to repeat first, as far as the budget allows."""
+    best = dropping(graph, gaps, dropped)
+    for node in sorted(dropped, key=lambda place: -graph.times[place]):
+        if monotonic() > deadline:
+            break
+        order = dropping(graph, gaps, dropped - {node})
+        if peak_of(graph, order) <= budget and extra_of(graph, order) <= extra_of(graph, best):
+            dropped, best = dropped - {node}, order
+    return best
+
+
+def schedules_of_rules(graph: MemoryGraph, budget: int, deadline: float) -> dict[str, tuple[int, ...]]:
+    """A schedule of each rule: the cheapest of its sets that fits, else the one with the least peak."""
+    gaps, found = longest_gaps(graph), dict[str, tuple[int, ...]]()
+    rules: dict[str, Callable[[], Iterable[set[int]]]] = {
+        "keep all": lambda: [set()],
+        "square root": lambda: _square_root(graph, gaps),
+        "segments": lambda: _segments(graph, gaps),
+        "cheapest a byte": lambda: _cheapest(graph, gaps),
+        "at the peak": lambda: [_at_the_peak(graph, gaps, set(), budget, deadline)],
+    }
+    for name, sets in rules.items():
+        orders = [dropping(graph, gaps, dropped) for dropped in sets()]
+        fitting = [order for order in orders if peak_of(graph, order) <= budget]
+        if fitting:
+            found[name] = min(fitting, key=lambda order: extra_of(graph, order))
+        elif orders:
+            found[name] = min(orders, key=lambda order: peak_of(graph, order))
+    return found
+
+
+def best_start(graph: MemoryGraph, orders: Mapping[str, tuple[int, ...]], budget: int, deadline: float) -> tuple[int, ...] | None:
+    """The cheapest of these schedules that fits, with outputs kept again where the budget allows; None where none fits."""
+    fitting = [order for order in orders.values() if peak_of(graph, order) <= budget]
+    if not fitting:
+        return None
+    best, gaps = min(fitting, key=lambda order: extra_of(graph, order)), longest_gaps(graph)
+    repeated = {node for node in best if best.count(node) > 1} & gaps.keys() if len(best) < 5_000 else set()
+    improved = kept_again(graph, gaps, repeated, budget, deadline)
+    better = peak_of(graph, improved) <= budget and extra_of(graph, improved) < extra_of(graph, best)
+    return improved if better else best
+
+
+def repaired(graph: MemoryGraph, dropped: set[int], budget: int, deadline: float) -> tuple[int, ...]:
+    """The schedule that drops these nodes, and more at the peak until it fits, with outputs kept again where the budget allows."""
+    gaps = longest_gaps(graph)
+    chosen = _at_the_peak(graph, gaps, dropped & gaps.keys(), budget, deadline)
+    return kept_again(graph, gaps, chosen, budget, deadline)
