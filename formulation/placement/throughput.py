@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Mask
+from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.formulation.model import ExactlyOne, Linear, Model, Terms, Values, Variable, ceiled, floored, quantum_for
 from crossopt.formulation.placement.blocks import Blocks, Figures, Pins, blocks_of, figures_of
 from crossopt.instances.placement.question import Graph, PlacementQuestion
@@ -263,13 +263,17 @@ def joined(blocks: Blocks, groups: Sequence[Pins]) -> Blocks:
             parent[root(pin)] = root(pins[0])
     roots = [root(block) for block in range(len(blocks))]
     numbers = {root: index for index, root in enumerate(dict.fromkeys(roots))}
-    number_of = np.array([numbers[root] for root in roots], np.int64)
+    return renumbered(blocks, np.array([numbers[root] for root in roots], np.int64))
+
+
+def renumbered(blocks: Blocks, number_of: Whole) -> Blocks:
+    """The blocks that have the same number as one, without arcs."""
     nets: dict[Pins, float] = {}
     for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
         left = tuple(sorted({int(number_of[pin]) for pin in pins}))
         if len(left) > 1:
             nets[left] = nets.get(left, 0.0) + cost
-    count = len(numbers)
+    count = int(number_of.max(initial=-1)) + 1
     return Blocks(
         accelerator_time=np.bincount(number_of, blocks.accelerator_time, count).astype(np.float64),
         cpu_time=np.bincount(number_of, blocks.cpu_time, count).astype(np.float64),

@@ -33,6 +33,7 @@ from crossopt.solvers.backends.answer import Answer, Event, Spend
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP, Placement, ended
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, PROOF_ALONG, PROOF_BY_BLOCK, alone, along, least_busiest
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.heuristics import LARGE, Staged, improved, staged_start
 from crossopt.solvers.placement.latency.engine import latency
@@ -139,6 +140,8 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
 
 _STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
+_MODELLED, _SEARCHING = 30_000, 0.95
+"""Blocks times devices up to which an integer model is written; beyond, the share of the time limit after which the search ends."""
 _LONGEST_SWEEP = 300.0
 """Seconds after which bounds along all blocks end where no time limit is given: the integer model has its turn."""
 _PRICING, _SHORTEST_PRICING, _LONGEST_PRICING = 0.3, 3.0, 100.0
@@ -165,6 +168,8 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
         return run.found(stopped="interrupted")
     if run.closed():
         return run.found()
+    if too_many(question, blocks):
+        return run.found(stopped="complete" if limits.seconds == inf else "time limit")
     value = min(run.value * (1.0 + COARSE_GAP), greatest_of(blocks))
     if not convex:
         blocks = contract(blocks, machine, value)
@@ -195,6 +200,11 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
     return replace(run.found(stopped=end.stopped, trace=trace), notes=end.notes)
 
 
+def too_many(question: PlacementQuestion, blocks: Blocks) -> bool:
+    """Whether writing an integer model takes longer than searches need."""
+    return len(blocks) * len(question.devices) > _MODELLED
+
+
 def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:
     """What is known as a solution of the model, if it is one."""
     if run.known is None:
@@ -208,19 +218,21 @@ def _hint(run: Run, blocks: Blocks, model: Assignment) -> Values | None:
 def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float) -> None:
     """The best stages, and what annealing makes of them; bounds from single blocks, by prices, and along all blocks."""
     question = run.question
+    run.raise_bound(least_by_work(question), RecomputableBound(PROOF_BY_WORK))
     start_many(run, blocks, watch)
     run.improve(staged_devices(question, began + _STARTING * limits.seconds))
     greatest = run.greatest(blocks)
-    by_block = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds)
+    by_block = least_busiest(question, blocks, greatest, began + _STARTING * limits.seconds if len(blocks) <= LARGE else 0.0)
     run.raise_bound(by_block.bound, Surrounded(PROOF_BY_BLOCK, greatest, by_block.block))
     if run.known is None:
         return
     watch(Progress("stages along orders", run.value, run.bound, run.answer))
     if question.contiguity != "convex":
-        for better in improved(question, run.known, limits.seed, began + _ANNEALING * limits.seconds, run.bound):
+        share = _SEARCHING if too_many(question, blocks) else _ANNEALING
+        for better in improved(question, run.known, limits.seed, began + share * limits.seconds, run.bound):
             run.improve(better)
             watch(Progress("annealing", run.value, run.bound, run.answer))
-    for bound, proof, placements in _bounds(run, blocks, limits, began):
+    for bound, proof, placements in () if len(blocks) > LARGE else _bounds(run, blocks, limits, began):
         run.raise_bound(bound, proof)
         for placement in placements:
             run.improve(placement)
@@ -314,6 +326,7 @@ def stages(question: PlacementQuestion, limits: Limits, watch: Watch) -> SearchO
 def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: float) -> SearchOutcome[Placement]:
     near, early = max(limits.gap, LEAST_GAP), began + _STAGES_STARTING * limits.seconds
     blocks, run = blocks_of(question.graph, staged=True), Run(question, near=near)
+    run.raise_bound(least_by_work(question), RecomputableBound(PROOF_BY_WORK))
     start_many(run, blocks, watch)
     start = staged_start(question, blocks, early if len(blocks) <= LARGE else began + _STARTING_MANY * limits.seconds)
     run.improve(None if start.value == inf else devices_of(question, blocks, start.stage, start.cpu))
@@ -327,6 +340,8 @@ def _stages(question: PlacementQuestion, limits: Limits, watch: Watch, began: fl
         found = _bounded(run, blocks, start, greatest, limits, began, first)
         if found is not None or run.closed():
             return found or run.found(trace=first)
+        if too_many(question, blocks):
+            return run.found(stopped="complete" if limits.seconds == inf else "time limit", trace=first)
         return _solved(run, blocks, start, greatest, limits, watch, began, first)
     except KeyboardInterrupt:
         return run.found(stopped="interrupted", trace=first)
@@ -342,14 +357,14 @@ def _bounded(
 ) -> SearchOutcome[Placement] | None:
     """Raises the bound by single blocks, and by the least of one stage; the answer of the program over ideals, where these are few."""
     question, early = run.question, began + _STAGES_STARTING * limits.seconds
-    by_block = least_busiest(question, blocks, greatest, early)
+    by_block = least_busiest(question, blocks, greatest, early if len(blocks) <= LARGE else 0.0)
     run.raise_bound(by_block.bound, Surrounded(PROOF_BY_BLOCK, greatest, by_block.block))
     if run.closed():
         return None
     best = best_by_ideals(question, run.value, began + _LOOKING * limits.seconds)
     if best is not None and (found := _by_ideals(run, best, first)):
         return found
-    if run.known is not None:
+    if run.known is not None and not too_many(question, blocks):
         left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
         if (by_stage := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
             run.raise_bound(by_stage[0], UnverifiedBound(by_stage[1]))

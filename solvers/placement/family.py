@@ -9,6 +9,7 @@ from crossopt.solvers.answer import Result, Watch
 from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.placement.answer import COUNTING, LEAST_GAP, Placement, judge_placement
 from crossopt.solvers.placement.bounds.ideals import Best, best_by_ideals
+from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.judge import PlacementLoads, judge
 from crossopt.solvers.proofs import Branched, MultiplierBound, OnPath, Proof, RecomputableBound, Surrounded, Swept, UnverifiedBound
 
@@ -35,10 +36,12 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     shown = _shown(question, saved.proof, bound)
     if shown is not None and bound <= shown:
         return Proved((f"{what} was proved anew by {_proof_text(saved.proof)}",), by=_called(saved.proof))
+    by_work = question.problem == "throughput" and isinstance(saved.proof, RecomputableBound) and bound <= least_by_work(question)
     staged = question.problem == "throughput" and question.contiguity == "stages"
-    best = best_by_ideals(question, value) if staged else None
-    if best is not None and bound <= best.bound:
-        return Proved((f"{what} was proved anew by {best.proof}",), by=best.proof if isinstance(saved.proof, RecomputableBound) else "")
+    best = best_by_ideals(question, value) if staged and not by_work else None
+    by = PROOF_BY_WORK if by_work else best.proof if best is not None and bound <= best.bound else ""
+    if by:
+        return Proved((f"{what} was proved anew by {by}",), by=by if isinstance(saved.proof, RecomputableBound) else "")
     refused = _better_stages(question, saved, best)
     match saved.proof:
         case UnverifiedBound():
@@ -92,7 +95,7 @@ def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None
 
 __all__ = ("FAMILY", "Answer")
 _ANSWERED = lazy_import("crossopt.solvers.placement.engines", "answered")
-_PROOF_LABELS = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, *CALLED.values()})
+_PROOF_LABELS = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, PROOF_BY_WORK, *CALLED.values()})
 
 
 def _described(question: PlacementQuestion) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.placement.blocks import Blocks, blocks_of
-from crossopt.formulation.placement.throughput import Machine, contract, joined, machine_of
+from crossopt.formulation.placement.throughput import Machine, contract, joined, machine_of, renumbered
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.solvers.placement.annealing import annealed
 from crossopt.solvers.placement.answer import COARSE_GAP, LEAST_GAP
@@ -29,6 +29,8 @@ from crossopt.solvers.placement.judge import judge
 
 LARGE = 3000
 """Blocks from which tables over all intervals take too much time and memory."""
+_INTERVALS, _INTERVALS_A_DEVICE, _FINER = 1000, 4, 8
+"""Intervals that such blocks become, also for each device, and how much finer they are in the next round."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,10 +49,15 @@ def best_stages(
 ) -> Staged:
     """The least busiest time of stages along an order; infinite where no stages keep the limits, or where the time was too short.
 
-    Of many blocks the costs of intervals are made end by end, as a table of all would not fit into memory.
+    Of many blocks some intervals are first made one, all of them with about the same work, and then fewer where the stages were cut.
     """
     if len(blocks) > LARGE:
-        return _best_of_many(blocks, order, (accelerators, cpus), memory, overlapped, deadline)
+        return _of_intervals(blocks, order, (accelerators, cpus), memory, overlapped, deadline)
+    return _by_table(blocks, order, accelerators, cpus, memory, overlapped)
+
+
+def _by_table(blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory: float, overlapped: bool) -> Staged:
+    """The least over all intervals."""
     on_accelerator, on_cpu = interval_costs(blocks, order, memory, overlapped)
     count = len(blocks)
     least = np.full((accelerators + 1, cpus + 1, count + 1), np.inf)
@@ -70,46 +77,27 @@ def best_stages(
     return _traced(least, origin, order, accelerators, cpus)
 
 
-def _best_of_many(blocks: Blocks, order: Whole, devices: tuple[int, int], memory: float, overlapped: bool, deadline: float) -> Staged:
-    count, (accelerators, cpus) = len(blocks), devices
-    least = np.full((accelerators + 1, cpus + 1, count + 1), np.inf)
-    least[0, 0, 0] = 0.0
-    origin = np.zeros((accelerators + 1, cpus + 1, count + 1, 2), np.int64)
-    for end, costs in enumerate(_by_end(blocks, order, memory, overlapped)):
-        if monotonic() >= deadline:
-            return Staged(inf, [0] * count, [])
-        for kind, cost in enumerate(costs):
-            before = least[: accelerators + 1 - (not kind), : cpus + 1 - kind, : end + 1]
-            table = np.maximum(before, cost)
-            start = table.argmin(axis=2)
-            found = np.take_along_axis(table, start[:, :, None], 2)[:, :, 0]
-            here, came = least[1 - kind :, kind:, end], origin[1 - kind :, kind:, end]
-            better = found < here
-            here[better] = found[better]
-            came[better, 0], came[better, 1] = start[better], kind
-    return _traced(least, origin, order, accelerators, cpus)
-
-
-def _by_end(blocks: Blocks, order: Whole, memory: float, overlapped: bool) -> Iterator[tuple[Array, Array]]:
-    """For every place from 0 on, what the intervals from all places up to that one cost on an accelerator and on a CPU."""
-    count, position = len(blocks), np.empty(len(blocks), np.int64)
-    position[order] = np.arange(count)
-    at: list[list[tuple[int, int, bool, float]]] = [[] for _ in range(count)]
-    for pins, cost in zip(blocks.nets, blocks.transfer.tolist(), strict=True):
-        places = sorted(int(position[pin]) for pin in pins)
-        for before, here in zip((-1, *places), places, strict=False):
-            at[here].append((before, places[0], here == places[-1], cost))
-    sums = [_running(column[order]) for column in (blocks.accelerator_time, blocks.cpu_time, blocks.size)]
-    transfer = np.zeros(count + 1)
-    for end in range(count + 1):
-        for before, first, last, cost in at[end - 1] if end else ():
-            transfer[before + 1 : end] += cost
-            if last:
-                transfer[: first + 1] -= cost
-        compute, on_cpu, size = (_up_to(running, end) for running in sums)
-        crossing = np.maximum(transfer[: end + 1], 0.0)
-        total = np.maximum(compute, crossing) if overlapped else compute + crossing
-        yield np.where(size > memory, np.inf, total), on_cpu
+def _of_intervals(blocks: Blocks, order: Whole, devices: tuple[int, int], memory: float, overlapped: bool, deadline: float) -> Staged:
+    """Stages of intervals along the order: coarse ones first, then ever finer ones near the cuts of the best stages so far."""
+    count, most = len(blocks), max(_INTERVALS, _INTERVALS_A_DEVICE * sum(devices))
+    finer = max(min(_FINER, most // (2 * sum(devices)) - 1), 2)
+    work = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)[order]
+    shares = np.cumsum(work + float(work.sum()) / count + 1e-300)
+    starts = np.unique(np.searchsorted(shares, np.arange(most) * float(shares[-1]) / most))
+    best, step = Staged(inf, [0] * count, []), count
+    while step and monotonic() < deadline:
+        number_of = np.empty(count, np.int64)
+        number_of[order] = np.searchsorted(starts, np.arange(count), side="right") - 1
+        found = _by_table(renumbered(blocks, number_of), np.arange(len(starts)), *devices, memory, overlapped)
+        if found.value == inf:
+            break
+        stage = [found.stage[number] for number in number_of.tolist()]
+        best = min(best, Staged(found.value, stage, found.cpu), key=lambda staged: staged.value)
+        step = 0 if step == 1 else max((int(np.diff(starts).max(initial=1)) if step == count else step) // finer, 1)
+        cuts = np.flatnonzero(np.diff(np.array(best.stage)[order])) + 1
+        near = cuts[:, None] + max(step, 1) * np.arange(-finer, finer + 1)
+        starts = np.unique(np.concatenate([[0], near[(near > 0) & (near < count)]]))
+    return best
 
 
 def _running(column: Array) -> tuple[Array, Whole]:
@@ -184,9 +172,9 @@ _ORDERS = 24
 
 
 def staged_start(question: PlacementQuestion, blocks: Blocks, deadline: float = float("inf")) -> Staged:
-    """The best stages along some orders in which all data flow forward; along one at the least, unless there are many blocks."""
+    """The best stages along some orders in which all data flow forward; along one at the least."""
     found = Staged(float("inf"), [0] * len(blocks), [])
-    for order in orders(blocks, 1 if len(blocks) > LARGE else _ORDERS):
+    for order in orders(blocks, _ORDERS):
         overlapped = question.communication == "overlapped"
         staged = best_stages(blocks, order, question.accelerators, question.cpus, question.memory, overlapped, deadline)
         found = staged if staged.value < found.value else found

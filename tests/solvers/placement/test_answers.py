@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from crossopt.formulation.model import Model, Variable, real, violations
 from crossopt.formulation.placement.blocks import Blocks, blocks_of, figures_of
-from crossopt.formulation.placement.throughput import stage_of, stage_values_at, stages_model
+from crossopt.formulation.placement.throughput import renumbered, stage_of, stage_values_at, stages_model
 from crossopt.instances.placement.question import Contiguity, PlacementQuestion
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
@@ -20,8 +21,10 @@ from crossopt.solvers.placement import engines, heuristics
 from crossopt.solvers.placement import engines as engine
 from crossopt.solvers.placement import run as runs
 from crossopt.solvers.placement.answer import COUNTING, Placement
+from crossopt.solvers.placement.bounds.work import PROOF_BY_WORK, least_by_work
 from crossopt.solvers.placement.family import Answer as Placed
-from crossopt.solvers.placement.heuristics import best_stages
+from crossopt.solvers.placement.family import prove
+from crossopt.solvers.placement.heuristics import best_stages, interval_costs
 from crossopt.solvers.placement.judge import judge, loads_of
 from crossopt.solvers.placement.run import quick
 from tests.every import every
@@ -405,24 +408,47 @@ def test_a_chain_that_dynamic_programming_places_is_not_called_infeasible(seed: 
 
 @every("seed", range(30))
 @pytest.mark.parametrize("overlapped", [False, True])
-def test_stages_of_many_blocks_are_found_end_by_end_as_in_a_table(seed: int, overlapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is done where a table of all intervals would not fit into memory; too little time is no stages."""
-    blocks = blocks_of(random_graph(seed, 9), staged=True)
+def test_stages_of_many_blocks_are_found_by_intervals(seed: int, overlapped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is done where a table of all intervals would not fit into memory: what is found is a placement of this value, and no better
+    than the best one; with as many intervals as blocks it is the best. Too little time is no stages."""
+    blocks = blocks_of(random_graph(seed, 30), staged=True)
     order, memory = np.arange(len(blocks)), 0.6 * float(blocks.size.sum())
-    table = best_stages(blocks, order, 2, seed % 2, memory, overlapped)
+    asked = (blocks, order, 2, seed % 2, memory, overlapped)
+    table = best_stages(*asked)
     monkeypatch.setattr(heuristics, "LARGE", 0)
-    by_end = best_stages(blocks, order, 2, seed % 2, memory, overlapped)
-    assert by_end.value == pytest.approx(table.value, rel=1e-12)
-    assert (by_end.value == float("inf")) or len(by_end.cpu) == max(by_end.stage) + 1
-    assert best_stages(blocks, order, 2, seed % 2, memory, overlapped, deadline=0.0).value == float("inf")
+    assert best_stages(*asked).value == pytest.approx(table.value, rel=1e-12)
+    monkeypatch.setattr(heuristics, "_INTERVALS", 10)
+    coarse = best_stages(*asked)
+    assert coarse.value >= table.value * (1.0 - 1e-12)
+    assert best_stages(*asked, deadline=0.0).value == inf
+    if coarse.value < inf:
+        assert len(coarse.cpu) == max(coarse.stage) + 1
+        staged = renumbered(blocks, np.array(coarse.stage))
+        on_accelerator, on_cpu = interval_costs(staged, np.arange(len(staged)), memory, overlapped)
+        busy = [float((on_cpu if cpu else on_accelerator)[stage, stage + 1]) for stage, cpu in enumerate(coarse.cpu)]
+        assert max(busy) == pytest.approx(coarse.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_bound_by_work_is_below_every_placement_and_met_where_work_can_be_shared(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    asked = replace(question(random_graph(seed, 5, training=False), 1 + seed % 3, seed % 2), contiguity="no")
+    assert least_by_work(asked) <= brute_force(asked)
+    fine = graph(np.full(200, 0.5), [], np.zeros(200), cpu=np.full(200, 0.5 * float(random.integers(2, 20))))
+    shared = question(fine, 1 + seed % 3, seed % 2)
+    rate = 0.5 / float(fine.cpu_time[0]) * (seed % 2)
+    assert least_by_work(shared) == pytest.approx(100.0 / (1 + seed % 3 + rate), rel=1e-9)
 
 
 def test_many_blocks_have_an_answer_before_their_best_stages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equal shares of the work, which claim nothing."""
+    """Equal shares of the work, and what the work alone bounds."""
     for module in (heuristics, runs, engine):
         monkeypatch.setattr(module, "LARGE", 0)
     asked = question(random_graph(5, 30), 3)
     simple = quick(asked, 0.0)
     assert simple is not None
     result = answered(asked, "stages", Limits(seconds=1e-9), silent)
-    assert (result.status, result.stopped, result.bound, result.answer) == ("FEASIBLE", "time limit", None, simple)
+    assert (result.status, result.stopped, result.answer) == ("FEASIBLE", "time limit", simple)
+    assert (result.bound, result.proved_by) == (least_by_work(asked), PROOF_BY_WORK)
+    assert prove(asked, result, silent).by == PROOF_BY_WORK
+    assert prove(asked, replace(result, bound=1.01 * least_by_work(asked)), silent).by != PROOF_BY_WORK
