@@ -272,7 +272,8 @@ def _screened(chips: Chips, family: Family, prices: Figures) -> Array:
             name: found + np.min(np.broadcast_arrays(*(own[name] for own in ways), found)[:-1], axis=0) for name, found in least.items()
         }
     credit = sum(prices.get(name, 0.0) * limit for name, limit in chips.budgets.items())
-    bounds = np.maximum(total - credit - _SAFE * (total + credit), 0.0)
+    bounds = total - credit - _SAFE * (total + credit)
+    bounds = np.where(np.isfinite(bounds), np.maximum(bounds, 0.0), 0.0)  # of prices that are beyond any number nothing follows
     for name, found in least.items():
         bounds = np.where(found * (1.0 - _SAFE) > chips.budgets[name], inf, bounds)
     return bounds

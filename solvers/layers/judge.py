@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import product
-from math import inf, isfinite, prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,6 +26,8 @@ BY_CHIPS: Final = f"prices that exclude chips, and on the others {BY_FRONTIER}"
 BY_ALL: Final = "a look at every choice"
 MOST_CHOICES = 200_000
 """Choices that are looked at one by one."""
+_HIGHEST_PRICE = 1e280
+"""Times totals below 2^52 no sum overflows, which would compare as nothing below any bound."""
 SMALLEST = 5e-324
 """The aim of a proof that nothing is within the budgets: whatever is surely beyond them is above it."""
 
@@ -174,7 +176,7 @@ def _states_above(question: LayersQuestion, trees: Trees, bound: float, watch: W
 
 
 def _are_prices(prices: tuple[float, ...], budgets: int) -> bool:
-    return len(prices) == budgets and all(isfinite(price) and price >= 0.0 for price in prices)
+    return len(prices) == budgets and all(0.0 <= price <= _HIGHEST_PRICE for price in prices)
 
 
 def _priced_tree(proof: Proof | None, budgets: int) -> Trees | str:
@@ -189,7 +191,7 @@ def _priced_tree(proof: Proof | None, budgets: int) -> Trees | str:
     if len(prices) != sum(branch is None for branch in branches):
         return "each leaf of the tree needs its prices"
     if not all(_are_prices(own, budgets) for own in prices):
-        return f"{budgets} prices of budgets are needed, which are finite and not negative"
+        return f"{budgets} prices of budgets are needed, from 0 to {_HIGHEST_PRICE:g}"
     return branches, prices
 
 

@@ -138,6 +138,9 @@ def test_claims_about_chips_that_are_no_proof_are_refused(tmp_path: Path) -> Non
     assert "are not excluded" in prove(question, fewer, unwatched).refused[0]
     for screens in (((-1.0,),), ((float("nan"),),), ((),)):
         assert prove(question, replace(found, proof=PricedChips(proof.by, screens, proof.chips)), unwatched).refused
+    for price in (1e200, 1e280, 1e308):
+        above = replace(found, bound=found.bound * 2.0, proof=PricedChips(proof.by, ((price,),), ()))
+        assert prove(question, above, unwatched).refused, price
     assert found.answer is not None and question.chips is not None
     for chip in (-1, len(question.chips), None):
         with pytest.raises(ValueError, match="chip"):
