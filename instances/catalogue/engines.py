@@ -41,6 +41,8 @@ _KERNELS: Final[Mapping[WeightFormat, str]] = {
 }
 PEAKS: Final[Mapping[WeightFormat, str]] = {"fp8": "fp8", "fp8-block": "fp8", "fp4": "fp4"}
 """Peaks that a device needs for products in a format; others compute in 16 bits."""
+MOST_RANKS: Final = 8
+"""Ranks of an exchange up to which its time is fitted."""
 _MEASURED: Final = ("h100-sxm", "h200", "b200", "a100-80g")
 """Devices whose kernels are known, in the order in which they lend what another lacks."""
 _KINDS: Final = {"a100": "a100-80g", "gb200": "b200", "b300": "b200", "v100": "a100-80g"}

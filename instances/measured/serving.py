@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.engines import ENGINES, PEAKS, CacheFormat, EngineName, WeightFormat
+from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, WeightFormat
 from crossopt.instances.catalogue.registry import device, model, names
 from crossopt.instances.files.tables import Cells, columns_of, count, number, read_table
 from crossopt.instances.files.units import quoted
@@ -28,6 +28,9 @@ _FURTHER: Final = (
 )
 _ALIASES: Final = {
     "deepseekr1": "deepseek-v3",
+    "kimik25": "kimi-k2",
+    "minimaxm21": "minimax-m2",
+    "minimaxm25": "minimax-m2",
     "deepseekv31": "deepseek-v3",
     "llama3170b": "llama3-70b",
     "llama3370b": "llama3-70b",
@@ -60,6 +63,16 @@ _REJECTED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of the model."""
+
+    tensor: int
+    pipeline: int
+    expert: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Served:
     """One measured setting."""
 
@@ -83,11 +96,14 @@ class Served:
     first_token: float | None
     whole: float | None
     """Seconds of a whole request."""
+    prefill: Copy | None = None
+    """Where prefill and decode are apart, the worker that prefills; the figures above are of the one that decodes."""
 
     @property
     def group(self) -> tuple[object, ...]:
         """Rows of one group differ in their split and batch alone."""
-        return self.model, self.gpu, self.engine, self.version, self.weights, self.input, self.output
+        apart = self.prefill is not None
+        return self.model, self.gpu, self.engine, self.version, self.weights, self.input, self.output, apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,25 +151,32 @@ def _outcome(cells: Cells) -> Served | RejectedRow:
 
 def _served(cells: Cells) -> Served:
     given, faults = cells.given, list[str]()
-    if given.get("mode", "") not in ("", "together"):
-        raise _RejectedError("prefill and decode apart: which of both a time is of is not priced")
+    if (mode := given.get("mode", "") or "together") not in ("together", "apart"):
+        raise _RejectedError(f"mode: {quoted(mode)} is unknown (together or apart)")
     for flag in given.get("flag", "").split("+"):
         if flag in _REJECTED:
             raise _RejectedError(_REJECTED[flag])
-    counts = {name: count(given, name, faults) for name in ("tp", "isl", "osl", "batch", "pp", "dp", "moe_ep")}
+    counts = {name: count(given, name, faults) for name in ("isl", "osl")}
+    sides = {
+        side: {name: count(given, f"{side}{name}", faults) for name in _DEGREES} for side in (("d_", "p_") if mode == "apart" else ("",))
+    }
+    if mode == "apart":
+        _fill_batches(sides, {name: count(given, name, faults) for name in ("concurrency", "d_workers")})
     times = {name: number(given, name, faults) for name in ("tpot_ms", "ttft_ms", "latency_s")}
     if faults:
         raise _RejectedError("; ".join(faults))
-    if missing := [name for name in ("tp", "isl", "osl", "batch") if counts[name] is None]:
+    stated = {**counts, **{f"{side}{name}": own[name] for side, own in sides.items() for name in ("tp", "batch")}}
+    if missing := [
+        name for name in ("tp", "isl", "osl", "batch", "d_tp", "d_batch", "p_tp", "p_batch") if name in stated and stated[name] is None
+    ]:
         raise _RejectedError(f"not stated: {', '.join(missing)}")
     if times["tpot_ms"] is None and times["latency_s"] is None:
         raise _RejectedError("no time is stated")
-    if (counts["dp"] or 1) > 1:
+    if any((own["dp"] or 1) > 1 for own in sides.values()):
         raise _RejectedError("attention of several data-parallel ranks is not priced")
     gpu, name, shape = gpu_named(given["gpu"]), given["model"], _shape(given["model"])
-    tensor = counts["tp"] or 1
-    if shape.heads % tensor or tensor > device(gpu).devices_per_node:
-        raise _RejectedError(f"{tensor} tensor ranks do not share {shape.heads} heads inside a node")
+    copies = [_copy(own, shape, gpu) for own in sides.values()]
+    first = copies[0]
     engine = _one_of(given.get("engine", "") or ("vllm" if times["latency_s"] is None else "eager"), ENGINES, "engine")
     weights = _format(given.get("precision", ""), gpu)
     return Served(
@@ -165,16 +188,41 @@ def _served(cells: Cells) -> Served:
         version=given.get("engine_version", ""),
         weights=weights,
         cache=_cache(given.get("cache", ""), engine, weights, given.get("precision", "")),
-        tensor=tensor,
-        pipeline=counts["pp"] or 1,
-        expert=min(counts["moe_ep"] or 1, tensor) if shape.experts > 1 else 1,
-        batch=counts["batch"] or 1,
+        tensor=first.tensor,
+        pipeline=first.pipeline,
+        expert=first.expert,
+        batch=first.batch,
         input=counts["isl"] or 1,
         output=counts["osl"] or 1,
         output_time=None if times["tpot_ms"] is None else times["tpot_ms"] * 1e-3,
         first_token=None if times["ttft_ms"] is None else times["ttft_ms"] * 1e-3,
         whole=times["latency_s"],
+        prefill=copies[1] if mode == "apart" else None,
     )
+
+
+def _fill_batches(sides: dict[str, dict[str, int | None]], stated: dict[str, int | None]) -> None:
+    """Batches that rows leave out: prompts one by one, and all requests in flight on the workers that decode."""
+    flight, workers = stated["concurrency"], stated["d_workers"]
+    if sides["d_"]["batch"] is None and flight is not None:
+        if workers is None:
+            raise _RejectedError("requests in flight are those of several decode workers, of which the number is not stated")
+        sides["d_"]["batch"] = -(-flight // (workers * (sides["d_"]["dp"] or 1)))
+    sides["p_"]["batch"] = sides["p_"]["batch"] or 1
+
+
+_DEGREES: Final = ("tp", "batch", "pp", "dp", "moe_ep")
+
+
+def _copy(counts: dict[str, int | None], shape: Transformer, gpu: str) -> Copy:
+    tensor = counts["tp"] or 1
+    most = min(device(gpu).devices_per_node, MOST_RANKS)
+    if tensor > most:
+        raise _RejectedError(f"exchanges of more than {most} tensor ranks are not priced")
+    if shape.heads % tensor:
+        raise _RejectedError(f"{tensor} tensor ranks do not share {shape.heads} heads evenly")
+    expert = min(counts["moe_ep"] or 1, tensor) if shape.experts > 1 else 1
+    return Copy(tensor, counts["pp"] or 1, expert, counts["batch"] or 1)
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,7 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.catalogue.engines import ENGINES, PEAKS, CacheFormat, EngineName, WeightFormat
+from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, CacheFormat, EngineName, WeightFormat
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.catalogue.registry import model as model_entry
@@ -350,7 +350,7 @@ def read(written: Written) -> ServingQuestion:
     faults = [*_faults_of_goal(file, None if any(isnan(kind.rent) for kind in kinds) else kinds[0].rent), *_faults_of_lengths(file, shape)]
     for kind in kinds:
         entry = device(kind.name)
-        faults += _faults_of_options(file, kind.options, shape, entry.devices_per_node)
+        faults += _faults_of_options(file, kind.options, shape, min(entry.devices_per_node, MOST_RANKS))
         faults += _faults_of_formats(file, kind.name, entry.peak)
     written.refuse(dict.fromkeys(faults))
     return ServingQuestion(name, file, shape, kinds, written.document, _classes(file))
@@ -420,7 +420,7 @@ def _device_kind(file: ServingFile, shape: Transformer, gpu: str, written: Writt
     hardware = build_device(entry, gpu, "bf16" if "bf16" in entry.peak else "fp16", 2)
     rent = (file.rents or {}).get(gpu) or file.rent or (entry.rent.price if entry.rent else nan)
     most = (file.available or {}).get(gpu, MOST_DEVICES)
-    options = _options(file, shape, entry.peak, entry.devices_per_node)
+    options = _options(file, shape, entry.peak, min(entry.devices_per_node, MOST_RANKS))
     return DeviceKind(gpu, hardware, most, options, rent, _usable_memory(file, hardware))
 
 
@@ -566,7 +566,10 @@ def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, 
         if shape.heads % tensor:
             yield "choices.tensor", f"{tensor} ranks cannot share {shape.heads} heads evenly (take divisors of {shape.heads})"
         elif tensor > node:
-            yield "choices.tensor", f"{tensor} ranks are more than the {node} devices of a node, and are not priced (take {node} or fewer)"
+            yield (
+                "choices.tensor",
+                f"{tensor} ranks are more than the {node} of which exchanges are priced, inside a node (take {node} or fewer)",
+            )
     for pipeline in options.pipeline:
         if pipeline > shape.layers:
             yield "choices.pipeline", f"{pipeline} stages are more than the {shape.layers} layers (take fewer)"

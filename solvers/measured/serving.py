@@ -9,8 +9,8 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.serving.steps import Engine, Split
-from crossopt.crossflow.serving.workers import Requests, Worker, first_token_time, output_time, worker_times
-from crossopt.instances.catalogue.engines import constants_of_engine, serving_kernels
+from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, first_token_time, output_time, transfer_time, worker_times
+from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.measured.serving import Served
 from crossopt.solvers.measured.accuracy import FEWEST, Choice, kendall_tau
@@ -93,7 +93,15 @@ def _times(runs: Sequence[Served], engine: Engine) -> Array:
     )
     worker, asked = Worker(Split(tensor, pipeline, expert), batch, CHUNK), Requests(first.input, first.output)
     times = worker_times(first.shape, kernels, engine, worker, asked, hardware)
-    return np.stack([output_time(times, asked), first_token_time(times, batch, engine)], axis=1)
+    if first.prefill is None:
+        return np.stack([output_time(times, asked), first_token_time(times, batch, engine)], axis=1)
+    tensor, pipeline, expert, batch = (
+        np.array([getattr(run.prefill, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+    )
+    prompts = Worker(Split(tensor, pipeline, expert), np.ones(len(runs)), CHUNK, batch)
+    prefill = worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
+    sent = transfer_time(first.shape, asked, Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
+    return np.stack([np.asarray(times.decode), engine.first * prefill + sent], axis=1)
 
 
 def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
@@ -102,7 +110,8 @@ def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
     for row in priced:
         run = row.run
         version = f" {run.version}" if constants_of_engine(run.engine, run.version) != constants_of_engine(run.engine) else ""
-        groups.setdefault(f"{run.engine}{version}, {run.model} on {run.gpu}", []).append(row)
+        apart = " apart" if run.prefill is not None else ""
+        groups.setdefault(f"{run.engine}{version}, {run.model} on {run.gpu}{apart}", []).append(row)
     yield from (errors_of(label, rows) for label, rows in sorted(groups.items()))
     yield errors_of("all", priced)
 
@@ -156,7 +165,7 @@ def fit_engine(runs: Sequence[Served]) -> Engine:
     """Constants of an engine fitted to rows with both times, by robust least squares of logarithms; each group counts alike."""
     groups: dict[tuple[str, str], list[Served]] = {}
     for run in runs:
-        if run.output_time is not None and run.first_token is not None:
+        if run.output_time is not None and run.first_token is not None and run.prefill is None:
             groups.setdefault((run.model, run.gpu), []).append(run)
     rows = [run for group in groups.values() for run in group]
     measured = np.log([[run.output_time or 1.0, run.first_token or 1.0] for run in rows])

@@ -9,7 +9,7 @@ import pytest
 from crossopt.crossflow.serving.steps import Engine
 from crossopt.instances.catalogue.engines import constants_of_engine
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.measured.serving import Served, is_serving, read_served
+from crossopt.instances.measured.serving import Copy, Served, is_serving, read_served
 from crossopt.reports.api import accuracy
 from crossopt.reports.cli import main
 from crossopt.solvers.measured.serving import PricedRun, errors_of, fit_engine, price_served, serving_errors
@@ -23,7 +23,9 @@ Llama-3.1-70B,H100,vllm,,together,fp8,8,1,1,,1024,1024,64,184.8,15.45,kv16
 gpt-oss-120b,H200,trtllm,1.2.0,together,fp4,2,1,1,2,1024,1024,32,300,8,
 """
 REJECTED = {
-    "Llama-3.1-70B,H100,vllm,,apart,fp8,4,1,1,,1024,1024,16,121,13,": "prefill and decode apart",
+    "Llama-3.1-70B,H100,vllm,,apart,fp8,4,1,1,,1024,1024,16,121,13,": "not stated: d_tp, d_batch, p_tp",
+    "Llama-3.1-70B,H100,vllm,,beside,fp8,4,1,1,,1024,1024,16,121,13,": "mode: 'beside' is unknown",
+    "DeepSeek-R1,GB200,trtllm,,together,fp8,16,1,1,,1024,1024,16,121,13,": "exchanges of more than 8 tensor ranks are not priced",
     "Llama-3.1-70B,H100,vllm,,together,fp8,4,1,1,,1024,1024,64,121,13,kv8+queue": "do not fit, so that requests wait",
     "Llama-3.1-70B,H100,vllm,,together,fp8,4,1,2,,1024,1024,16,121,13,": "several data-parallel ranks",
     "Llama-9,H100,vllm,,together,fp8,4,1,1,,1024,1024,16,121,13,": "'Llama-9' is no model of the registry",
@@ -124,7 +126,7 @@ def test_the_command_prints_errors_and_reasons(tmp_path: Path, capsys: pytest.Ca
     text = capsys.readouterr().out
     assert "5 rows of serving, 4 priced, 1 rejected" in text
     assert "vllm, Llama-3.1-70B on h100-sxm" in text
-    assert "prefill and decode apart" in text
+    assert "not stated: d_tp" in text
     assert max(map(len, text.splitlines())) < 120
     assert main(["accuracy", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(accuracy(path)))
@@ -132,6 +134,24 @@ def test_the_command_prints_errors_and_reasons(tmp_path: Path, capsys: pytest.Ca
         with pytest.raises(SystemExit):
             main(["accuracy", path, *option])
         assert message in capsys.readouterr().err
+
+
+def test_workers_apart_have_a_time_each(tmp_path: Path) -> None:
+    """Times per output token of the decode worker with its share of the requests in flight, and to the first of the prefill worker."""
+    path = tmp_path / "apart.csv"
+    head = "model,gpu,engine,mode,precision,tp,isl,osl,batch,concurrency,d_workers,d_tp,d_batch,p_tp,p_batch,ttft_ms,tpot_ms\n"
+    row = "Llama-3.1-70B,H100,vllm,apart,fp8,,1024,1024,,{},{},8,{},4,,200,20\n"
+    path.write_text(head + row.format(64, 2, "") + row.format("", "", 32) + row.format(64, "", ""), encoding="utf-8")
+    runs = read_served(path)
+    assert [one.reason for one in runs.rejected] == [
+        "requests in flight are those of several decode workers, of which the number is not stated"
+    ]
+    first, second = price_served(runs.measured)
+    assert (first.run.batch, first.run.tensor, first.run.prefill) == (32, 8, Copy(4, 1, 1, 1))
+    assert (first.output_time, first.first_token) == (second.output_time, second.first_token)
+    together = price_served(read_served(table(tmp_path, ROWS.replace(",8,1,1,,1024,1024,16,", ",8,1,1,,1024,1024,32,"))).measured)[1]
+    assert 0.5 * together.output_time < first.output_time < together.output_time
+    assert next(serving_errors([first, second])).label == "vllm, Llama-3.1-70B on h100-sxm apart"
 
 
 def test_whole_requests_are_priced(tmp_path: Path) -> None:
@@ -152,6 +172,9 @@ def test_public_runs_that_no_constant_was_fitted_to() -> None:
         "vllm, gpt-oss-120b on h200": 0.16,
         "sglang, DeepSeek-R1 on h200": 0.16,
         "trtllm 1.0.0rc3, Qwen3-235B-A22B on h100-sxm": 0.16,
+        "vllm, MiniMax-M2.5 on b200": 0.16,
+        "vllm, MiniMax-M2.5 on h200": 0.16,
+        "vllm, Kimi-K2.5 on h200": 0.16,
     }
     assert [name for name, most in held_back.items() if (lines[name].output_time or 1.0) > most] == []
     assert (lines["all"].tau or 0.0) > 0.8

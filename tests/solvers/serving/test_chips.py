@@ -117,7 +117,7 @@ def test_limits_that_no_chip_keeps_are_proved() -> None:
         (("devices: 16", "devices: 16\nhardware: h200"), "hardware is not needed where the chip is free"),
         (("accelerator-4nm", "accelerator-9nm"), "accelerator-9nm"),
         (("hbm_stacks: [1, 3, 5]", "hbm_stacks: [0]"), "hbm_stacks"),
-        (("tensor: [1, 2]", "tensor: 16"), "16 ranks are more than the 8 devices of a node"),
+        (("tensor: [1, 2]", "tensor: 16"), "16 ranks are more than the 8 of which exchanges are priced"),
         (("choices: {tensor", "choices: {weights: fp4, tensor"), "has no peak in fp4"),
     ],
 )

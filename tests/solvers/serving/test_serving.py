@@ -409,7 +409,7 @@ def test_other_reasons_are_named() -> None:
         (("output: 200", "output: 200, rate: 0"), "rate"),
         (("output: 200}", "output: 1}\ncontext: 2000"), "2,001 tokens of input and output are beyond the context of 2,000"),
         (("tensor: [4, 8]", "tensor: [3]"), "3 ranks cannot share 64 heads evenly"),
-        (("tensor: [4, 8]", "tensor: [16]"), "16 ranks are more than the 8 devices of a node"),
+        (("tensor: [4, 8]", "tensor: [16]"), "16 ranks are more than the 8 of which exchanges are priced"),
         (("tensor: [4, 8]", "pipeline: [100]"), "100 stages are more than the 80 layers"),
         (("tensor: [4, 8]", "chunk: [1]"), "1 tokens make 2,000 steps of a prompt, 256 are priced (take 8 or more)"),
         (("tensor: [4, 8]", "expert: [2]"), "the model has no experts"),
