@@ -40,7 +40,8 @@ Gap = tuple[int, int, int]
 """A node, and two neighbouring stages that need it."""
 Term = tuple[int, int]
 """A factor, and a column."""
-MOST_DEPTH = 12
+MOST_DEPTH, MOST_ROWS = 12, 60_000
+"""Longest paths, and rows from which on no more paths are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,8 @@ def retention_model(
 
 def _explore(build: _Builder, path: tuple[int, ...], a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
     """Rows about the inputs of the last node of a path, which is repeated between `low` and b if its literal is 1."""
+    if len(build.model.rows) >= MOST_ROWS:
+        return
     for source in build.graph.inputs[path[-1]]:
         if any(low < need <= b for need in build.needs[source]):
             continue

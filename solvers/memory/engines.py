@@ -47,8 +47,8 @@ _MOST_STAGES = 64
 _ROUNDS, _SHRINKS = 8, 6
 _FEW_NODES, _FEW_STATES = 14, 20_000
 """Graphs that are searched at once."""
-_RULING = 0.1
-"""Share of the time for rules, and again for improving the best of them."""
+_RULING = 0.2
+"""Share of the time for rules."""
 _SOLVING = 0.6
 """Share of the time for schedules, before the proof."""
 
@@ -147,7 +147,7 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
     rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING)
     run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
-    start = best_start(graph, rules, question.budget, began + 2.0 * seconds * _RULING) if question.repetitions else None
+    start = best_start(graph, rules, question.budget) if question.repetitions else None
     if start is not None:
         _take(run, start, watch)
     _search(run, watch)
@@ -174,7 +174,7 @@ def _search(run: _Run, watch: Watch) -> None:
         order = _best_schedule(graph, model, columns)
         if _take(run, order, watch) or round_ == _ROUNDS - 1:
             break
-        dropped = {node for (node, _, _), column in model.gaps.items() if columns[column] > 0.5}
+        dropped = {node: (a, b) for (node, a, b), column in model.gaps.items() if columns[column] > 0.5}
         if run.question.repetitions:
             _take(run, repaired(graph, dropped, budget, min(run.deadline, monotonic() + 1.0)), watch)
         stages, entries = _violations(graph, order, budget)
@@ -310,6 +310,10 @@ def _entered(model: Retention, gap: tuple[int, int, int], chosen: Mask) -> int:
 def _proved(run: _Run) -> Found:
     """The schedule with the bound of a tree. The tree is about schedules that take less time than the one that is known."""
     question, extra = run.question, run.extra
+    if run.left() <= 0.0:
+        if run.order is None:
+            return SearchOutcome(None, engine="retention", stopped="time limit")
+        return SearchOutcome(Schedule(run.order), question.value(0), RecomputableBound(BY_PLAIN), "retention", "time limit")
     goal = None if extra is None else max(ceil(extra - run.limits.gap * (extra + question.base)), 0)
     entries = tuple(sorted(run.entries))
     model = retention_model(question.graph, question.budget, question.repetitions, run.stages, run.depth, entries, goal)

@@ -12,7 +12,8 @@ A dropped output leaves memory for the longest time between two of its uses, and
 whatever inputs are gone by then. Where a rule repeats more than it needs, outputs are kept again in the order of their times.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import isqrt
 from time import monotonic
@@ -22,6 +23,10 @@ from crossopt.solvers.memory.judge import replay, stages_of
 
 Windows = Mapping[int, Sequence[tuple[int, int]]]
 """Of each node, pairs of stages between which it may be repeated."""
+Gaps = Mapping[int, tuple[int, int]]
+"""Nodes that are dropped, with the two uses between which they are."""
+_TRIED = 8
+"""Outputs that are tried at a peak."""
 _THRESHOLDS = 24
 """Numbers of bytes that are tried for segments."""
 
@@ -70,24 +75,24 @@ def longest_gaps(graph: MemoryGraph) -> dict[int, tuple[int, int]]:
     return found
 
 
-def dropping(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]], dropped: Iterable[int]) -> tuple[int, ...]:
-    """The schedule that drops these nodes between the ends of their gaps, and repeats whatever else that needs."""
-    count, chosen = len(graph.names), set(dropped)
-    windows = {node: [gaps[node] if node in chosen else (graph.last_uses[node], count)] for node in range(count)}
+def dropping(graph: MemoryGraph, dropped: Gaps, staying: Collection[int] = ()) -> tuple[int, ...]:
+    """The schedule that drops these nodes between the ends of their gaps, and repeats whatever else that needs, or lets it stay."""
+    count = len(graph.names)
+    windows = {node: [dropped.get(node, (graph.last_uses[node], count))] for node in range(count) if node in dropped or node not in staying}
     return late_schedule(graph, windows, {}, set())
 
 
-def _forward(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> list[int]:
+def _forward(graph: MemoryGraph, gaps: Gaps) -> list[int]:
     return [node for node in sorted(gaps) if not graph.backward[node] and graph.sizes[node]]
 
 
-def _square_root(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterator[set[int]]:
+def _square_root(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
     nodes = _forward(graph, gaps)
     step = max(isqrt(len(nodes)), 2)
     yield {node for place, node in enumerate(nodes) if (place + 1) % step}
 
 
-def _segments(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterator[set[int]]:
+def _segments(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
     nodes = _forward(graph, gaps)
     total = sum(graph.sizes[node] for node in nodes)
     for part in range(1, _THRESHOLDS + 1):
@@ -100,31 +105,50 @@ def _segments(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterat
         yield set(nodes) - kept
 
 
-def _cheapest(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]]) -> Iterator[set[int]]:
+def _cheapest(graph: MemoryGraph, gaps: Gaps) -> Iterator[set[int]]:
     nodes = sorted((node for node in gaps if graph.sizes[node]), key=lambda node: graph.times[node] / graph.sizes[node])
     for share in range(1, _THRESHOLDS + 1):
         yield set(nodes[: len(nodes) * share // _THRESHOLDS])
 
 
-def _at_the_peak(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]], dropped: set[int], budget: int, deadline: float) -> set[int]:
-    """Drops the cheapest output at the peak until everything fits, beside those that are dropped already."""
-    dropped = set(dropped)
-    while monotonic() < deadline:
-        order = dropping(graph, gaps, dropped)
+def _at_the_peak(graph: MemoryGraph, start: Gaps, budget: int, deadline: float) -> tuple[dict[int, tuple[int, int]], set[int]]:
+    """Drops the cheapest output at the peak until everything fits, beside those that are dropped already; and inputs that stay for that."""
+    dropped, refused, staying = dict(start), set[int](), set[int]()
+    order = dropping(graph, dropped)
+    over = _excess(graph, order, budget)
+    while over and monotonic() < deadline:
         found = replay(graph, order)
-        peak = max(found.bytes_)
-        if peak <= budget:
-            break
-        event = found.bytes_.index(peak)
-        stage = stages_of(order)[event]
-        over = [node for node, (a, b) in gaps.items() if a < stage < b and node not in dropped and graph.sizes[node]]
-        if not over:
-            break
-        dropped.add(min(over, key=lambda node: (_again(graph, node, dropped), node)))
-    return dropped
+        stage = stages_of(order)[found.bytes_.index(max(found.bytes_))]
+        live = {node: gap for node in range(stage) if node not in dropped and (gap := _gap_around(graph, node, stage))}
+        ranked = sorted(live.keys() - refused, key=lambda node: (_again(graph, node, dropped.keys()), node))
+        for node in ranked[:_TRIED]:
+            tried = {**dropped, node: live[node]}
+            ways = [staying, staying.union(graph.inputs[node])]
+            orders = [dropping(graph, tried, stay) for stay in ways]
+            less, way = min((_excess(graph, reached, budget), place) for place, reached in enumerate(orders))
+            if less < over:
+                dropped, order, over, staying = tried, orders[way], less, ways[way]
+                break
+            refused.add(node)
+        else:
+            if not ranked[_TRIED:]:
+                break
+    return dropped, staying
 
 
-def _again(graph: MemoryGraph, node: int, dropped: set[int]) -> float:
+def _excess(graph: MemoryGraph, order: tuple[int, ...], budget: int) -> int:
+    """Bytes above the budget, over all computations."""
+    return sum(bytes_ - budget for bytes_ in replay(graph, order).bytes_ if bytes_ > budget)
+
+
+def _gap_around(graph: MemoryGraph, node: int, stage: int) -> tuple[int, int] | None:
+    """The uses of a node before and behind a stage, if both are there and the stage is none itself."""
+    uses = (node, *graph.users[node])
+    place = bisect_left(uses, stage)
+    return (uses[place - 1], uses[place]) if graph.sizes[node] and 0 < place < len(uses) and uses[place] != stage else None
+
+
+def _again(graph: MemoryGraph, node: int, dropped: Collection[int]) -> float:
     """Time for a byte of repeating a node, with inputs that are dropped, or read by nothing later."""
     total, left, seen = 0, [node], {node}
     while left:
@@ -137,52 +161,45 @@ def _again(graph: MemoryGraph, node: int, dropped: set[int]) -> float:
     return total / graph.sizes[node]
 
 
-def kept_again(graph: MemoryGraph, gaps: Mapping[int, tuple[int, int]], dropped: set[int], budget: int, deadline: float) -> tuple[int, ...]:
+def kept_again(graph: MemoryGraph, start: Gaps, staying: Collection[int], budget: int, deadline: float) -> tuple[int, ...]:
     """The schedule after keeping dropped outputs again, the longest to repeat first, as far as the budget allows."""
-    best = dropping(graph, gaps, dropped)
+    dropped, best = dict(start), dropping(graph, start, staying)
     for node in sorted(dropped, key=lambda place: -graph.times[place]):
         if monotonic() > deadline:
             break
-        order = dropping(graph, gaps, dropped - {node})
+        fewer = {other: gap for other, gap in dropped.items() if other != node}
+        order = dropping(graph, fewer, staying)
         if peak_of(graph, order) <= budget and extra_of(graph, order) <= extra_of(graph, best):
-            dropped, best = dropped - {node}, order
+            dropped, best = fewer, order
     return best
 
 
 def schedules_of_rules(graph: MemoryGraph, budget: int, deadline: float) -> dict[str, tuple[int, ...]]:
     """A schedule of each rule: the cheapest of its sets that fits, else the one with the least peak."""
     gaps, found = longest_gaps(graph), dict[str, tuple[int, ...]]()
-    rules: dict[str, Callable[[], Iterable[set[int]]]] = {
-        "keep all": lambda: [set()],
+    rules: dict[str, Callable[[], Iterable[Iterable[int]]]] = {
+        "keep all": lambda: [()],
         "square root": lambda: _square_root(graph, gaps),
         "segments": lambda: _segments(graph, gaps),
         "cheapest a byte": lambda: _cheapest(graph, gaps),
-        "at the peak": lambda: [_at_the_peak(graph, gaps, set(), budget, deadline)],
     }
     for name, sets in rules.items():
-        orders = [dropping(graph, gaps, dropped) for dropped in sets()]
+        orders = [dropping(graph, {node: gaps[node] for node in nodes}) for nodes in sets()]
         fitting = [order for order in orders if peak_of(graph, order) <= budget]
         if fitting:
             found[name] = min(fitting, key=lambda order: extra_of(graph, order))
         elif orders:
             found[name] = min(orders, key=lambda order: peak_of(graph, order))
+    found["at the peak"] = repaired(graph, {}, budget, deadline)
     return found
 
 
-def best_start(graph: MemoryGraph, orders: Mapping[str, tuple[int, ...]], budget: int, deadline: float) -> tuple[int, ...] | None:
-    """The cheapest of these schedules that fits, with outputs kept again where the budget allows; None where none fits."""
+def best_start(graph: MemoryGraph, orders: Mapping[str, tuple[int, ...]], budget: int) -> tuple[int, ...] | None:
+    """The cheapest of these schedules that fits; None where none fits."""
     fitting = [order for order in orders.values() if peak_of(graph, order) <= budget]
-    if not fitting:
-        return None
-    best, gaps = min(fitting, key=lambda order: extra_of(graph, order)), longest_gaps(graph)
-    repeated = {node for node in best if best.count(node) > 1} & gaps.keys() if len(best) < 5_000 else set()
-    improved = kept_again(graph, gaps, repeated, budget, deadline)
-    better = peak_of(graph, improved) <= budget and extra_of(graph, improved) < extra_of(graph, best)
-    return improved if better else best
+    return min(fitting, key=lambda order: extra_of(graph, order), default=None)
 
 
-def repaired(graph: MemoryGraph, dropped: set[int], budget: int, deadline: float) -> tuple[int, ...]:
+def repaired(graph: MemoryGraph, dropped: Gaps, budget: int, deadline: float) -> tuple[int, ...]:
     """The schedule that drops these nodes, and more at the peak until it fits, with outputs kept again where the budget allows."""
-    gaps = longest_gaps(graph)
-    chosen = _at_the_peak(graph, gaps, dropped & gaps.keys(), budget, deadline)
-    return kept_again(graph, gaps, chosen, budget, deadline)
+    return kept_again(graph, *_at_the_peak(graph, dropped, budget, deadline), budget, deadline)

@@ -328,7 +328,7 @@ def test_rules_give_schedules_that_repeat_nothing_twice(seed: int) -> None:
     assert orders["keep all"] == tuple(range(len(graph.names)))
     for order in orders.values():
         assert not [fault for fault in judge(question_of(graph, budget), Schedule(order)).violations if "repeated" in fault]
-    start = best_start(graph, orders, budget, inf)
+    start = best_start(graph, orders, budget)
     if start is None:
         assert all(peak_of_order(graph, order) > budget for order in orders.values())
     else:
