@@ -324,7 +324,9 @@ def _set_lines(entry: DeviceEntry) -> Iterator[str]:
 
 def _technology_line(entry: TechnologyEntry) -> str:
     parts = (("logic", entry.logic_nodes), ("memory", entry.memories), ("network", entry.network_steps))
-    return "; ".join(f"{part} {_first_to_last(list(generations))}" for part, generations in parts)
+    generations = [f"{part} {_first_to_last(list(named))}" for part, named in parts]
+    others = (("package", entry.packages), ("links", entry.node_links))
+    return "; ".join([*generations, *(f"{part} {', '.join(named)}" for part, named in others if named)])
 
 
 def _first_to_last(generations: list[str]) -> str:

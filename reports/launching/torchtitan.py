@@ -258,4 +258,8 @@ def site_settings(name: str, sites: Groups, step: float) -> tuple[Setting, ...]:
 def with_sites(text: str, sites: Groups, batch: int, found: tuple[Setting, ...]) -> str:
     """The command line of one group, with the global batch of all groups, as torchft divides it."""
     option = "--training.global_batch_size"
-    return text.replace(f"{option} {batch}", f"{option} {batch * sites.groups}") + " \\\n  " + flags(found).replace("'$GROUP'", "$GROUP")
+    return (
+        text.replace(f"{option} {batch}", f"{option} {batch * sites.groups}")
+        + " \\\n  "
+        + flags(found).replace("'$GROUP'", '"${GROUP:?the number of this group, from 0}"')
+    )

@@ -2,15 +2,17 @@
 
 Two forms of tables are read. The first has a row for each method of a simulator of DiLoCo with `exact_gbps` (rules of
 arthurdouillard.github.io/diloco). The second has the first point of a grid of 50 from 0.1 to 1,000 Gbit/s with which a paper's simulator
-reaches the target (`gbps`, arXiv 2501.18512 and 2503.09799). How far off each row is is printed, and the worst of each table.
+reaches the target (`gbps`, arXiv 2501.18512 and 2503.09799). How far off each row is is printed, and the worst of each table. Of a
+machine in groups (a file FILE.json of 15-PF) it prints what they sustain by stragglers that are fitted to small runs.
 """
 
 import csv
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from crossopt.crossflow.exchanges.rare import Exchange, bandwidth_for, volume
+from crossopt.crossflow.exchanges.rare import Exchange, bandwidth_for, fitted_spread, straggling, volume
 
 GRID = tuple(10.0 ** (-1.0 + 4.0 * number / 49.0) for number in range(50))
 Row = Mapping[str, str]
@@ -57,9 +59,21 @@ def lines(rows: list[dict[str, str]]) -> Iterator[str]:
     yield f"{len(rows)} rows, {near} within {within}, the worst {most} off"
 
 
+def group_lines(machine: Mapping[str, float]) -> Iterator[str]:
+    """What 8 and 9 groups sustain, by the efficiency of 64 nodes; and one group of all nodes."""
+    for small in (0.65, 0.67, 0.70, 0.73, 0.75):
+        spread = fitted_spread([(64.0, small)])
+        shares = {groups: 1.0 / straggling(spread, machine["nodes"] / groups) for groups in (1, 8, 9)}
+        texts = [f"{groups} groups {share:.1%}, {share * machine['linear_pflops']:.2f} PFLOP/s" for groups, share in shares.items()]
+        yield f"64 nodes at {small:.0%} (spread {spread:.3f}): {'; '.join(texts)}"
+
+
 def main() -> None:
     """Print each file that is named."""
     for name in sys.argv[1:]:
+        if name.endswith(".json"):
+            sys.stdout.writelines(f"{line}\n" for line in group_lines(json.loads(Path(name).read_text(encoding="utf-8"))))
+            continue
         with Path(name).open(encoding="utf-8") as file:
             sys.stdout.writelines(f"{line}\n" for line in lines(list(csv.DictReader(file))))
 

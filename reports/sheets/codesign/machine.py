@@ -226,7 +226,7 @@ def sites_text(sites: Groups, step: float) -> str:
     number = sites.chosen(step)
     mean = float(sites.mean(sites.ways[number], step))
     steps = f", {sites.steps[number]:.4g} x the steps" if sites.steps[number] != 1.0 else ""
-    return f"{sites.groups} groups, {sites.ways[number]}: {time_of(mean)} a step, {step / mean:.1%} of it compute{steps}"
+    return f"{sites.groups} groups like this one, {sites.ways[number]}: {time_of(mean)} a step, {step / mean:.1%} of it compute{steps}"
 
 
 def rivals(sites: Groups, step: float) -> Pairs:

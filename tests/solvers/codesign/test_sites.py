@@ -12,7 +12,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.reports.launching.torchtitan import site_settings
+from crossopt.reports.launching.torchtitan import site_settings, with_sites
 from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.judge import verify
 
@@ -123,6 +123,9 @@ def test_torchtitan_is_told_how_to_exchange() -> None:
     assert named | {"sync_steps": "30", "num_fragments": "4", "fragment_sync_delay": "1", "group_size": "2"} == named
     assert named["semi_sync_method"] == "diloco"
     assert "should_quantize" in named
+    told = with_sites("--training.global_batch_size 32", sites, 32, site_settings("torchtitan", sites, 1.0))
+    assert "--training.global_batch_size 64" in told
+    assert '--fault_tolerance.replica_id "${GROUP:?' in told
     with pytest.raises(RefusedError, match="torchtitan alone"):
         site_settings("megatron", sites, 1.0)
 
