@@ -30,7 +30,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
     free = [place for place, own in enumerate(problem.strategies) if len(own) > 1]
     answered: tuple[Section, ...] = ()
     if answer is not None and said is not None:
-        answered = (_budgets(question, said), _layers(question, answer.strategies, free))
+        answered = (*_chip_section(said.chip), _budgets(question, said), _layers(question, answer.strategies, free))
     return answer_sheet(
         result,
         "choice",
@@ -68,17 +68,25 @@ _FOR_QUANTISERS = ", and --as modelopt or torchao is for quantisers"
 _CHIP_UNITS = {"area": ("mm^2", 1e6), "power": ("W", 1.0), "throughput": ("TFLOP/s", 1e-12), "bandwidth": ("GB/s", 1e-9)}
 
 
-def _chip(chosen: Mapping[str, float]) -> str:
+def _chip_rows(chosen: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """What is chosen of a chip and what it is, in the units of files."""
-    parts = list[str]()
     for name, value in chosen.items():
-        unit = next((own for ending, own in _CHIP_UNITS.items() if name.endswith(ending)), None)
-        if name.startswith("computes_"):
-            parts.append(f"{'computes' if value else 'does not compute'} in {name.removeprefix('computes_')}")
-        else:
-            words = name.replace("_", " ")
-            parts.append(f"{value:g} {words}" if unit is None else f"{words} {value * unit[1]:.4g} {unit[0]}")
-    return " · ".join(parts)
+        unit, factor = next((own for ending, own in _CHIP_UNITS.items() if name.endswith(ending)), ("", 1.0))
+        words = name.replace("_", " ")
+        yield words, ("yes" if value else "no") if name.startswith("computes_") else f"{value * factor:.4g} {unit}".rstrip()
+
+
+def _chip(chosen: Mapping[str, float]) -> str:
+    """Choices and figures of a chip in one line."""
+    return " · ".join(f"{name} {shown}" for name, shown in _chip_rows(chosen))
+
+
+def _chip_section(chosen: Mapping[str, float]) -> tuple[Section, ...]:
+    rows = list(_chip_rows(chosen))
+    if not rows:
+        return ()
+    table = Table((names("figure", (name for name, _ in rows)), Column("value", tuple(shown for _, shown in rows), tuple(chosen.values()))))
+    return (Section("The chip", (table,)),)
 
 
 def amount(figure: str, value: float) -> str:

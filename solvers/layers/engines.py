@@ -30,7 +30,7 @@ from crossopt.formulation.layers.frontier import (
     without_objective,
 )
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.layers.problem import FIGURES, Problem, ties_by
+from crossopt.instances.layers.problem import FIGURES, Figures, Problem, ties_by
 from crossopt.instances.layers.question import UNITS, LayersQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.layers.judge import (
@@ -351,11 +351,12 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
     screens, bounds = [(0.0,) * len(names)], screened(chips, {})
     proofs, left, trace = list[ChipPrices](), np.isfinite(bounds), list[tuple[float, float | None, float | None]]()
     best: tuple[float, LayerChoices | None] = (inf, None)
+    prices = screens[0]
     while left.any() and bounds[left].min() < best[0] * (1.0 - limits.gap):
         seconds = limits.seconds - (monotonic() - began)
         chip = int(np.where(left, bounds, inf).argmin())
         run = _Run(question.on_chip(chip), Limits(seconds, gap=limits.gap), unwatched)
-        complete = seconds > 0.0 and _below(run, best[0])
+        complete = seconds > 0.0 and _below(run, best[0], dict(zip(names, prices, strict=True)))
         if run.proved is not None:
             bounds[chip] = max(bounds[chip], run.proved)
         if complete:
@@ -365,8 +366,9 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
             best = run.question.problem.amount(0, run.cost or 0), answer
             trace.append((monotonic() - began, best[0], float(bounds.min())))
             watch(Progress("chips", best[0], float(bounds.min()), answer=partial(_same, answer)))
+            prices = _in_si(run.question.problem, run.prices)
             if len(screens) < _SCREENS:
-                screens.append(_in_si(run.question.problem, run.prices))
+                screens.append(prices)
                 bounds = np.maximum(bounds, screened(chips, dict(zip(names, screens[-1], strict=True))))
         if not complete:
             break
@@ -390,12 +392,13 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
     )
 
 
-def _below(run: _Run, value: float) -> bool:
-    """Search a chip for a choice below a value; whether it was found, or proved that there is none."""
-    run.cost = run.question.problem.units_from(value)
+def _below(run: _Run, value: float, prices: Figures) -> bool:
+    """Search a chip for a choice below a value; whether it was found, or proved that there is none. Prices in SI units of the best choice
+    so far mostly prove that."""
     problem = run.question.problem
+    run.cost = problem.units_from(value)
     try:
-        reasons = _searched(run)
+        reasons = _searched(run) if run.cost is None else _improved(run, run.cost, _in_units(problem, prices))
     except (_TimeUpError, ManyStatesError):
         return False
     except WideError as error:
@@ -404,17 +407,39 @@ def _below(run: _Run, value: float) -> bool:
     return True
 
 
+def _improved(run: _Run, cost: int, prices: list[float]) -> tuple[str, ...]:
+    """Look for a choice below a cost, without the effort for good choices that a first search makes."""
+    steps = steps_of(run.core)
+    run.prove(proved_units(dual_of(run.core, steps, prices), run.core, prices), tuple(prices))
+    if not _is_closed(run):
+        own, dual, met = best_prices(run.core, steps, run.tick)
+        for candidate in met:
+            run.offer(candidate.choice)
+        run.prove(proved_units(dual, run.core, own), tuple(own))
+        _closed(run, _leaf(whole_part(run.core), steps, own, dual, met))
+    return ()
+
+
 def _chip_proof(chip: int, run: _Run) -> ChipPrices:
     proof = _proof(run)
     return ChipPrices(chip, (None,), (proof.prices,)) if isinstance(proof, Priced) else ChipPrices(chip, proof.branches, proof.prices)
 
 
+def _scales(problem: Problem) -> dict[str, float]:
+    """What a price of each budget, in units of the problem, is in SI units."""
+    limited = (figure for figure, limit in enumerate(problem.limits) if limit is not None)
+    return {problem.figures[figure]: 10.0 ** (problem.decimals[figure] - problem.decimals[0]) for figure in limited}
+
+
 def _in_si(problem: Problem, prices: Sequence[float]) -> tuple[float, ...]:
     """Prices of budgets, in their order in files, for figures in SI units."""
-    limited = [figure for figure, limit in enumerate(problem.limits) if limit is not None]
-    scales = [10.0 ** (problem.decimals[figure] - problem.decimals[0]) for figure in limited]
-    found = {problem.figures[figure]: price * scale for figure, price, scale in zip(limited, prices, scales, strict=True)}
+    found = {name: price * scale for (name, scale), price in zip(_scales(problem).items(), prices, strict=True)}
     return tuple(found[name] for name in FIGURES if name in found)
+
+
+def _in_units(problem: Problem, prices: Figures) -> list[float]:
+    """Such prices for figures in units of the problem."""
+    return [prices.get(name, 0.0) / scale for name, scale in _scales(problem).items()]
 
 
 def _same(answer: LayerChoices) -> LayerChoices:

@@ -62,6 +62,6 @@ def test_the_sheet_of_a_free_chip_says_what_it_is(tmp_path: Path) -> None:
     question = read(tmp_path / "question.yaml")
     result = solve(FAMILY, question, "auto", Limits(), unwatched)
     rows = dict(sheet(question, result).brief())
-    assert rows["chip"].startswith("compute area 300 mm^2 · 4 hbm stacks · computes in fp8 · die area ")
+    assert rows["chip"].startswith("compute area 300 mm^2 · hbm stacks 4 · computes fp8 yes · die area ")
     assert rows["strategies"] == "3 x fp8 · 1 x bf16"
     assert result.proved
