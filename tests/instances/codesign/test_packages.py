@@ -28,8 +28,9 @@ def free(technology: str) -> FreeHardware:
     return found
 
 
-def test_the_interposer_is_the_usual_package() -> None:
-    usual, named = free("accelerator-7nm"), free("{base: accelerator-7nm, package: interposer}")
+@pytest.mark.parametrize("base", ["accelerator-7nm", "accelerator-4nm", "accelerator-4np"])
+def test_the_interposer_is_the_usual_package(base: str) -> None:
+    usual, named = free(base), free(f"{{base: {base}, package: interposer, links: electrical}}")
     assert named.technology == usual.technology
     assert (named.package_area, named.power_density, named.prices) == (usual.package_area, usual.power_density, usual.prices)
 
@@ -66,7 +67,7 @@ def test_links_of_less_energy_on_more_of_the_edge_are_never_slower() -> None:
     ("technology", "message"),
     [
         ("{base: accelerator-7nm, package: paper}", "'paper' is no package of this technology .one of organic"),
-        ("{base: accelerator-4nm, package: organic}", "'organic' is no package of this technology .one of none"),
+        ("{base: tensor-7nm, package: organic}", "'organic' is no package of this technology .one of none"),
         ("{base: accelerator-7nm, links: laser}", "'laser' is no kind of links of this technology"),
     ],
 )
