@@ -113,9 +113,10 @@ OPERATORS = {
     "aten::mm": torch.mm, "aten::addmm": torch.addmm, "aten::bmm": torch.bmm, "aten::baddbmm": torch.baddbmm, "aten::matmul": torch.matmul,
     "aten::linear": torch.nn.functional.linear, "aten::add": torch.add, "aten::add_": torch.add, "aten::mul": torch.mul,
     "aten::mul_": torch.mul, "aten::div": torch.div, "aten::relu": torch.relu, "aten::gelu": torch.nn.functional.gelu,
-    "aten::sigmoid": torch.sigmoid, "aten::tanh": torch.tanh, "aten::sum": torch.sum, "aten::copy_": torch.clone,
+    "aten::sigmoid": torch.sigmoid, "aten::tanh": torch.tanh, "aten::sum": torch.sum, "aten::copy_": lambda x, y: x.copy_(y),
     "aten::clone": torch.clone,
-    "aten::_softmax": lambda x: torch.softmax(x, -1), "aten::fill_": torch.zeros_like, "aten::zero_": torch.zeros_like,
+    "aten::_softmax": lambda x: torch.softmax(x, -1), "aten::fill_": lambda x, *rest: x.zero_(),
+    "aten::zero_": lambda x: x.zero_(),
 }
 TYPES = {
     "float": torch.float32, "double": torch.float64, "c10::Half": torch.float16, "c10::BFloat16": torch.bfloat16, "int": torch.int32,
