@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crossopt.reports.api import (
         accuracy,
         check,
+        checkpoint,
         compare,
         evaluate,
         explain,
@@ -41,8 +42,8 @@ _WHERE = {
     "reports.comparisons": ("Comparison", "DesignFront", "Explanation", "Sweep"),
     "reports.results": ("Answer", "Evaluation", "Plot"),
     "reports.api": (
-        *("accuracy", "check", "compare", "evaluate", "explain", "export", "front", "import_graph", "place", "plan", "quantize", "read"),
-        *("report", "solve", "sweep", "validate"),
+        *("accuracy", "check", "checkpoint", "compare", "evaluate", "explain", "export", "front", "import_graph", "place", "plan"),
+        *("quantize", "read", "report", "solve", "sweep", "validate"),
     ),
 }
 """Public names by the modules that define them."""
@@ -58,6 +59,7 @@ __all__ = [
     "Sweep",
     "accuracy",
     "check",
+    "checkpoint",
     "compare",
     "evaluate",
     "explain",

@@ -504,7 +504,8 @@ def place(
     """
     from argparse import Namespace  # noqa: PLC0415
 
-    from crossopt.reports.commands.place import KIND, USUAL_LIMIT, question_written  # noqa: PLC0415
+    from crossopt.reports.commands.networks import USUAL_LIMIT  # noqa: PLC0415
+    from crossopt.reports.commands.place import KIND, question_written  # noqa: PLC0415
 
     options = Namespace(model=Path(model), devices=devices, problem=problem, contiguous=contiguous, transfers=transfers, memory=memory)
     vars(options).update(precision=precision, training=training, bandwidth=bandwidth, settings=_pairs(axes), save=None)
@@ -557,7 +558,8 @@ def quantize(
     """
     from argparse import Namespace  # noqa: PLC0415
 
-    from crossopt.reports.commands.quantize import KIND, USUAL_LIMIT, question_written  # noqa: PLC0415
+    from crossopt.reports.commands.networks import USUAL_LIMIT  # noqa: PLC0415
+    from crossopt.reports.commands.quantize import KIND, question_written  # noqa: PLC0415
 
     options = Namespace(model=Path(model), hardware=hardware, formats=",".join(formats), minimize=minimize, base=base, tie=tie)
     vars(options).update(devices=devices, splits=",".join(splits))
@@ -565,6 +567,35 @@ def quantize(
     options.losses = None if losses is None else Path(losses)
     with refused_as_error():
         _, question = question_written(options)
+    return _answered(KIND, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))
+
+
+@for_python("axes")
+def checkpoint(
+    model: str | Path,
+    hardware: str,
+    *,
+    memory: str | None = None,
+    share: float | str | None = None,
+    precision: Literal["bf16", "fp16", "fp32"] | None = None,
+    repetitions: int | None = None,
+    axes: Mapping[str, int] | None = None,
+    time_limit: float | str | None = None,
+) -> Answer:
+    """What a training step of a network computes again so that it fits into memory, as `crossopt checkpoint` chooses it.
+
+    Example:
+        >>> answer = crossopt.checkpoint("model.onnx", "a100-80g", memory="24 GiB", axes={"batch": 64})  # doctest: +SKIP
+    """
+    from argparse import Namespace  # noqa: PLC0415
+
+    from crossopt.reports.commands.checkpoint import KIND, question_written  # noqa: PLC0415
+    from crossopt.reports.commands.networks import USUAL_LIMIT  # noqa: PLC0415
+
+    options = Namespace(model=Path(model), hardware=hardware, memory=memory, share=share, precision=precision, save=None)
+    options.repetitions = repetitions
+    with refused_as_error():
+        _, question = question_written(options, dict(axes or {}))
     return _answered(KIND, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))
 
 

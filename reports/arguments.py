@@ -254,6 +254,8 @@ def parser_of_commands() -> argparse.ArgumentParser:
             epilog=_EXIT_CODES,
         )
     )
+    recomputed = "choose what a training step computes again so that a network fits into memory, from the command line"
+    _add_checkpoint(commands.add_parser("checkpoint", help=recomputed, epilog=_EXIT_CODES))
     _add_serve(commands.add_parser("serve", help="find the best way to serve a model from the command line", epilog=_EXIT_CODES))
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without solving it"))
@@ -366,6 +368,27 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="print the full result")
     parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s)")
     parser.set_defaults(command="place")
+
+
+def _add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `checkpoint`."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help=_NETWORK_HELP)
+    parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as a100-80g")
+    parser.add_argument("--memory", metavar="SIZE", help="memory of the device, such as 24GiB (default: the device's)")
+    share = "budget as a share of the peak without repetitions, such as 60%% (default: the memory less weights, gradients and optimizer)"
+    parser.add_argument("--share", metavar="SHARE", help=share)
+    precision = "format of the values: bf16 (default), fp16 or fp32"
+    parser.add_argument("--precision", choices=("bf16", "fp16", "fp32"), metavar="FORMAT", help=precision)
+    parser.add_argument("--repetitions", metavar="N", help="the most that an operator is computed again (default: 1)")
+    largest = "find the greatest length of this open axis that fits, such as batch, and answer for it"
+    parser.add_argument("--largest", metavar="AXIS", help=largest)
+    axes = "the length of an open axis of the network, such as batch=32"
+    parser.add_argument("--set", action="append", default=[], dest="settings", metavar="AXIS=LENGTH", help=axes)
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, with its graph beside it")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--verbose", action="store_true", help="print the full result")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s, and 60s for each length that --largest tries)")
+    parser.set_defaults(command="checkpoint")
 
 
 def _add_quantize(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,5 @@
-"""The command `import` for networks of other tools, its Python function for modules, and the list of operators of graphs."""
+"""The command `import` for networks of other tools, its Python function for modules, the list of operators of graphs, and how commands
+answer the question about a network that their options write."""
 
 import sys
 from argparse import Namespace
@@ -16,13 +17,60 @@ from crossopt.instances.files.careful import opened
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.operators.graph_file import ONNX_NAMES, graph_text, is_operators, read_graph
 from crossopt.instances.operators.torch_export import ATEN_NAMES, graph_of_module, read_torch
-from crossopt.reports.commands.console import ANSWERED, check_target, refuse_overwriting_data
+from crossopt.reports.commands.console import ANSWERED, check_target, code_of, refuse_overwriting_data, seconds_of
+from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted, listed, wrapped
+from crossopt.reports.shown import text_of
+from crossopt.solvers.answer import Limits, to_text
+from crossopt.solvers.checking import solve_and_verify
+from crossopt.solvers.family import family_of, simplest_of
 
 _NETWORKS = (".onnx", ".pt2")
 _LONGEST, _NAMED = 5, 60
 _OF_TRACES = {"rank": "--rank", "step": "--step", "begin": "--from", "end": "--to", "kernels": "--kernels"}
 _MOST_LENGTH = 10**9
+
+
+# The commands `place`, `quantize` and `checkpoint`: their options write a question about a network, which is answered and may be kept.
+
+USUAL_LIMIT = 300.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The question that the options ask, as files."""
+
+    text: str
+    graph_file: str
+    graph: str
+
+
+def answer_written(
+    options: Namespace,
+    kind: str,
+    unit: str,
+    written: Written,
+    question: Any,  # noqa: ANN401 - of the kind
+) -> int:
+    """Answer, print and write; the exit code is that of `solve`."""
+    limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
+    family = family_of(kind)
+    with progress_on(sys.stderr, unit) as watch:
+        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
+    if options.save is not None:
+        write_whole(options.save.parent / written.graph_file, written.graph)
+        write_whole(options.save, written.text)
+    if options.out is not None:
+        write_whole(options.out, to_text(result))
+    sys.stdout.write(fitted(text_of(kind, question, result, options.verbose)))
+    return code_of(result.status, unproved=False)
+
+
+def check_targets(options: Namespace) -> None:
+    """Refuse files that cannot be written before anything is solved."""
+    for option, path in (("--save", options.save), ("--out", options.out)):
+        check_target(path, option)
 
 
 @dataclass(frozen=True, slots=True)

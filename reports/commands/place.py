@@ -1,59 +1,29 @@
 """The command `place`: the device of each operator of a network in one line; the question that it writes can be kept."""
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.short import groups_in
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.written import Files
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
-from crossopt.reports.commands.networks import lengths_of, read_network
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.render.width import fitted
-from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, to_text
-from crossopt.solvers.checking import solve_and_verify
-from crossopt.solvers.family import family_of, simplest_of
+from crossopt.reports.commands.console import usage
+from crossopt.reports.commands.networks import Written, answer_written, check_targets, lengths_of, read_network
 
 KIND = "placement"
-USUAL_LIMIT = 300.0
 _OPTIONS = {"graph.hardware": "--devices", "graph.precision": "--precision", "graph.bandwidth": "--bandwidth", "graph.file": "MODEL"}
 """Options by the keys of the question that they write, where they are called otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The question that the options ask, as files."""
-
-    text: str
-    graph_file: str
-    graph: str
-
-
 def place(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    for option, path in (("--save", options.save), ("--out", options.out)):
-        check_target(path, option)
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
+    check_targets(options)
     written, question = question_written(options)
-    family = family_of(KIND)
-    with progress_on(sys.stderr, "ms") as watch:
-        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
-    if options.save is not None:
-        write_whole(options.save.parent / written.graph_file, written.graph)
-        write_whole(options.save, written.text)
-    if options.out is not None:
-        write_whole(options.out, to_text(result))
-    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
-    return code_of(result.status, unproved=False)
+    return answer_written(options, KIND, "ms", written, question)
 
 
 def question_written(options: Namespace) -> tuple[Written, PlacementQuestion]:

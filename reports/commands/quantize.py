@@ -9,7 +9,6 @@ from os.path import relpath
 from pathlib import Path
 
 from crossopt.crossflow.operator_graph import weight_values
-from crossopt.crossflow.records import dataclass
 from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.graphs import text_of as text_of_file
@@ -21,17 +20,10 @@ from crossopt.instances.layers.problem import FIGURES
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
-from crossopt.reports.commands.networks import lengths_of, read_network
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.render.width import fitted
-from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, to_text
-from crossopt.solvers.checking import solve_and_verify
-from crossopt.solvers.family import family_of, simplest_of
+from crossopt.reports.commands.console import check_target, usage
+from crossopt.reports.commands.networks import Written, answer_written, check_targets, lengths_of, read_network
 
 KIND = "layers"
-USUAL_LIMIT = 300.0
 _OPTIONS = {
     "objective": "--minimize",
     "hardware": "--hardware",
@@ -55,22 +47,12 @@ _PEAKS = re.compile(r"state one: `peaks: {(\w+): [^`]*`")
 
 def quantize(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    for option, path in (("--save", options.save), ("--out", options.out), ("--losses-template", options.losses_template)):
-        check_target(path, option)
+    check_targets(options)
+    check_target(options.losses_template, "--losses-template")
     if options.losses_template is not None:
         return _write_template(options)
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
     written, question = question_written(options)
-    family = family_of(KIND)
-    with progress_on(sys.stderr, question.unit) as watch:
-        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
-    if options.save is not None:
-        write_whole(options.save.parent / written.graph_file, written.graph)
-        write_whole(options.save, written.text)
-    if options.out is not None:
-        write_whole(options.out, to_text(result))
-    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
-    return code_of(result.status, unproved=False)
+    return answer_written(options, KIND, question.unit, written, question)
 
 
 def _write_template(options: Namespace) -> int:
@@ -93,15 +75,6 @@ def _cell(text: str) -> str:
     """A cell of CSV."""
     doubled = text.replace('"', '""')
     return f'"{doubled}"' if any(mark in text for mark in ',"\n') else text
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The question that the options ask, as files."""
-
-    text: str
-    graph_file: str
-    graph: str
 
 
 def question_written(options: Namespace) -> tuple[Written, LayersQuestion]:
