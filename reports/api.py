@@ -589,14 +589,14 @@ def checkpoint(
     """
     from argparse import Namespace  # noqa: PLC0415
 
-    from crossopt.reports.commands.checkpoint import KIND, question_written  # noqa: PLC0415
     from crossopt.reports.commands.networks import USUAL_LIMIT  # noqa: PLC0415
+    from crossopt.reports.commands.place import KIND_OF_MEMORY, memory_question  # noqa: PLC0415
 
     options = Namespace(model=Path(model), hardware=hardware, memory=memory, share=share, precision=precision, save=None)
     options.repetitions = repetitions
     with refused_as_error():
-        _, question = question_written(options, dict(axes or {}))
-    return _answered(KIND, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))
+        _, question = memory_question(options, dict(axes or {}))
+    return _answered(KIND_OF_MEMORY, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))
 
 
 @overload

@@ -425,7 +425,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "plan": _own("plan", "plan"),
     "place": _own("place", "place"),
     "quantize": _own("quantize", "quantize"),
-    "checkpoint": _own("checkpoint", "checkpoint"),
+    "checkpoint": _own("place", "checkpoint"),
     "serve": _own("serving", "serve"),
     "solve": _by_kind,
     "validate": _by_kind,
