@@ -23,6 +23,11 @@ _SHARES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Weights of tensor cores in bounds by work; the rest is that of vector cores."""
 _LOWERED: Final = 1.0 - 1e-12
 _UNIT: Final = 1 << 40
+_MOST_SETS: Final = 4_000
+"""Sets of operators that are looked at for the heaviest one; beyond, all of them count together."""
+_BEAM: Final = 8
+_USUAL: Final = 20
+"""Operators of a part up to which a search has all states that are allowed; larger parts have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,8 @@ def antichain_rates(graph: OperatorGraph, part: Sequence[int], one: Array, every
         """The most that any of these rows that can run beside each other on so many cores have together."""
         if not rows:
             return nothing
+        if len(known) > _MOST_SETS:
+            return np.asarray(rates[[row for row in range(len(part)) if rows >> row & 1]].sum(axis=0))
         if (rows, tensor, vector) not in known:
             first = (rows & -rows).bit_length() - 1
             rest, uses = rows & (rows - 1), graph.uses[part[first]]
@@ -178,6 +185,8 @@ def all_on_all(graph: OperatorGraph, every: Sequence[int]) -> Schedule:
 
 _Chosen = tuple[tuple[int, int, bool], ...]
 _Running = tuple[tuple[int, int], ...]
+_State = tuple[int, int, int, _Running, tuple[int, ...]]
+"""Cycles so far, operators started as bits, the first that may start next at this moment, ends of those that run, and work that is left."""
 
 
 class _Part:
@@ -218,7 +227,9 @@ class _Part:
         root = self._bound(0, 0, (), left)
         if root >= best:
             return best, best, chosen
-        heap: list[tuple[int, int, int, tuple[int, int, int, _Running, tuple[int, ...]]]] = [(root, 0, 0, start)]
+        best, chosen = min((best, chosen), self._beam(left), key=lambda found: found[0])
+        most = most * _USUAL // max(self.count, _USUAL)
+        heap: list[tuple[int, int, int, _State]] = [(root, 0, 0, start)]
         parents: list[tuple[int, tuple[int, int, bool] | None]] = [(-1, None)]
         seen = dict[tuple[int, int, tuple[int, ...]], list[tuple[int, ...]]]()
         while heap:
@@ -240,9 +251,9 @@ class _Part:
 
     def _moves(
         self, now: int, started: int, last: int, running: _Running, work: tuple[int, ...]
-    ) -> list[tuple[tuple[int, int, bool] | None, tuple[int, int, int, _Running, tuple[int, ...]]]]:
+    ) -> list[tuple[tuple[int, int, bool] | None, _State]]:
         """What can happen next: an operator starts on one core, in ascending order; one runs on all; or time goes on to the next end."""
-        found: list[tuple[tuple[int, int, bool] | None, tuple[int, int, int, _Running, tuple[int, ...]]]] = []
+        found: list[tuple[tuple[int, int, bool] | None, _State]] = []
         finished, tensor, vector = started, *self.cores
         for _, row in running:
             finished &= ~(1 << row)
@@ -275,10 +286,29 @@ class _Part:
             least = needed if needed > least else least
         return least
 
+    def _beam(self, left: tuple[int, ...]) -> tuple[int, _Chosen]:
+        """The best schedule that a few states for each number of started operators lead to, those of the least bounds."""
+        front: list[tuple[_State, _Chosen]] = [((0, 0, 0, (), left), ())]
+        for _ in range(self.count):
+            found = dict[tuple[int, tuple[int, ...]], tuple[int, int, _State, _Chosen]]()
+            for first, chosen in front:
+                state: _State | None = first
+                while state is not None:
+                    after: _State | None = None
+                    for step, new in self._moves(*state):
+                        if step is None:
+                            after = new
+                            continue
+                        low, key = self._bound(new[0], new[1], new[3], new[4]), (new[1], tuple(sorted(row for _, row in new[3])))
+                        if key not in found or (low, new[0]) < found[key][:2]:
+                            found[key] = low, new[0], new, (*chosen, (self.part[step[0]], step[1], step[2]))
+                    state = after
+            front = [(state, chosen) for _, _, state, chosen in sorted(found.values(), key=lambda one: one[:2])[:_BEAM]]
+        ends = [(max((end for end, _ in state[3]), default=state[0]), chosen) for state, chosen in front]
+        return min(ends, key=lambda one: one[0])
+
     @staticmethod
-    def _dominated(
-        seen: dict[tuple[int, int, tuple[int, ...]], list[tuple[int, ...]]], state: tuple[int, int, int, _Running, tuple[int, ...]]
-    ) -> bool:
+    def _dominated(seen: dict[tuple[int, int, tuple[int, ...]], list[tuple[int, ...]]], state: _State) -> bool:
         """Whether a state with the same operators started and running was no later in anything; notes the state."""
         now, started, last, running, _ = state
         rows = sorted((row, end) for end, row in running)

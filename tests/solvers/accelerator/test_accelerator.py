@@ -471,3 +471,14 @@ def test_the_program_of_a_schedule_has_the_shortest_one(seed: int) -> None:
 def test_integer_programs_refuse_large_questions() -> None:
     with pytest.raises(RefusedError, match="take the engine certified"):
         by_programs(read(INSTANCES / "accelerator/bert-large-on-phaze.yaml"))
+
+
+@pytest.mark.parametrize("share", [0.0, pytest.param(0.03, marks=pytest.mark.thorough)])
+def test_wide_graphs_of_many_operators_have_a_schedule_and_a_bound(share: float) -> None:
+    random, count = np.random.default_rng(100), 60
+    before = tuple(tuple(one for one in range(row) if random.random() < share) for row in range(count))
+    cores = tuple(str(random.choice(["tensor", "vector"])) for _ in range(count))
+    one = [int(cycles) for cycles in random.integers(1, 1000, count)]
+    graph = OperatorGraph(tuple(map(str, range(count))), cores, before)  # type: ignore[arg-type]
+    found = best_schedule(graph, one, [max(cycles // 4, 1) for cycles in one], (4, 4), 500)
+    assert found.least <= found.cycles <= 1.2 * found.least
