@@ -174,7 +174,9 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
 
 
 def export_parts(path: Path, form: str, out: Path | None) -> None:
-    """Write the instances or the fleet of a saved result, the shards of embedding tables, or the schedule of memory, as JSON."""
+    """Write the instances or the fleet of a saved result, the shards of embedding tables, the schedule of memory, or a chip with its
+    stages, as JSON."""
+    from crossopt.reports.sheets.accelerator import chip_document  # noqa: PLC0415
     from crossopt.reports.sheets.counts import replicas  # noqa: PLC0415 - of two kinds alone
     from crossopt.reports.sheets.embeddings import plan_document  # noqa: PLC0415
     from crossopt.reports.sheets.memory import schedule_rows  # noqa: PLC0415
@@ -185,7 +187,8 @@ def export_parts(path: Path, form: str, out: Path | None) -> None:
     report = check(family, result, path.parent)
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
-    parts: Any = {REPLICAS: replicas, SCHEDULE: schedule_rows}.get(form, plan_document)
+    plans: Any = chip_document if result.kind == "accelerator" else plan_document
+    parts: Any = {REPLICAS: replicas, SCHEDULE: schedule_rows}.get(form, plans)
     text = json.dumps(parts(read_again(result.question, result.kind, path.parent), result), indent=1) + "\n"
     if out is None or str(out) == "-":
         sys.stdout.write(text)

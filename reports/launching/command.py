@@ -288,6 +288,7 @@ def _refuse(options: Namespace) -> None:
         "instances": (REPLICAS,),
         "fleet": (REPLICAS,),
         "embeddings": (SHARDS,),
+        "accelerator": (SHARDS,),
         "memory": (SCHEDULE,),
         "serving": SERVERS,
         "sharding": (CERTIFICATE,),

@@ -1,9 +1,10 @@
 """The sheet of a chip with schedules and stages: parts of the die, schedules on cores, stages of every network, and rules beside them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby
 from math import ceil
+from typing import Any
 
 from crossopt.crossflow.accelerator import area_parts, operator_cycles
 from crossopt.instances.accelerator.networks import Layer, Network
@@ -69,6 +70,7 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
         ),
         notes=result.notes,
         judged="operator by operator",
+        next_step="`crossopt export RESULT --as plan` writes chip, split points and schedules",
     )
     beside = ["" if one.answer is None else _baseline_text(one.answer) for one in result.baselines]
     return with_sections(made, *sections, baselines_in("plan", result, result.baselines, beside))
@@ -106,6 +108,36 @@ def _throughputs(question: AcceleratorQuestion, said: AcceleratorFigures) -> tup
 def _choice_text(name: str, value: float) -> str:
     dimension = name.rpartition("_")[2]
     return rounded_quantity(value, dimension, 4) if dimension in ("area", "power") else f"{value:,.0f}"
+
+
+def chip_document(question: AcceleratorQuestion, result: Result[AcceleratorPlan, AcceleratorFigures]) -> dict[str, Any]:
+    """The chip as a table, and for each network the layers at which its pipeline is split, stages, and schedules on the cores."""
+    answer, said = result.answer, result.details
+    if answer is None or said is None:
+        return {}
+    chip = answer.chip.choices if isinstance(answer.chip, BuiltChip) else asdict(answer.chip)
+    networks = dict[str, Any]()
+    for network, plan in zip(question.networks, answer.plans, strict=True):
+        kinds = {layer.name: layer for layer in network.kinds}
+        networks[network.name] = {
+            "microbatch": plan.microbatch,
+            "pipelines": plan.data,
+            "split_points": [stage.layers[0] for stage in plan.stages[1:]],
+            "stages": [asdict(stage) for stage in plan.stages],
+            "schedules": [
+                {
+                    "layer": one.layer,
+                    "pass": "backward" if one.backward else "forward",
+                    "tensor": one.tensor,
+                    "operators": [
+                        {"name": name, "start": start, "cores": "all" if whole else "one"}
+                        for name, start, whole in zip(kinds[one.layer].pass_graph(one.backward).names, one.starts, one.on_all, strict=True)
+                    ],
+                }
+                for one in plan.schedules
+            ],
+        }
+    return {"chip": {**chip, "area_mm2": said.area * 1e6}, "networks": networks}
 
 
 def _die(chip: ChipAnswer | BuiltChip, said: AcceleratorFigures) -> Iterator[Section]:
