@@ -147,6 +147,7 @@ KINDS = {
         "crossopt.instances.serving.question",
         family="crossopt.solvers.serving.family",
         shown=f"{_SHEETS}.serving",
+        commands=f"{_COMMANDS}.serving_explained",
     ),
     "embeddings": Kind(
         "embedding tables over devices and tiers of memory",

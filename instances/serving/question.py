@@ -85,6 +85,10 @@ class LimitsSection:
         ),
     ] = None
 
+    def with_level(self, name: str, limit: float | None) -> "LimitsSection":
+        """The limits with one of them changed."""
+        return LimitsSection(limit if name == "ttft" else self.ttft, limit if name == "tpot" else self.tpot, self.at)
+
 
 @dataclass(frozen=True, slots=True)
 class ChoicesSection:
@@ -391,6 +395,25 @@ def on_hardware(question: ServingQuestion, hardware: Hardware) -> ServingQuestio
     memory = _usable_memory(file, hardware)
     kind = DeviceKind(chip.name, hardware, MOST_DEVICES, options, file.rent or nan, memory)
     return replace(question, kinds=(kind,))
+
+
+def roomier(question: ServingQuestion, what: str, factor: float) -> ServingQuestion:
+    """The question with so many times as much of a resource on every device."""
+    kinds = []
+    for kind in question.kinds:
+        hardware, room = kind.hardware, kind.usable_memory
+        match what:
+            case "memory":
+                room += (factor - 1.0) * float(hardware.dram.capacity)
+            case "memory bandwidth":
+                hardware = replace(hardware, dram=replace(hardware.dram, bandwidth=hardware.dram.bandwidth * factor))
+            case "throughput":
+                hardware = replace(hardware, throughput=hardware.throughput * factor)
+            case _:
+                links = tuple(replace(link, bandwidth=link.bandwidth * factor) for link in hardware.links)
+                hardware = replace(hardware, links=links)
+        kinds.append(replace(kind, hardware=hardware, usable_memory=room))
+    return replace(question, kinds=tuple(kinds))
 
 
 def hardware_node() -> int:

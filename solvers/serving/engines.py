@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from math import inf
 from time import monotonic
 from typing import Final
 
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.serving.question import Pools, ServingQuestion, of_classes, with_chip
+from crossopt.instances.serving.question import Pools, Role, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Offer, broken, priced, shapes_of
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.proofs import RecomputableBound
@@ -101,7 +102,22 @@ def baselines(question: ServingQuestion, table: Table, best: Best) -> tuple[Base
         offer = max(own, key=lambda one: (units_of_copy(question, one, most) if most else 0, one.shape.batch))
         if (count := _fewest_copies(question, offer, most)) is not None:
             found.append(Baseline(name, None, ServingPlan((Copies(count, offer.shape),))))
-    return tuple(found)
+    return (*found, *_matched(question, table))
+
+
+def _matched(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
+    """The prefill and the decode workers of most requests a second and device, in the best numbers, as AIConfigurator matches them."""
+    if len(question.kinds) > 1:
+        return
+    best = [max(table.of_role(role), key=lambda one: Fraction(one.rate, one.devices), default=None) for role in _PARTS]
+    shapes = [offer.shape for offer in best if offer is not None]
+    if len(shapes) == len(_PARTS):
+        matched = table_of(question, shapes)
+        if (own := best_of(question, matched)) is not None:
+            yield Baseline("best workers matched", None, plan_of(question, matched, own))
+
+
+_PARTS: Final[tuple[Role, ...]] = ("prefill", "decode")
 
 
 def _fewest_copies(question: ServingQuestion, offer: Offer, most: int) -> int | None:

@@ -291,9 +291,9 @@ class Best:
     parts: dict[Key, int]
 
 
-def table_of(question: ServingQuestion) -> Table:
-    """All workers, priced, and the dynamic program of each part on each kind of device."""
-    every = priced(question, shapes_of(question))
+def table_of(question: ServingQuestion, only: Sequence[Shape] | None = None) -> Table:
+    """All workers or some, priced, and the dynamic program of each part on each kind of device."""
+    every = priced(question, shapes_of(question) if only is None else only)
     kept: dict[Key, list[Offer]] = {(name, role): [] for name in _names(question) for role in _ROLES}
     for offer in every:
         if not broken(question, offer):

@@ -22,7 +22,7 @@ from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_in, graph_text
 from crossopt.instances.question import read, read_again
-from crossopt.instances.serving.question import ServingQuestion
+from crossopt.instances.serving.question import ServingQuestion, with_chip
 from crossopt.instances.serving.workers import shapes_of
 from crossopt.instances.sharding.problem import Problem
 from crossopt.solvers.answer import Limits, unwatched
@@ -502,14 +502,31 @@ def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401
         "choices": choices,
         "rent": "3 USD",
     }
+    if random.random() < 0.25:
+        asks["hardware"] = random.sample(("a100-80g", "h100-sxm", "h200", "b200"), 2)
+        asks["available"] = {name: random.randint(1, 3) for name in asks["hardware"]}
+    elif random.random() < 0.25 and asks["objective"] != "throughput":
+        asks["classes"] = {
+            name: {"input": random.choice((1, 300, 1500)), "output": random.choice((2, 100, 500)), "rate": random.choice((0.5, 5))}
+            for name in ("short", "long", "rare")[: random.randint(1, 3)]
+        }
+        del asks["requests"]
+        choices["pools"] = random.choice(("any", "own", "shared"))
+    elif random.random() < 0.25:
+        del asks["hardware"]
+        parts = {"compute_area": [f"{random.choice((200, 300, 400))} mm^2", "440 mm^2"], "hbm_stacks": [random.choice((1, 3)), 5]}
+        asks["chip"] = {"technology": random.choice(("accelerator-7nm", "accelerator-4nm")), "choices": parts}
+        asks["objective"] = random.choice(("throughput", "devices", "die_area"))
     limits = {"ttft": f"{random.choice((20, 100, 2000))} ms", "tpot": f"{random.choice((4, 10, 40))} ms"}
+    limits["at"] = random.choice(("mean", "p90", "p95", "p99"))
     asks["limits"] = {name: limit for name, limit in limits.items() if random.random() < 0.5}
     asks |= {"memory": random.choice((0.3, 0.8))} if random.random() < 0.3 else {}
     asks |= {"reserve": f"{random.choice((1, 30))} GB"} if random.random() < 0.3 else {}
     asks |= {"context": random.choice((1600, 100_000))} if random.random() < 0.3 else {}
     asks |= {"matching": {"ttft": 1.8, "link": 25e9}} if random.random() < 0.3 else {}
     question = serving_question(yaml.safe_dump(asks, sort_keys=False))
-    if len([*shapes_of(question)]) > _MOST_SHAPES:
+    known = with_chip(question, {name: values[0] for name, values in question.chip.free.options}) if question.chip else question
+    if len([*shapes_of(known)]) > _MOST_SHAPES:
         raise TooLargeError
     return question
 

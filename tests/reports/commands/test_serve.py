@@ -1,5 +1,6 @@
 """The command `serve`, the sheet of a serving plan, and command lines of engines."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -263,3 +264,39 @@ def test_shares_of_matching_leave_room_for_requests_at_random(capsys: pytest.Cap
     assert "beyond TTFT p95 is " in said(capsys)
     assert main([*line, "--fewest", "--at", "mean", "--prefill-share", "0.9", "--decode-share", "0.92", "--ttft-factor", "1.8"]) == 0
     assert "beyond" not in said(capsys)
+
+
+def test_explaining_says_what_each_change_is_worth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "q.yaml"
+    assert main([*LINE, "--ttft", "500ms", "--rate", "4", "--fewest", "--save", str(saved)]) == 0
+    capsys.readouterr()
+    assert main(["explain", str(saved)]) == 0
+    text = said(capsys)
+    for part in (
+        "with one change",
+        "10 % more TTFT",
+        "no limit of TPOT",
+        "limits at mean",
+        "together alone",
+        "half as much memory bandwidth again",
+    ):
+        assert part in text
+    assert main(["explain", str(saved), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    values = {row["change"]: row["value"] for row in found["changes"]}
+    better = ["10 % more TTFT", "no limit of TTFT", "limits at mean", "half as much throughput again"]
+    assert all(values[name] <= found["value"] for name in better)
+    assert min(values["together alone"], values["apart alone"]) == found["value"]
+    for words in (["--near", "1%"], ["--force", "mode=apart"]):
+        with pytest.raises(SystemExit):
+            main(["explain", str(saved), *words])
+        assert "does not apply to serving" in capsys.readouterr().err
+
+
+def test_the_best_workers_matched_are_a_baseline(capsys: pytest.CaptureFixture[str]) -> None:
+    """That of AIConfigurator, which its own plan equals where no queue is priced; the plan is the one that it prints for this question."""
+    assert main(["solve", "qwen3-32b-on-32-h200"]) == 0
+    text = said(capsys)
+    assert "5 x prefill tensor 4, batch 1" in text
+    assert "3 x decode tensor 4, batch 64" in text
+    assert "as good: best workers matched" in text
