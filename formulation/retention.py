@@ -27,7 +27,7 @@ All of this is implied by the definition of a schedule, for any order inside sta
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
@@ -345,3 +345,95 @@ def integer_model(model: Retention) -> tuple[Model, Ordered]:
     ]
     costs = [(model.costs[column] // ordered.unit, variables[place]) for place, column in enumerate(ordered.order)]
     return Model(variables, tuple(rows), tuple((cost, variable) for cost, variable in costs if cost)), ordered
+
+
+# The same question as one integer model, after Checkmate (Jain et al., MLSys 2020), without relaxation: for teaching, and small graphs.
+#
+#     R[t, i]     node i is repeated in stage t, before the first computation of node t; 1 for i = t
+#     S[t, i]     the output of node i < t is carried into stage t
+#     Q[t, i, j]  of a user j of i: it, or a later user in the stage runs, or the output is carried on
+#
+#     R[t, j] <= R[t, i] + S[t, i] for each input i of j,   S[t, i] <= R[t - 1, i] + S[t - 1, i]
+#
+# While node k runs in stage t, its own bytes, those of nodes i < k with a use from k on, and those carried of nodes i > k are in memory.
+
+
+@dataclass(frozen=True, slots=True)
+class StageModel:
+    """The integer model, and its variables R of repetitions by stage and node."""
+
+    model: Model
+    repeated: dict[tuple[int, int], Variable]
+
+    def order(self, values: Mapping[Variable, int]) -> tuple[int, ...]:
+        """The schedule of a solution."""
+        stages = 1 + max((stage for stage, _ in self.repeated), default=0)
+        chosen = {pair for pair, variable in self.repeated.items() if values[variable]}
+        return tuple(node for stage in range(stages) for node in (*(n for n in range(stage) if (stage, n) in chosen), stage))
+
+
+def stage_model(graph: MemoryGraph, budget: int, repetitions: int) -> StageModel:
+    """Checkmate's model of a graph."""
+    count = len(graph.names)
+    pairs = [(stage, node) for stage in range(count) for node in range(stage)]
+    again = {pair: Variable(f"R {pair[0]} {pair[1]}") for pair in pairs}
+    carried = {pair: Variable(f"S {pair[0]} {pair[1]}") for pair in pairs}
+    rows, needed = list[Linear](), dict[tuple[int, int, int], Variable]()
+    for stage, node in pairs:
+        before = [(-1, one[stage - 1, node]) for one in (again, carried) if node < stage - 1]
+        if before:
+            rows.append(Linear(f"carried {stage} {node}", ((1, carried[stage, node]), *before), None, 0))
+    for stage in range(count):
+        for node in range(stage + 1):
+            for source in graph.inputs[node]:
+                there = ((1, again[stage, source]), (1, carried[stage, source]))
+                runs = () if node == stage else ((-1, again[stage, node]),)
+                rows.append(Linear(f"input {stage} {node} {source}", (*there, *runs), int(node == stage)))
+            rows += _needed_rows(graph, stage, node, again, carried, needed)
+        rows += _stage_memory(graph, budget, stage, again, carried, needed)
+    for node in range(count):
+        own = tuple((1, again[stage, node]) for stage in range(node + 1, count))
+        if len(own) > repetitions:
+            rows.append(Linear(f"repetitions {node}", own, None, repetitions))
+    objective = tuple((graph.times[node], again[stage, node]) for stage, node in pairs if graph.times[node])
+    return StageModel(Model((*again.values(), *carried.values(), *needed.values()), tuple(rows), objective), again)
+
+
+Literals = dict[tuple[int, int], Variable]
+
+
+def _needed_rows(
+    graph: MemoryGraph, stage: int, node: int, again: Literals, carried: Literals, needed: dict[tuple[int, int, int], Variable]
+) -> list[Linear]:
+    """Q of all users of a node in a stage, the last one first."""
+    rows = list[Linear]()
+    later = carried.get((stage + 1, node))
+    for user in reversed([user for user in graph.users[node] if user <= stage]):
+        own = needed[stage, node, user] = Variable(f"Q {stage} {node} {user}")
+        if user == stage:
+            rows.append(Linear(f"runs {stage} {node} {user}", ((1, own),), 1))
+        else:
+            rows.append(Linear(f"runs {stage} {node} {user}", ((1, own), (-1, again[stage, user])), 0))
+        if later is not None:
+            rows.append(Linear(f"later {stage} {node} {user}", ((1, own), (-1, later)), 0))
+        later = own
+    return rows
+
+
+def _stage_memory(
+    graph: MemoryGraph, budget: int, stage: int, again: Literals, carried: Literals, needed: dict[tuple[int, int, int], Variable]
+) -> list[Linear]:
+    """Bytes in memory while each node of a stage runs."""
+    rows = list[Linear]()
+    for node in range(stage + 1):
+        terms = list[tuple[int, Variable]]()
+        for other in (other for other in range(stage) if other != node and graph.sizes[other]):
+            user = next((user for user in graph.users[other] if node <= user <= stage), None)
+            kept = needed.get((stage, other, user)) if user is not None else carried.get((stage + 1, other))
+            found = kept if other < node else carried[stage, other]
+            if found is not None:
+                terms.append((graph.sizes[other], found))
+        own = graph.sizes[node] + graph.workspaces[node]
+        given = None if node == stage else again[stage, node]
+        rows.append(Linear(f"memory {stage} {node}", tuple(terms), None, budget - own, given))
+    return rows

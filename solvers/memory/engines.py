@@ -14,11 +14,13 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask
 from crossopt.formulation.certificate import packed
 from crossopt.formulation.model import Program, Rows
-from crossopt.formulation.retention import MOST_DEPTH, Retention, integer_model, retention_model
+from crossopt.formulation.retention import MOST_DEPTH, Retention, integer_model, retention_model, stage_model
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.backends import Spend, backend
+from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.memory.judge import (
@@ -36,12 +38,14 @@ from crossopt.solvers.memory.judge import (
     stages_of,
 )
 from crossopt.solvers.memory.rules import best_start, extra_of, late_schedule, peak_of, repaired, schedules_of_rules
-from crossopt.solvers.proofs import RecomputableBound, Retained
+from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
 
 Found = SearchOutcome[Schedule]
 _PATIENCE = 120.0
 """Seconds of a search without a limit."""
 _DEPTHS = (3, 6, MOST_DEPTH)
+_MOST_OF_STAGES = 60
+"""Nodes of Checkmate's model, of which HiGHS solves few larger ones."""
 _MOST_STAGES = 64
 """Stages of the first relaxation."""
 _ROUNDS, _SHRINKS = 8, 6
@@ -58,20 +62,46 @@ def auto(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     graph = question.graph
     if limits.seconds and len(graph.names) <= _FEW_NODES and max(graph.floors) <= question.budget < graph.plain_peak:
         try:
-            return replace(_searched(question, _FEW_STATES), engine="exhaustive")
+            return replace(_searched(question, _FEW_STATES, limits.seconds), engine="exhaustive")
         except ManyStatesError:
             pass
+    began = monotonic()
     found = retention(question, limits, watch)
-    if found.stopped == "complete" and not _closed(question, found, limits.gap) and len(graph.names) <= MOST_NODES_OF_SEARCH:
-        try:
-            return replace(_searched(question, MOST_STATES), engine="exhaustive", baselines=found.baselines)
-        except ManyStatesError:
-            return found
+    for engine in (_by_stages, _by_states):
+        left = limits.seconds - (monotonic() - began)
+        if found.stopped == "complete" and not _closed(question, found, limits.gap) and left > 0.0:
+            found = engine(question, found, replace(limits, seconds=left), watch)
     return found
 
 
+def _by_states(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
+    """What the search over all states of a small graph finds."""
+    del watch
+    if len(question.graph.names) > MOST_NODES_OF_SEARCH:
+        return found
+    try:
+        return replace(_searched(question, MOST_STATES, limits.seconds), engine="exhaustive", baselines=found.baselines)
+    except ManyStatesError:
+        return found
+
+
+def _by_stages(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
+    """What the relaxation found, with the better schedule of Checkmate's model, if that has one: the bound stays with its proof."""
+    graph = question.graph
+    if len(graph.names) > _MOST_OF_STAGES:
+        return found
+    exact = milp(question, limits, watch)
+    if exact.answer is None:
+        return replace(exact, engine="auto", baselines=found.baselines) if found.answer is None and exact.bound == inf else found
+    if found.answer is not None and extra_of(graph, exact.answer.order) >= extra_of(graph, found.answer.order):
+        return found
+    return replace(found, answer=exact.answer, engine="auto", stopped=exact.stopped if exact.stopped != "complete" else found.stopped)
+
+
 def _closed(question: MemoryQuestion, found: Found, gap: float) -> bool:
-    """Whether the bound is as near to the value as is asked."""
+    """Whether the bound is proved, and as near to the value as is asked."""
+    if isinstance(found.proof, UnverifiedBound):
+        return False
     if found.bound == inf:
         return True
     if found.answer is None or found.bound is None:
@@ -88,13 +118,13 @@ def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if len(question.graph.names) > MOST_NODES_OF_SEARCH:
         raise RefusedError(f"the search over all states takes graphs of up to {MOST_NODES_OF_SEARCH} nodes (take the engine auto)")
     try:
-        return replace(_searched(question, MOST_STATES), engine="exhaustive")
+        return replace(_searched(question, MOST_STATES, limits.seconds), engine="exhaustive")
     except ManyStatesError as error:
         raise RefusedError(f"there are more than {MOST_STATES:,} states of memory (take the engine auto)") from error
 
 
-def _searched(question: MemoryQuestion, most: int) -> Found:
-    extra, order = least_extra(question.graph, question.budget, question.repetitions, most)
+def _searched(question: MemoryQuestion, most: int, seconds: float) -> Found:
+    extra, order = least_extra(question.graph, question.budget, question.repetitions, most, monotonic() + seconds)
     if extra is None:
         return SearchOutcome(None, inf, RecomputableBound(BY_STATES), reasons=_reasons(question))
     return SearchOutcome(Schedule(order), question.value(extra), RecomputableBound(BY_STATES))
@@ -109,6 +139,33 @@ def _reasons(question: MemoryQuestion) -> tuple[str, ...]:
         return (f"budget: {text}",)
     times = f"{question.repetitions} time{'s' * (question.repetitions != 1)}"
     return (f"budget: no schedule fits into {question.budget:,} bytes, where each node may be repeated {times}",)
+
+
+def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
+    """HiGHS on Checkmate's integer model; its bound is reported, not proved."""
+    graph = question.graph
+    if not limits.seconds:
+        return SearchOutcome(None, engine="milp", stopped="time limit")
+    if len(graph.names) > _MOST_OF_STAGES:
+        raise RefusedError(f"Checkmate's model takes graphs of up to {_MOST_OF_STAGES} nodes (take the engine auto)")
+    stages = stage_model(graph, question.budget, question.repetitions)
+
+    def see(event: Event) -> bool:
+        value, bound = (None if units is None else question.value(max(units, 0)) for units in (event.value, event.bound))
+        watch(Progress("milp", value, bound))
+        return False
+
+    seconds = _PATIENCE if isinf(limits.seconds) else limits.seconds
+    solved = backend("highs")(stages.model, Spend(seconds, limits.gap, limits.workers, limits.seed, watch=see))
+    proof = UnverifiedBound(f"{solved.solver} on Checkmate's model")
+    if solved.bound is None:
+        return SearchOutcome(None, inf, proof, "milp", reasons=_reasons(question), solver=solved.solver)
+    if solved.values is None:
+        return SearchOutcome(None, engine="milp", stopped="time limit", solver=solved.solver)
+    order = stages.order(solved.values)
+    bound = question.value(max(min(solved.bound, extra_of(graph, order)), 0))
+    ended = "complete" if solved.status == "OPTIMAL" else "time limit"
+    return SearchOutcome(Schedule(order), bound, proof, "milp", ended, solver=solved.solver)
 
 
 # The relaxation.
@@ -327,6 +384,7 @@ def _proved(run: _Run) -> Found:
     if units is None:
         return SearchOutcome(None, inf, proof, "retention", reasons=_reasons(question))
     if run.order is None or extra is None:
-        return SearchOutcome(None, engine="retention", stopped="time limit" if run.exhausted or run.left() <= 0.0 else "complete")
+        ended = "time limit" if run.exhausted or run.left() <= 0.0 else "complete"
+        return SearchOutcome(None, question.value(units), proof, "retention", ended)
     complete = tree.stopped in {"complete", "refuted"} or units >= extra
     return SearchOutcome(Schedule(run.order), question.value(units), proof, "retention", "complete" if complete else "time limit")

@@ -22,6 +22,7 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     engines={
         "auto": lazy_import(_ENGINES, "auto"),
         "retention": lazy_import(_ENGINES, "retention"),
+        "milp": lazy_import(_ENGINES, "milp"),
         "exhaustive": lazy_import(_ENGINES, "exhaustive"),
     },
     judge=judge,

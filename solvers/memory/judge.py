@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import combinations
 from math import inf
+from time import monotonic
 from typing import Final
 
 from crossopt.formulation.certificate import bound_of_tree, unpacked
@@ -140,8 +141,11 @@ class ManyStatesError(Exception):
     """More states than a search may see."""
 
 
-def least_extra(graph: MemoryGraph, budget: int, repetitions: int, most: int = MOST_STATES) -> tuple[int | None, tuple[int, ...]]:
-    """The least time of repetitions, with a schedule; None where nothing fits. A ManyStatesError where there are too many states."""
+def least_extra(
+    graph: MemoryGraph, budget: int, repetitions: int, most: int = MOST_STATES, deadline: float = inf
+) -> tuple[int | None, tuple[int, ...]]:
+    """The least time of repetitions, with a schedule; None where nothing fits. A ManyStatesError where there are too many states, or where
+    the time is over."""
     count = len(graph.names)
     limited = repetitions < count - 1
     needed = [sum(1 << source for source in inputs) for inputs in graph.inputs]
@@ -152,6 +156,8 @@ def least_extra(graph: MemoryGraph, budget: int, repetitions: int, most: int = M
         spent, state = heappop(queue)
         if best[state] < spent:
             continue
+        if deadline < inf and monotonic() > deadline:
+            raise ManyStatesError
         following, last, live, counts = state
         if following == count:
             return spent, _way(came, state)

@@ -83,6 +83,17 @@ def test_six_nodes_equal_a_look_at_all_matrices(seed: int) -> None:
     assert least_extra(graph, budget, repetitions)[0] == best_of_all(graph, budget, repetitions)
 
 
+@pytest.mark.parametrize("seed", range(200 if FULL else 15))
+def test_the_model_of_checkmate_has_the_same_optimum(seed: int) -> None:
+    random = Random(70_000 + seed)
+    graph = draw_graph(random, random.randint(3, 8))
+    budget, repetitions = draw_budget(random, graph), random.choice((0, 1, 1, 2, 8))
+    found = solved(question_of(graph, budget, repetitions), "milp")
+    assert found.value == least_extra(graph, budget, repetitions)[0]
+    assert found.unverified
+    assert not check_answer(FAMILY, found, question_of(graph, budget, repetitions)).refused
+
+
 def _relaxation_is_sound(seed: int) -> None:
     """The relaxation's engine is never above the search over all states, and its schedules keep the budget."""
     random = Random(20_000 + seed)
@@ -333,6 +344,17 @@ def test_rules_give_schedules_that_repeat_nothing_twice(seed: int) -> None:
         assert all(peak_of_order(graph, order) > budget for order in orders.values())
     else:
         assert judge(question_of(graph, budget), Schedule(start)).accepted
+
+
+def test_a_schedule_of_the_model_of_checkmate_may_meet_the_bound_of_the_tree() -> None:
+    """Where the relaxation's own schedules leave a gap to its bound."""
+    random = Random(6)
+    graph = draw_graph(random, 26)
+    question = question_of(graph, (max(graph.floors) + graph.plain_peak) // 2)
+    alone, both = solved(question, "retention", 20.0), solved(question, "auto", 60.0)
+    assert (both.proved, both.value, both.engine) == (True, 16, "auto")
+    assert alone.value is None or alone.value >= 16
+    assert not check_answer(FAMILY, both, question).refused
 
 
 def test_rules_stand_beside_an_answer() -> None:
