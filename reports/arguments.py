@@ -256,6 +256,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
     )
     recomputed = "choose what a training step computes again so that a network fits into memory, from the command line"
     _add_checkpoint(commands.add_parser("checkpoint", help=recomputed, epilog=_EXIT_CODES))
+    _add_embed(commands.add_parser("embed", help="place embedding tables on devices from the command line", epilog=_EXIT_CODES))
     _add_serve(commands.add_parser("serve", help="find the best way to serve a model from the command line", epilog=_EXIT_CODES))
     _add_solve(commands.add_parser("solve", help="find the best design of a question, with its proof", epilog=_EXIT_CODES))
     _add_validate(commands.add_parser("validate", help="check a question without solving it"))
@@ -424,6 +425,35 @@ def _add_quantize(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="print the full result")
     parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s)")
     parser.set_defaults(command="quantize")
+
+
+def _add_embed(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `embed`."""
+    tables = "JSON or CSV list of tables, by our keys, those of TorchRec's configurations, or those of dlrm_datasets"
+    parser.add_argument("tables", metavar="TABLES", help=tables)
+    for option, metavar, text in (
+        ("devices", "N", "devices (default: as the list says)"),
+        ("devices-per-node", "N", "devices of a node (default: as the list says, or 8)"),
+        ("hbm", "SIZE", "memory of a device, such as 80GB (default: as the list says, or 32 GiB)"),
+        ("ddr", "SIZE", "host memory for a device (default: as the list says, or 128 GiB)"),
+        ("ssd", "SIZE", "storage for a device (default: 2 TiB)"),
+        ("reserve", "SHARE", "share of HBM that stays free (default: none; TorchRec's planner keeps 15%%)"),
+        ("dense", "SIZE", "HBM of the dense part on every device (default: none)"),
+        ("batch", "N", "samples of a device (default: as the list says, or 512)"),
+        ("sharding", "NAMES", "table, row, column, table-row, table-column, grid, data (default: all)"),
+        ("kernel", "NAMES", "fused, fused_uvm, fused_uvm_caching, key_value, dense (default: all)"),
+        ("columns", "NUMBERS", "equal pieces of the columns (default: 1,2,4)"),
+        ("narrowest", "N", "columns of a piece at least (default: 128)"),
+        ("cache", "SHARES", "shares of the rows that fused_uvm_caching holds in HBM (default: 0.1,0.2,0.4)"),
+        ("optimizer", "NAME", "none, sgd, rowwise_adagrad (default) or adam"),
+        ("minimize", "GOAL", "slowest_device (default), or step: the sum of the slowest of each phase"),
+    ):
+        parser.add_argument(f"--{option}", metavar=metavar, help=text)
+    parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
+    parser.add_argument("--verbose", action="store_true", help="print the full result")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 30s)")
+    parser.set_defaults(command="embed")
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:

@@ -427,6 +427,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "quantize": _own("quantize", "quantize"),
     "checkpoint": _own("place", "checkpoint"),
     "serve": _own("serving", "serve"),
+    "embed": _own("embed", "embed"),
     "solve": _by_kind,
     "validate": _by_kind,
     "evaluate": _by_kind,

@@ -18,7 +18,7 @@ MOST_TABLES, MOST_ROWS, MOST_COLUMNS, MOST_LOOKUPS = 20_000, 10**12, 1 << 20, 1e
 BYTES: Final[Mapping[str, float]] = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "int4": 0.5, "int2": 0.25}
 BINS: Final = 17
 """Shares of the lookups by how often a row is used in a batch: once, up to 2, 4, 8 ... 32,768 times, and more often."""
-_SHOWN: Final = 100
+_SHOWN: Final = 12
 """Faults of a file that are reported."""
 _ROUNDED: Final = 1e-3
 """By which printed shares may miss 1."""
@@ -122,6 +122,8 @@ def _listed(rows: Sequence[Any], head: Mapping[str, Any], source: str) -> TableL
         table = _table_of(row, number, said) if isinstance(row, Mapping) else None
         said += [] if isinstance(row, Mapping) else ["it has not one cell for each column"]
         faults += [Fault(1, 1, f"tables[{number}]", message) for message in said]
+        if len(faults) > _SHOWN:
+            break
         if table is not None and not said:
             tables.append(table)
     faults += [Fault(1, 1, "tables", message) for message in faults_of_names([table.name for table in tables])]
@@ -147,7 +149,7 @@ def _table_of(row: Mapping[Any, Any], number: int, said: list[str]) -> Table | N
     """The table of a mapping, with faults in `said`; `pooling: SUM` of TorchRec's configurations says that a table is pooled."""
     given = dict[str, Any]()
     bins = {key: value for key, value in row.items() if isinstance(key, str) and key.startswith("bin_")}
-    pooled = {"sum": True, "mean": True, "none": False}
+    pooled, unknown = {"sum": True, "mean": True, "none": False}, list[str]()
     for key, value in row.items():
         if key == "pooling" and (mode := str(value).lower().rpartition(".")[2]) in pooled:
             given["pooled"] = pooled[mode]
@@ -156,10 +158,13 @@ def _table_of(row: Mapping[Any, Any], number: int, said: list[str]) -> Table | N
         if key in bins or key in _IGNORED or value in (None, ""):
             continue
         if known is None:
-            close = nearest(str(key), _NAMES)
-            said.append(f"there is no key {quoted(str(key))} of a table" + (f" (did you mean {close[0]}?)" if close else ""))
+            unknown.append(str(key))
         else:
             given[known] = value
+    if unknown:
+        close = nearest(unknown[0], _NAMES)
+        more = f", nor {len(unknown) - 1} more" if len(unknown) > 1 else f" (did you mean {close[0]}?)" if close else ""
+        said.append(f"there is no key {quoted(unknown[0])} of a table{more}")
     if bins:
         given["reuse"] = [bins.get(f"bin_{place}", 0.0) for place in range(len(bins))]
     said += [f"{key} is missing" for key in ("rows", "dimension") if key not in given]

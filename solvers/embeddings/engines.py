@@ -322,16 +322,20 @@ def _homeless(question: EmbeddingsQuestion, form: Whole) -> Iterator[str]:
     homeless = [table for table, kind in zip(question.tables, question.types, strict=True) if not form.ways[kind]]
     if not homeless:
         return
+
+    def beyond(memory: tuple[int, int, int]) -> int:
+        return sum(max(amount - room, 0) for amount, room in zip(memory, question.capacity, strict=True))
+
     least = {
-        table.name: min(option.memory for option in question.options[kind])
+        table.name: min((option.memory for option in question.options[kind]), key=beyond)
         for table, kind in zip(question.tables, question.types, strict=True)
         if not form.ways[kind]
     }
-    worst = max(homeless, key=lambda table: least[table.name])
+    worst = max(homeless, key=lambda table: beyond(least[table.name]))
     more = f" ({len(homeless):,} tables are too large)" if len(homeless) > 1 else ""
     unused = [one for one in ("row", "column") if one not in question.file.choices.sharding]
     hint = f"allow {' or '.join(unused)}" if unused else "allow another kernel, or take more devices"
-    yield f"the smallest piece of the table {worst.name} takes {_memory(least[worst.name])}, more than a device has{more}: {hint}"
+    yield f"the piece nearest to fitting of the table {worst.name} takes {_memory(least[worst.name])}, more than a device has{more}: {hint}"
 
 
 def _memory(amounts: tuple[int, int, int]) -> str:

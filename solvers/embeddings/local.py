@@ -61,7 +61,7 @@ class Plan:
             self.ways[table], self.places[table] = None, ()
 
     def _add(self, way: Way, places: tuple[int, ...], sign: float) -> None:
-        times, memory = sign * phases_of(way), sign * np.array(way.memory, float)
+        times, memory = sign * phases_of(way), sign * memory_of(way)
         if way.spread == "all":
             self.loads += times
             self.memory += memory
@@ -78,17 +78,26 @@ class Plan:
         return tuple(Held(-1 if way is None else way.index, places) for way, places in zip(self.ways, self.places, strict=True))
 
 
-_PHASES = dict[int, tuple[Way, Array]]()
+_FIGURES = dict[int, tuple[Way, Array, Array]]()
+
+
+def _figures_of(way: Way) -> tuple[Way, Array, Array]:
+    known = _FIGURES.get(id(way))
+    if known is None or known[0] is not way:
+        if len(_FIGURES) > 1 << 20:
+            _FIGURES.clear()
+        known = _FIGURES[id(way)] = way, np.array([phase / (1 << SCALE) for phase in way.phases]), np.array(way.memory, float)
+    return known
 
 
 def phases_of(way: Way) -> Array:
     """Milliseconds of a piece by phase."""
-    known = _PHASES.get(id(way))
-    if known is None or known[0] is not way:
-        if len(_PHASES) > 1 << 20:
-            _PHASES.clear()
-        known = _PHASES[id(way)] = way, np.array([phase / (1 << SCALE) for phase in way.phases])
-    return known[1]
+    return _figures_of(way)[1]
+
+
+def memory_of(way: Way) -> Array:
+    """Bytes of a piece by tier."""
+    return _figures_of(way)[2]
 
 
 def empty_plan(form: Form, scale: float) -> Plan:
@@ -103,7 +112,7 @@ def start_from(form: Form, ways: list[Way], scale: float) -> Plan:
     plan, kind_rank = empty_plan(form, scale), {"all": 0, "node": 1, "neighbours": 2, "device": 3}
 
     def size(way: Way) -> float:
-        return max(float(phases_of(way).sum()) / scale, float((np.array(way.memory) / plan.room).max()))
+        return max(float(phases_of(way).sum()) / scale, float((memory_of(way) / plan.room).max()))
 
     for table in sorted(range(len(ways)), key=lambda table: (kind_rank[ways[table].spread], -size(ways[table]), table)):
         plan.put(table, ways[table], insertion(plan, ways[table])[1])
@@ -115,7 +124,7 @@ def insertion(plan: Plan, way: Way) -> tuple[float, tuple[int, ...]]:
     form, heights = plan.form, plan.heights()
     places = {"device": form.devices, "neighbours": form.per_node, "node": form.devices // form.per_node, "all": 1}[way.spread]
     together = -(-way.pieces // places)
-    time, memory = together * float(phases_of(way).sum()), together * np.array(way.memory, float)
+    time, memory = together * float(phases_of(way).sum()), together * memory_of(way)
     over = np.maximum(plan.memory + memory - form.capacity, 0.0) / plan.room
     after = plan.loads.sum(axis=1) + time + _PENALTY * plan.scale * over.sum(axis=1)
     match way.spread:
@@ -163,7 +172,7 @@ def items_of(plan: Plan) -> Items:
     table, piece, device = (np.array(column, int) for column in zip(*rows, strict=True)) if rows else (np.zeros(0, int),) * 3
     own = [plan.ways[index] for index in table.tolist()]
     times = np.array([phases_of(way) for way in own if way is not None]).reshape(-1, plan.loads.shape[1])
-    memory = np.array([way.memory for way in own if way is not None], float).reshape(-1, 3)
+    memory = np.array([memory_of(way) for way in own if way is not None]).reshape(-1, 3)
     return Items(table, piece, device, times, memory)
 
 
@@ -179,6 +188,21 @@ class Climb:
 
     def refresh(self) -> None:
         self.items = items_of(self.plan)
+
+    def retake(self, table: int) -> None:
+        """The free pieces of a table anew."""
+        plan, items, keep = self.plan, self.items, self.items.table != table
+        way, places = plan.ways[table], plan.places[table]
+        count = len(places) if way is not None and way.spread == "device" else 0
+        times = phases_of(way)[None].repeat(count, axis=0) if way is not None else np.zeros((0, plan.loads.shape[1]))
+        memory = memory_of(way)[None].repeat(count, axis=0) if way is not None else np.zeros((0, 3))
+        self.items = Items(
+            np.concatenate([items.table[keep], np.full(count, table)]),
+            np.concatenate([items.piece[keep], np.arange(count)]),
+            np.concatenate([items.device[keep], np.array(places[:count], int)]),
+            np.concatenate([items.times[keep], times]),
+            np.concatenate([items.memory[keep], memory]),
+        )
 
     def moved(self, item: int, device: int) -> None:
         """Bring a piece to another device."""
@@ -272,7 +296,7 @@ class Climb:
         plan = self.plan
         before = plan.heights()
         top = float(before.max())
-        here = [table for table, way in enumerate(plan.ways) if way is not None and way.spread != "all" and worst in self._devices(table)]
+        here = self._on(worst)
         everywhere = [table for table, way in enumerate(plan.ways) if way is not None and way.spread == "all"]
         random.shuffle(here)
         random.shuffle(everywhere)
@@ -292,16 +316,20 @@ class Climb:
             if best[0] is not None:
                 plan.put(table, best[0], best[1])
                 if slowest(plan) < top * (1.0 - _BETTER):
-                    self.refresh()
+                    self.retake(table)
                     return True
                 plan.take(table)
             plan.put(table, old, places)
         return False
 
-    def _devices(self, table: int) -> set[int]:
-        way = self.plan.ways[table]
-        form = self.plan.form
-        return set() if way is None else set(devices_of(way.spread, self.plan.places[table], form.per_node, form.devices))
+    def _on(self, device: int) -> list[int]:
+        """Tables with pieces on a device, but for those on all devices."""
+        plan, node = self.plan, device // self.plan.form.per_node
+        return [
+            table
+            for table, (way, places) in enumerate(zip(plan.ways, plan.places, strict=True))
+            if way is not None and (node if way.spread == "node" else device) in places
+        ]
 
     def descend(self, random: Random, deadline: float, *, dividing: bool = True) -> None:
         """Lower the slowest device until no step does; `dividing` where pairs of devices are divided in every way."""
@@ -332,7 +360,7 @@ class Climb:
         the way that costs least at the prices of memory."""
         plan = self.plan
         worst = int(plan.heights().argmax())
-        here = [table for table in range(len(plan.ways)) if worst in self._devices(table)]
+        here = self._on(worst)
         count = min(random.randint(2, _TAKEN), len(plan.ways))
         taken = random.sample(here, min(len(here), 1 + count // 3))
         taken += [table for table in random.sample(range(len(plan.ways)), count) if table not in taken]
