@@ -138,7 +138,7 @@ def _together(model: Model, known: Known, ends: list[Answer | BaseException], st
 
 # Any blocks on any device, or convex devices: from the best stages by annealing and bounds to HiGHS and CP-SAT on one model.
 
-_STARTING, _ANNEALING, _SWEEPING = 0.1, 0.2, 0.75
+_STARTING, _ANNEALING, _SWEEPING = 0.1, 0.3, 0.75
 """Shares of the time limit after which starts and bounds from single blocks end, then annealing, then other bounds."""
 _MODELLED, _SEARCHING = 30_000, 0.95
 """Blocks times devices up to which an integer model is written; beyond, the share of the time limit after which the search ends."""

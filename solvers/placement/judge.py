@@ -74,7 +74,10 @@ def loads_of(question: PlacementQuestion, device_of: Whole) -> tuple[Load, ...]:
     """What every device does."""
     graph, places = question.graph, device_of.tolist()
     crossing = _crossing(graph, places)
-    return tuple(_load(question, name, device, places, crossing[device]) for device, name in enumerate(question.devices))
+    rows = defaultdict[int, list[int]](list)
+    for row, device in enumerate(places):
+        rows[device].append(row)
+    return tuple(_load(question, name, device, rows[device], crossing[device]) for device, name in enumerate(question.devices))
 
 
 def _crossing(graph: Graph, places: list[int]) -> dict[int, set[int]]:
@@ -87,9 +90,8 @@ def _crossing(graph: Graph, places: list[int]) -> dict[int, set[int]]:
     return crossing
 
 
-def _load(question: PlacementQuestion, name: str, device: int, places: list[int], crossing: set[int]) -> Load:
+def _load(question: PlacementQuestion, name: str, device: int, rows: list[int], crossing: set[int]) -> Load:
     graph = question.graph
-    rows = [row for row, placed_on in enumerate(places) if placed_on == device]
     accelerator = device < question.accelerators
     times = graph.accelerator_time if accelerator else graph.cpu_time
     compute = [float(times[row]) for row in rows]

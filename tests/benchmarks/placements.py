@@ -2,7 +2,8 @@
 
 FOLDER holds graphs in JSON, in any depth; `--authors FILE` adds what their authors' programs found (a CSV file with the columns input,
 algorithm, objective), `--experts FOLDER` the experts' splits (GRAPH_expert.json). Every graph is solved in a process of its own: stages to
-the proof, any blocks for `--seconds` at the most. `--growth` asks generated graphs with more and more operators and devices instead.
+the proof, any blocks for `--seconds` at the most. `--optimum` prints only how near to the optimum each graph is solved, as stages and on
+any devices, or for latency below a folder of that name. `--growth` asks generated graphs with more and more operators and devices instead.
 """
 
 import csv
@@ -14,6 +15,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.question import read_split
@@ -33,21 +36,21 @@ ROUNDED = 1e-5
 PROGRAM = """
 import json, resource, sys, time
 from pathlib import Path
-from crossopt.instances.files.document import InstanceError
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve
 from crossopt.solvers.placement.family import FAMILY
 path, contiguity, seconds, devices, settings = json.loads(sys.argv[1])
-asked = (*settings, f"contiguous={contiguity}", *([] if devices is None else [f"devices={devices}"]))
+asked = (*settings, *([f"contiguous={contiguity}"] if contiguity else []), *([] if devices is None else [f"devices={devices}"]))
 began = time.monotonic()
-question = read(path, asked)
+question = read(Path(path), asked)
 found = solve(FAMILY, question, "auto", Limits(seconds or float("inf")), lambda progress: None)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([found.value, found.bound, found.gap, found.status, time.monotonic() - began, peak, len(question.graph)]))
+took = time.monotonic() - began
+print(json.dumps([found.value, found.bound, found.gap, found.status, took, peak, len(question.graph), found.proved_by]))
 """
 
-Row = tuple[float | None, float | None, float | None, str, float, float, int]
+Row = tuple[float | None, float | None, float | None, str, float, float, int, str]
 
 
 def main() -> None:
@@ -58,11 +61,12 @@ def main() -> None:
     parser.add_argument("--experts", type=Path)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--searches", type=float, default=10.0, help="seconds for each of three seeds of each search")
+    parser.add_argument("--optimum", action="store_true")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = []
-    for line in growth() if options.growth else published(options):
+    for line in growth() if options.growth else optimum(options) if options.optimum else published(options):
         print(line, flush=True)
         lines.append(line)
     if options.out:
@@ -75,8 +79,21 @@ def solved(
     """What a process of its own answers."""
     asked = json.dumps([str(path), contiguity, seconds, devices, settings])
     done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
-    value, bound, gap, status, took, peak, nodes = json.loads(done.stdout)
-    return value, bound, gap, status, took, peak, nodes
+    value, bound, gap, status, took, peak, nodes, by = json.loads(done.stdout)
+    return value, bound, gap, status, took, peak, nodes, by
+
+
+def optimum(options: Namespace) -> Iterator[str]:
+    """One row a graph and problem: value, bound, gap, and who proves the bound."""
+    yield f"## How near to the optimum, at most {options.seconds:g} s each\n"
+    yield "| graph | nodes | problem | value, ms | bound, ms | gap | proved by | seconds |\n|---|---|---|---|---|---|---|---|"
+    for path in sorted(options.folder.rglob("*.json")):
+        name, latency = name_of(path, options.folder), "latency" in path.parts
+        for problem, contiguity in {"latency": ""}.items() if latency else {"stages": "stages", "any devices": "no"}.items():
+            row = solved(path, contiguity, options.seconds, settings=("problem=latency",) if latency else ())
+            figures = " | ".join("none" if figure is None else f"{figure:.7g}" for figure in row[:2])
+            gap = "" if row[2] is None else "0" if row[3] == "OPTIMAL" else f"{row[2]:.3%}"
+            yield f"| {name} | {row[6]} | {problem} | {figures} | {gap} | {row[7]} | {row[4]:.1f} |"
 
 
 def published(options: Namespace) -> Iterator[str]:
@@ -155,18 +172,61 @@ def figures_of(authors: Path | None) -> dict[str, dict[str, str]]:
 
 
 LAYERS, DEVICES = (1, 4, 12, 24, 48, 96), (2, 4, 8, 16, 32, 64)
+DRAWN = ((100, 2, 1), (1_000, 8, 1), (10_000, 8, 1), (10_000, 256, 1), (99_980, 64, 2))
+"""Operators at least, accelerators and seed."""
 SHAPE = "{layers: %d, hidden: 2048, heads: 16, ffn: 8192, vocabulary: 32000, sequence: 2048}"
 
 
 def growth() -> Iterator[str]:
     """Seconds and memory over operators and over devices, on the operators of transformers in training."""
-    yield "## Growth\n\nStages of generated graphs (a transformer in training, operator by operator, on A100s), proved.\n"
-    yield "| layers | nodes | devices | busiest, ms | status | seconds | MiB |\n|---|---|---|---|---|---|---|"
+    yield "## Growth\n\nDrawn graphs, and transformers in training on A100s, operator by operator, at most 60 s each.\n"
+    yield "| graph | nodes | devices | problem | busiest, ms | gap | seconds | MiB |\n|---|---|---|---|---|---|---|---|"
+    for least, devices, seed in DRAWN:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "drawn.json"
+            path.write_text(json.dumps(drawn(least, devices, seed)), encoding="utf-8")
+            for problem, contiguity in {"stages": "stages", "any devices": "no"}.items():
+                yield grown("drawn", devices, problem, solved(path, contiguity, 60.0))
     pairs = [(layers, 8) for layers in LAYERS] + [(24, devices) for devices in DEVICES if devices != 8]
     for layers, devices in pairs:
         settings = (f"graph.workload={{transformer: {SHAPE % layers}, global_batch: 8}}", "memory=10 TiB")
-        row = solved(Path("instances/placement/gpt3-13b-on-8.yaml"), "stages", 300.0, devices, settings)
-        yield f"| {layers} | {row[6]} | {devices} | {row[0]:.6g} | {row[3].lower()} | {row[4]:.1f} | {row[5]:.0f} |"
+        for problem, contiguity in {"stages": "stages", "any devices": "no"}.items():
+            row = solved(Path("instances/placement/gpt3-13b-on-8.yaml"), contiguity, 60.0, devices, settings)
+            yield grown(f"{layers} layers", devices, problem, row)
+
+
+def grown(name: str, devices: int, problem: str, row: Row) -> str:
+    """A row of the table of growth."""
+    gap = "" if row[2] is None else "0" if row[3] == "OPTIMAL" else f"{row[2]:.2%}"
+    return f"| {name} | {row[6]} | {devices} | {problem} | {row[0]:.6g} | {gap} | {row[4]:.1f} | {row[5]:.0f} |"
+
+
+def drawn(least: int, devices: int, seed: int) -> dict[str, object]:
+    """A graph of modules that follow each other, each with one to four branches of one to four operators."""
+    random, nodes, edges = Random(seed), list[dict[str, object]](), list[tuple[int, int]]()
+
+    def node(time: float) -> int:
+        row = {"supportedOnFpga": 1, "cpuLatency": time * 10, "fpgaLatency": time, "isBackwardNode": 0, "size": random.randrange(10**6)}
+        nodes.append({"id": len(nodes), **row})
+        return len(nodes) - 1
+
+    ends = [node(random.uniform(0.1, 2))]
+    while len(nodes) < least:
+        sources, branches, ends = ends, random.randint(1, 4), []
+        for _ in range(branches):
+            last = sources[random.randrange(len(sources))]
+            for _ in range(random.randint(1, 4)):
+                following = node(random.choice([0.0, random.uniform(0.05, 2)]))
+                edges.append((last, following))
+                last = following
+            ends.append(last)
+        if branches > 1:
+            joining = node(random.uniform(0.05, 0.5))
+            edges += [(end, joining) for end in ends]
+            ends = [joining]
+    costs = [random.uniform(0, 0.3) for _ in nodes]
+    links = [{"sourceId": source, "destId": target, "cost": costs[source]} for source, target in edges]
+    return {"maxSizePerFPGA": 1e12, "maxFPGAs": devices, "maxCPUs": 1, "nodes": nodes, "edges": links}
 
 
 if __name__ == "__main__":
