@@ -204,8 +204,8 @@ class Pricing:
         file, cuts, (unit, memory) = self.question.file, self.cuts(setting.network), scale
         seconds = np.floor(times / file.clock / unit * _LOWERED)
         moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
-        came, goes, inside = moved[cuts.first], moved[cuts.last], cuts.inside
-        passes = [inside @ seconds[:, column] for column in range(seconds.shape[1])]
+        came, goes = moved[cuts.first], moved[cuts.last]
+        passes = [cuts.between(seconds[:, column]) for column in range(seconds.shape[1])]
         hidden = np.maximum(passes[0], goes) if recompute else goes
         loads = came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0)
         most, parameters = self._stored(setting, recompute, memory)
@@ -223,8 +223,8 @@ class Pricing:
         key = (setting, recompute, memory)
         if key not in self._memory:
             file, cuts, kinds = self.question.file, self.cuts(setting.network), self.question.networks[setting.network].kinds
-            parameters = cuts.inside @ np.array([layer.parameters.on_device(setting.tensor) for layer in kinds])
-            activations = cuts.inside @ np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds])
+            parameters = cuts.between(np.array([layer.parameters.on_device(setting.tensor) for layer in kinds]))
+            activations = cuts.between(np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds]))
             stash = setting.microbatch * cuts.entering[cuts.first] if recompute else activations
             if file.passes == "forward":
                 left, stash = memory - parameters - activations, np.zeros(len(activations))

@@ -152,9 +152,9 @@ def chain(layers: int, hidden: int, sequence: int, microbatch: int, tensor: tupl
         summed = 4.0 * edge / bandwidth * (one - 1) / one
         passes = [np.floor(np.array([0.1 * time / one, time / one + summed, 0.5 * time / one]) / unit) for time in (forward, 2.0 * forward)]
         vocabulary, weights = 100_000.0 * hidden / one, 24.0 * hidden**2 / one
-        parameters = cuts.inside @ np.array([vocabulary, weights, vocabulary])
-        stored = cuts.inside @ (np.array([edge, 34.0 * microbatch * sequence * hidden, 4.0 * edge]) / one)
-        ahead, back = (cuts.inside @ column for column in passes)
+        parameters = cuts.between(np.array([vocabulary, weights, vocabulary]))
+        stored = cuts.between(np.array([edge, 34.0 * microbatch * sequence * hidden, 4.0 * edge]) / one)
+        ahead, back = (cuts.between(column) for column in passes)
         for again in (False, True):
             came, goes = moved[cuts.first], moved[cuts.last]
             loads = came + ahead + (np.maximum(ahead, goes) if again else goes) + back
