@@ -20,7 +20,21 @@ from crossopt.crossflow.accelerator import (
     chips_of,
     reference_area,
 )
-from crossopt.crossflow.fields import Area, Bandwidth, Bounds, Bytes, Choice, CountChoice, Doc, Frequency, NonZero, Positive, Prose, Ratio
+from crossopt.crossflow.fields import (
+    Area,
+    As,
+    Bandwidth,
+    Bounds,
+    Bytes,
+    Choice,
+    CountChoice,
+    Doc,
+    Frequency,
+    NonZero,
+    Positive,
+    Prose,
+    Ratio,
+)
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.accelerator.built import BuiltChips, TechnologySection, built_chips
 from crossopt.instances.accelerator.networks import (
@@ -68,17 +82,17 @@ class ChipsSection:
 class ShapeSection:
     """A transformer by its shape."""
 
-    layers: Annotated[int, Bounds(1, MOST_LAYERS - 2), Doc("layers")]
-    hidden: Annotated[Positive, Doc("hidden size")]
-    heads: Annotated[Positive, Doc("attention heads")]
-    ffn: Annotated[Positive, Doc("width of the feed-forward part")]
-    vocabulary: Annotated[Positive, Doc("vocabulary")]
-    sequence: Annotated[Positive, Doc("tokens of a sample")]
-    kv_heads: Annotated[int, Bounds(0), Doc("key-value heads; 0: as many as heads")] = 0
-    gated: Annotated[bool, Doc("a gated feed-forward part")] = False
+    layers: Annotated[int, Bounds(1, MOST_LAYERS - 2), As(Transformer)]
+    hidden: Annotated[int, As(Transformer)]
+    heads: Annotated[int, As(Transformer)]
+    ffn: Annotated[int, As(Transformer)]
+    vocabulary: Annotated[int, As(Transformer)]
+    sequence: Annotated[int, As(Transformer), Doc("tokens of a sample")]
+    kv_heads: Annotated[int, As(Transformer)] = 0
+    gated: Annotated[bool, As(Transformer)] = False
     rotary: Annotated[bool | None, Doc("rotary positions; default: where the feed-forward part is gated")] = None
-    experts: Annotated[Positive, Doc("experts of a layer")] = 1
-    experts_per_token: Annotated[Positive, Doc("experts that see a token")] = 1
+    experts: Annotated[int, As(Transformer)] = 1
+    experts_per_token: Annotated[int, As(Transformer)] = 1
 
 
 @dataclass(frozen=True, slots=True)

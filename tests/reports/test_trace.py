@@ -69,4 +69,4 @@ def test_a_graph_of_a_trace_is_drawn_as_it_runs_again(tmp_path: Path, capsys: py
     assert drawn == [("launch", 0, 0.0, 2.5, {}), ("gemm", 1, 3.5, 10.0, {"flops": "64"})]
     with pytest.raises(SystemExit):
         main(["export", str(graph)])
-    assert "is a graph of a trace (take --as perfetto)" in capsys.readouterr().err
+    assert "is a graph of a trace (take --as perfetto or anonymous or drawn or pytorch)" in capsys.readouterr().err

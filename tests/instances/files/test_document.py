@@ -353,6 +353,9 @@ NAMING = {
     "trace of benchmark": "kind: benchmark\ntrace: HERE\n",
     "network": "kind: collective\ncollective: all_reduce\nbytes: 1 MB\nnetwork: HERE\nsystem: HERE\n",
     "graph": "kind: layers\ngraph: HERE\nhardware: a100-80g\nformats: [fp16, int8]\nobjective: time\nbudgets: {size: 1 MB}\n",
+    "graph of memory": "kind: memory\ngraph: HERE\nbudget: 1 GB\n",
+    "graph of accelerator": "kind: accelerator\ngraph: HERE\nbatch: 8\ndevices: 2\nbandwidth: 900 GB/s\nmemory: 80 GB\n",
+    "tables.file": "kind: embeddings\ntables: {file: HERE}\ncluster: {devices: 2, hbm: 1 GB}\nbatch: 64\n",
     "config": "kind: serving\nconfig: HERE\nhardware: h100-sxm\ndevices: 8\nrequests: {input: 9, output: 9}\n",
     "rates": "kind: fleet\nclasses: {a: 1}\ndevices: {b: {price: 1.0}}\nrates: HERE\n",
     "profile of instances": "kind: instances\nthreads: 4\nbatch: 4\nprofile: HERE\n",
@@ -400,12 +403,15 @@ def test_the_keys_of_all_kinds_that_name_files_are_in_the_table() -> None:
     """Whoever reads a file that a question names asks `Files` for it; each of them is one of the modules that the table asks."""
     asking = [path.relative_to(ROOT).as_posix() for path in (ROOT / "instances").rglob("*.py") if "files.text(" in path.read_text()]
     assert sorted(asking) == [
+        "instances/accelerator/question.py",
         "instances/catalogue/registry.py",
         "instances/catalogue/workload.py",
         "instances/codesign/question.py",
         "instances/counts/fleet.py",
         "instances/counts/shapes.py",
+        "instances/embeddings/question.py",
         "instances/layers/question.py",
+        "instances/memory/question.py",
         "instances/network/collective.py",
         "instances/placement/question.py",
         "instances/question.py",
