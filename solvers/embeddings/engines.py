@@ -20,7 +20,7 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.embeddings.baselines import baselines
 from crossopt.solvers.embeddings.judge import BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
-from crossopt.solvers.embeddings.local import Plan, improve, slowest, start_from
+from crossopt.solvers.embeddings.local import Plan, improve, improve_phases, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
     Flat,
     Priced,
@@ -139,14 +139,16 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
     starts = _starts(ways, priced)
     for start in starts:
         target = course.bound * (1.0 + within)
-        share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (len(starts) + 1))
+        share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (len(starts) + (len(starts) if ways.form.step else 1)))
         plan = improve(start, target, share, min(patience, 2.0), random, course.seen, priced.prices)
         best = plan if best is None or slowest(plan) < slowest(best) else best
         if course.value <= target or monotonic() >= deadline:
             break
     if course.plan is not None:
         course.priced = sharpened(ways, priced, course.slowest)
-    if best is not None and course.value > course.bound * (1.0 + within):
+    if best is not None and ways.form.step:
+        improve_phases(best, course.bound * (1.0 + within), deadline, patience, random, course.seen)
+    elif best is not None and course.value > course.bound * (1.0 + within):
         improve(best, course.bound * (1.0 + within), deadline, patience, random, course.seen, priced.prices)
 
 

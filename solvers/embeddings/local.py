@@ -8,7 +8,7 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Whole
+from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.formulation.embeddings import SCALE, Held, Way
 from crossopt.formulation.embeddings import Whole as Form
 from crossopt.instances.embeddings.options import devices_of
@@ -283,6 +283,50 @@ class Climb:
                 return True
         return False
 
+    def ease(self) -> bool:
+        """The best move or swap of a piece of a device that is the slowest in some phase, by the sum of the slowest of all phases; whether
+        there was one that keeps all memory."""
+        plan, items, form = self.plan, self.items, self.plan.form
+        loads = np.concatenate([plan.loads, np.zeros((2, plan.loads.shape[1]))])
+        order = np.argsort(-loads, axis=0, kind="stable")[:3]
+        tops, places = np.take_along_axis(loads, order, axis=0), np.arange(form.devices)[:, None]
+        now, capacity = float(tops[0].sum()), np.array(form.capacity, float)
+        best: tuple[float, int, int, int, int] = (now * (1.0 - _BETTER), -1, -1, -1, -1)
+        for worst in np.unique(order[0]).tolist():
+            own, others = np.flatnonzero(items.device == worst), np.flatnonzero(items.device != worst)
+            if not len(own):
+                continue
+            free = [(order[rank] != worst) & (order[rank] != places) for rank in range(2)]
+            rest = np.where(free[0], tops[0], np.where(free[1], tops[1], tops[2]))
+            times, memory = items.times[own], items.memory[own]
+            here, there = plan.loads[worst] - times, plan.loads[None] + times[:, None]
+            sums = np.maximum(np.maximum(here[:, None], there), rest[None]).sum(axis=2)
+            fits = np.asarray((plan.memory[None] + memory[:, None] <= capacity).all(axis=2) & (places[:, 0] != worst))
+            best = min(best, self._lowest(sums, fits, worst, own, None))
+            if len(others):
+                where = items.device[others]
+                change = times[:, None] - items.times[None, others]
+                stored = memory[:, None] - items.memory[None, others]
+                both = np.maximum(plan.loads[worst] - change, plan.loads[where] + change)
+                sums = np.maximum(both, rest[where]).sum(axis=2)
+                fits = np.asarray(((plan.memory[worst] - stored <= capacity) & (plan.memory[where] + stored <= capacity)).all(axis=2))
+                best = min(best, self._lowest(sums, fits, worst, own, others))
+        if best[1] < 0:
+            return False
+        self.moved(best[1], best[3])
+        if best[2] >= 0:
+            self.moved(best[2], best[4])
+        return True
+
+    def _lowest(self, sums: Array, fits: Mask, worst: int, own: Whole, others: Whole | None) -> tuple[float, int, int, int, int]:
+        """The lowest sum that fits, with the pieces that move and where to."""
+        sums = np.where(fits, sums, inf)
+        row, column = divmod(int(sums.argmin()), sums.shape[1])
+        if others is None:
+            return float(sums[row, column]), int(own[row]), -1, column, -1
+        other = int(others[column])
+        return float(sums[row, column]), int(own[row]), other, int(self.items.device[other]), worst
+
     def _after(self, loads: Array, memory: Array) -> Array:
         """Heights of devices with these loads and memories."""
         found = loads.copy()
@@ -409,3 +453,20 @@ def improve(
             climb.plan = best.copy()
             climb.refresh()
     return best
+
+
+def improve_phases(plan: Plan, target: float, deadline: float, patience: float, random: Random, seen: Callable[[Plan], None]) -> None:
+    """Plans of ever lower sums of the slowest of each phase, by moves, swaps and kicks."""
+    climb, best, lowest, since = Climb(plan.copy(), items_of(plan)), plan, inf, monotonic()
+    while monotonic() < min(deadline, since + patience):
+        while monotonic() < deadline and climb.ease():
+            pass
+        height = inf if climb.plan.overfull else float(climb.plan.loads.max(axis=0).sum())
+        if height < lowest * (1.0 - _BETTER):
+            best, lowest, since = climb.plan.copy(), height, monotonic()
+            seen(best)
+        elif height > lowest * 1.02 or random.random() < 0.3:
+            climb = Climb(best.copy(), items_of(best))
+        if lowest <= target:
+            return
+        climb.kick(random, random.randint(1, 4))
