@@ -465,6 +465,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--input", required=True, metavar="N", help="tokens of a prompt, such as 4000 or 4k (4,096)")
     parser.add_argument("--output", required=True, metavar="N", help="tokens of an answer")
+    parser.add_argument("--cached", metavar="N", help="tokens of a prompt that are in the cache already (prefix caching)")
     parser.add_argument("--context", metavar="N", help="longest context of the model, such as 40960: longer requests are refused")
     parser.add_argument("--rate", type=float, metavar="N", help="requests a second that are served at least")
     parser.add_argument("--ttft", metavar="TIME", help="limit of the time to first token, such as 300ms")

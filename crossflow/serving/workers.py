@@ -39,6 +39,8 @@ class Requests:
 
     input: float
     output: float
+    cached: float = 0.0
+    """Tokens of the prompt that are in the cache already: they are attended to, and not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def streaming_floor(model: Transformer, split: Split, stored: Bytes, hardware: H
 def worker_memory(model: Transformer, worker: Worker, requests: Requests, stored: Bytes) -> WorkerMemory:
     """What lies in memory with all sequences at their full length; working memory is that of one step's activations."""
     split = worker.split
-    rows = worker.prompts * np.minimum(worker.chunk, float(requests.input)) + worker.batch
+    rows = worker.prompts * np.minimum(worker.chunk, float(requests.input - requests.cached)) + worker.batch
     inner = model.ffn if model.experts == 1 else model.expert_width * (model.experts_per_token + model.shared_experts)
     working = rows * VALUE * (4.0 * model.hidden + (model.projections * inner + 3.0 * model.heads * model.score_width) / split.tensor)
     working = working + worker.batch * model.vocabulary * 4.0
@@ -151,7 +153,7 @@ def worker_times(
     group, middle = worker.batch / stages, requests.input + requests.output / 2.0
     alone, mixed = 0.0 * worker.batch, 0.0 * worker.batch
     sends, count = 0.0 * worker.batch, 0
-    for tokens, share in pieces_of(requests.input, worker.chunk):
+    for tokens, share in pieces_of(requests.input, worker.chunk, requests.cached):
         piece = Step(0.0 * worker.batch, 1.0, worker.prompts * tokens, share, float(requests.input), worker.prompts)
         alone = alone + step_time(model, kernels, engine, split, piece, hardware)
         mixed = mixed + step_time(model, kernels, engine, split, replace(piece, sequences=group, keys=middle), hardware)
@@ -198,9 +200,8 @@ def contexts(requests: Requests) -> Iterator[float]:
         yield requests.input + 1.0 + (requests.output - 1.0) * ((part + 0.5) / CONTEXTS)
 
 
-def pieces_of(tokens: float, chunk: float) -> Iterator[tuple[float, float]]:
+def pieces_of(tokens: float, chunk: float, start: float = 0.0) -> Iterator[tuple[float, float]]:
     """Tokens of each piece of a prompt, and its share of the attention: pairs of tokens up to its end less those before."""
-    start = 0.0
     while start < tokens:
         end = min(start + chunk, float(tokens))
         yield end - start, (end * end - start * start) / (float(tokens) * tokens)

@@ -60,6 +60,7 @@ class RequestsSection:
     input: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of a prompt")]
     output: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of an answer")]
     rate: Annotated[float | None, Bounds(0.0), NonZero(), Doc("requests a second that are served at least")] = None
+    cached: Annotated[int, Bounds(0, MOST_TOKENS), Doc("tokens of a prompt that are in the cache already (prefix caching)")] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class ClassSection:
     input: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of a prompt")]
     output: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of an answer")]
     rate: Annotated[float, Bounds(0.0), NonZero(), Doc("requests a second")]
+    cached: Annotated[int, Bounds(0, MOST_TOKENS), Doc("tokens of a prompt that are in the cache already (prefix caching)")] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,12 @@ class RequestClass:
     input: int
     output: int
     rate: float | None
+    cached: int = 0
+
+    @property
+    def computed(self) -> int:
+        """Tokens of a prompt that are computed."""
+        return self.input - self.cached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -425,9 +433,9 @@ def hardware_node() -> int:
 
 def _classes(file: ServingFile) -> tuple[RequestClass, ...]:
     if file.classes is not None:
-        return tuple(RequestClass(name, own.input, own.output, own.rate) for name, own in file.classes.items())
+        return tuple(RequestClass(name, own.input, own.output, own.rate, own.cached) for name, own in file.classes.items())
     own = file.requests
-    return (RequestClass("", own.input, own.output, own.rate),) if own is not None else ()
+    return (RequestClass("", own.input, own.output, own.rate, own.cached),) if own is not None else ()
 
 
 def of_classes(question: ServingQuestion, names: Collection[str]) -> ServingQuestion:
@@ -512,6 +520,10 @@ def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
 
 
 def _faults_of_requests(file: ServingFile) -> Iterator[tuple[str, str]]:
+    for one in _classes(file):
+        if one.cached >= one.input:
+            where = f"classes.{one.name}.cached" if one.name else "requests.cached"
+            yield where, f"{one.cached:,} tokens are cached of a prompt of {one.input:,}, of which one at least is computed (cache fewer)"
     if (file.requests is None) == (file.classes is None):
         yield "requests" if file.requests else "", "one of requests and classes is needed (such as requests: {input: 4000, output: 500})"
     if file.classes is None:
@@ -614,7 +626,7 @@ def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, 
 
 def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str, str]]:
     for chunk in options.chunk:
-        if (pieces := -(-(tokens := max(one.input for one in _classes(file))) // chunk)) > MOST_PIECES:
+        if (pieces := -(-(tokens := max(one.computed for one in _classes(file))) // chunk)) > MOST_PIECES:
             least = -(-tokens // MOST_PIECES)
             yield "choices.chunk", f"{chunk} tokens make {pieces:,} steps of a prompt, {MOST_PIECES} are priced (take {least:,} or more)"
 

@@ -106,7 +106,7 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
         for role in roles_of(question):
             for split, chunk in product(splits, options.chunk):
                 for batch in options.prefill_batch if role == "prefill" else options.batch:
-                    fits = role != "prefill" or batch == 1 or batch * question.input <= chunk
+                    fits = role != "prefill" or batch == 1 or batch * max(one.computed for one in question.classes) <= chunk
                     if fits and (role == "prefill" or batch >= split[3]):
                         yield Shape(role, "", *split, batch, chunk, device, question.label)
 
@@ -190,7 +190,7 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     worker = Worker(split, alone if prefills else batch, float(first.chunk), batch if prefills else alone)
     parts = [
         (share, one, worker_times(model, kernels, engine, worker, one, hardware))
-        for share, one in ((share, Requests(own.input, own.output)) for share, own in question.shares)
+        for share, one in ((share, Requests(own.input, own.output, own.cached)) for share, own in question.shares)
     ]
     longest = Requests(question.input, max(own.input + own.output for own in question.classes) - question.input)
     memory = worker_memory(model, replace_batch(worker, batch), longest, stored)

@@ -36,6 +36,7 @@ _OPTIONS: Final = {
     "requests.input": "--input",
     "requests.output": "--output",
     "requests.rate": "--rate",
+    "requests.cached": "--cached",
     "requests": "--input",
     "limits.ttft": "--ttft",
     "limits.tpot": "--tpot",
@@ -86,6 +87,7 @@ def _lines(options: Namespace) -> Iterator[str]:
     key, value = model_named(options.model)
     devices = " and ".join(f"{group.count} {group.device}" for group in groups)
     requests: dict[str, float] = {name: _tokens(f"--{name}", getattr(options, name)) for name in ("input", "output")}
+    requests |= {"cached": _tokens("--cached", options.cached)} if options.cached else {}
     requests |= {"rate": options.rate} if options.rate is not None else {}
     shares = {"prefill": options.prefill_share, "decode": options.decode_share, "ttft": options.ttft_factor}
     levels = {name: getattr(options, name) for name in ("ttft", "tpot", "at") if getattr(options, name)}

@@ -274,7 +274,8 @@ def _given(question: ServingQuestion) -> tuple[tuple[str, str], ...]:
 
 def _class_text(one: RequestClass) -> str:
     rate = f", {one.rate:g} a second" if one.name and one.rate else ""
-    return f"{one.input:,} tokens in, {one.output:,} out{rate}"
+    cached = f" ({one.cached:,} cached)" if one.cached else ""
+    return f"{one.input:,} tokens in{cached}, {one.output:,} out{rate}"
 
 
 def _rents(question: ServingQuestion) -> str:

@@ -176,7 +176,7 @@ def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
     for one in question.classes:
         whole = float(one.input)
         found.append([])
-        for tokens, share in pieces_of(one.input, float(shape.chunk)):
+        for tokens, share in pieces_of(one.input, float(shape.chunk), float(one.cached)):
             mixed = seconds(Step(numbers / stages, middle, tokens, share, whole))
             found[-1].append((alone + (mixed - alone) / stages).tolist())
     return _Prices(alone.tolist(), found)
@@ -189,7 +189,7 @@ def _prefills(question: ServingQuestion, shape: Shape, one: RequestClass) -> lis
     prompts = np.arange(1, shape.batch + 1, dtype=np.float64)
     split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert)))
     worker = Worker(split, np.ones(len(prompts)), float(shape.chunk), prompts)
-    asked = Requests(one.input, one.output)
+    asked = Requests(one.input, one.output, one.cached)
     times = worker_times(model, kernels, constants_of_engine(file.engine), worker, asked, hardware)
     return list(zip(np.asarray(times.prefill).tolist(), np.asarray(times.slowest_stage).tolist(), strict=True))
 

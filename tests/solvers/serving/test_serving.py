@@ -265,6 +265,22 @@ def test_a_class_that_no_plan_serves_is_named() -> None:
     assert few.reasons == ("devices: the classes need more than the 5 of the question",)
 
 
+def test_a_cached_prefix_is_attended_to_and_not_computed() -> None:
+    """A prompt of 2,000 tokens of which 1,000 are cached takes longer than one of 1,000, and less than all; the memory is the same."""
+    plain = LLAMA.replace("[8, 32]}", "[8, 32], prefill_batch: 1}")
+    asked = [ask(plain.replace("input: 2000", text)) for text in ("input: 2000", "input: 2000, cached: 1000", "input: 1000")]
+    for whole, cached, short in zip(*(priced(question, shapes_of(question)) for question in asked), strict=True):
+        if whole.shape.role == "decode":
+            assert (cached.rate, cached.tpot) == (whole.rate, whole.tpot)
+        else:
+            assert short.ttft < cached.ttft < whole.ttft
+            assert short.rate > cached.rate > whole.rate
+        assert cached.cache == whole.cache > short.cache
+    assert rate_of(asked[1]) > rate_of(asked[0])
+    with pytest.raises(InstanceError, match="2,000 tokens are cached of a prompt of 2,000"):
+        ask(LLAMA.replace("input: 2000", "input: 2000, cached: 2000"))
+
+
 def test_money_at_the_rate_that_is_asked_for_is_least() -> None:
     """Not that of the rate that the devices could serve: more devices with more requests each would be dearer."""
     question = ask(f"{LLAMA}objective: cost\nrent: 3.6 USD\n".replace("output: 200", "output: 200, rate: 1"))
