@@ -114,7 +114,7 @@ def _matched(question: ServingQuestion, table: Table) -> Iterator[Baseline[Servi
     if len(shapes) == len(_PARTS):
         matched = table_of(question, shapes)
         if (own := best_of(question, matched)) is not None:
-            yield Baseline("best workers matched", None, plan_of(question, matched, own))
+            yield Baseline("matched", None, plan_of(question, matched, own))
 
 
 _PARTS: Final[tuple[Role, ...]] = ("prefill", "decode")
