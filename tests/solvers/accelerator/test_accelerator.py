@@ -87,7 +87,11 @@ def test_areas_are_those_of_the_list() -> None:
 
 @pytest.mark.parametrize(
     ("tensor", "vector", "side", "least"),
-    [(8, 2, 128, 674_498), (4, 4, 64, 1_928_897), (2, 8, 128, 839_729), (1, 1, 256, 833_730), (32, 16, 32, 964_449)],
+    [
+        (1, 1, 256, 833_730),
+        (32, 16, 32, 964_449),
+        *(pytest.param(*one, marks=pytest.mark.thorough) for one in ((8, 2, 128, 674_498), (4, 4, 64, 1_928_897), (2, 8, 128, 839_729))),
+    ],
 )
 def test_a_layer_of_llama_2_has_its_shortest_schedule(tensor: int, vector: int, side: int, least: int) -> None:
     settings = {"tensor_cores": tensor, "vector_cores": vector, "width": side, "depth": side}
@@ -99,6 +103,7 @@ def test_a_layer_of_llama_2_has_its_shortest_schedule(tensor: int, vector: int, 
     assert result.value == pytest.approx(64 * least / 1.05e9, rel=1e-12)
 
 
+@pytest.mark.thorough
 def test_all_operators_on_all_cores_take_the_published_cycles() -> None:
     question = read(
         INSTANCES / "accelerator/llama2-7b-layer-on-cores.yaml", ["chips.tensor_cores=8", "chips.vector_cores=2", "granularity=1"]
@@ -479,7 +484,8 @@ def test_integer_programs_refuse_large_questions() -> None:
         by_programs(read(INSTANCES / "accelerator/bert-large-on-phaze.yaml"))
 
 
-@pytest.mark.parametrize("share", [0.0, pytest.param(0.03, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("share", [0.0, 0.03])
 def test_wide_graphs_of_many_operators_have_a_schedule_and_a_bound(share: float) -> None:
     random, count = np.random.default_rng(100), 60
     before = tuple(tuple(one for one in range(row) if random.random() < share) for row in range(count))
