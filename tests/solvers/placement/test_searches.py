@@ -8,6 +8,7 @@ from functools import cache
 from math import isinf
 from pathlib import Path
 from random import Random
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -36,10 +37,12 @@ from crossopt.solvers.placement import engines, heuristics
 from crossopt.solvers.placement.annealing import annealed
 from crossopt.solvers.placement.answer import COARSE_GAP, ended, judge_placement
 from crossopt.solvers.placement.bounds.along import least_busiest
+from crossopt.solvers.placement.bounds.ideals import best_by_ideals
 from crossopt.solvers.placement.comparison import _SEEDED_THROUGHPUT, SEARCHES, compared_throughput, local_search
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.heuristics import by_rank, by_work, equal_shares, improved, staged_start
 from crossopt.solvers.placement.judge import judge
+from crossopt.solvers.placement.run import Run
 from crossopt.solvers.proofs import UnverifiedBound
 from tests.benchmarks.placements import held_to
 from tests.every import every
@@ -226,6 +229,20 @@ def test_levels_join_only_what_all_placements_have_on_one_device(seed: int, monk
         assert (level.accelerator_time.max(), level.size.max()) <= (most * (1.0 + 1e-9), memory * (1.0 + 1e-9))
         for block in range(len(level)):
             assert all(len(set(device_of[level.block_of == block].tolist())) == 1 for device_of in known)
+
+
+@pytest.mark.parametrize("contiguity", ["convex", "no"])
+def test_what_is_found_on_any_devices_is_no_busier_than_the_best_stages(contiguity: Contiguity, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any search behind the stages."""
+    for name in ("improved", "_bounds"):
+        monkeypatch.setattr(engines, name, lambda *asked: iter(()))
+    for seed in range(6):
+        asked = question(random_graph(seed, 12), 3, seed % 2)
+        best = best_by_ideals(asked)
+        assert best is not None
+        run = Run(replace(asked, contiguity=contiguity))
+        engines._start(run, blocks_of(asked.graph, staged=contiguity == "convex"), Limits(), silent, monotonic())
+        assert run.value <= best.bound * (1.0 + 1e-9)
 
 
 @pytest.mark.data
