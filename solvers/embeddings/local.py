@@ -18,6 +18,8 @@ _PENALTY = 20.0
 _BETTER = 1e-12
 _OTHERS, _TAKEN = 24, 9
 """Tables on all devices that are tried at once, and tables that are taken out at once."""
+_CHEAPENED, _FEW = 60, 3
+"""Tables that take cheaper ways at once, and ways of each that are tried."""
 _DIVIDED, _PAIRS = 14, 4
 """Pieces on two devices that are divided in every way, and pairs of devices that are tried at once."""
 
@@ -366,6 +368,29 @@ class Climb:
             plan.put(table, old, places)
         return False
 
+    def cheapen(self, random: Random, prices: Array, level: float) -> None:
+        """Give some tables the way that costs least at the prices of memory of those that stay below a level."""
+        plan = self.plan
+        for table in random.sample(range(len(plan.ways)), min(_CHEAPENED, len(plan.ways))):
+            old, places = plan.ways[table], plan.places[table]
+            if old is None:
+                continue
+            ways = plan.form.ways[plan.form.types[table]]
+            costs = {way.index: way.total / (1 << SCALE) + float(prices @ np.array(way.stored, float)) for way in ways}
+            cheaper = sorted((way for way in ways if costs[way.index] < costs[old.index]), key=lambda way: costs[way.index])
+            if not cheaper:
+                continue
+            plan.take(table)
+            for way in cheaper[:_FEW]:
+                height, chosen = insertion(plan, way)
+                if height < level:
+                    plan.put(table, way, chosen)
+                    break
+            else:
+                plan.put(table, old, places)
+                continue
+            self.retake(table)
+
     def _on(self, device: int) -> list[int]:
         """Tables with pieces on a device, but for those on all devices."""
         plan, node = self.plan, device // self.plan.form.per_node
@@ -444,6 +469,7 @@ def improve(
             climb.kick(random, random.randint(2, 6))
         else:
             climb.recreate(random, prices, lowest * random.uniform(0.98, 1.0))
+        climb.cheapen(random, prices, lowest)
         climb.descend(random, deadline, dividing=not prices.any() or random.random() < 0.2)
         height = slowest(climb.plan)
         if height < lowest * (1.0 - _BETTER):
