@@ -33,6 +33,7 @@ PUBLIC = {
     "gnmt.json": "placement/piper/gnmt.json",
     "bert32a100.json": "placement/piper/bert32a100.json",
     "dlrm_rank2.json.gz": "traces/dlrm_rank2.json.gz",
+    "tables.json": "embeddings/tables_24.json",
 }
 """Inputs of other authors, which do not come along."""
 if (spec := find_spec("onnx")) is not None and spec.origin:
