@@ -8,7 +8,6 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from crossopt.crossflow.cost import Prices
-from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.goodput import Failures, goodput
 from crossopt.crossflow.hardware import Budget, Cluster, Efficiency, Hardware, Link, Memory, Shape
 from crossopt.crossflow.records import dataclass
@@ -21,6 +20,7 @@ from crossopt.instances.files.units import nearest
 from crossopt.instances.files.written import short_repr
 
 if TYPE_CHECKING:
+    from crossopt.crossflow.exchanges.rare import Groups
     from crossopt.crossflow.generator import Edges
     from crossopt.crossflow.technology import Parts, Technology
     from crossopt.instances.catalogue.uncertain import Range
@@ -377,7 +377,7 @@ class Instance:
     """The whole run, whose limits are in the budget as a step time."""
     ceilings: tuple[tuple[str, float], ...] = ()
     """Objectives with an upper limit, beside those of the budget."""
-    sites: Groups | None = None
+    sites: "Groups | None" = None
     """Groups that exchange rarely; workload and cluster are then those of one group."""
     ranges: tuple["Range", ...] = ()
     """Constants with uncertainty ranges."""

@@ -35,7 +35,6 @@ from crossopt.instances.codesign.plan_choices import Report
 from crossopt.instances.codesign.plan_groups import last_with_plan
 from crossopt.instances.codesign.reading import resolve
 from crossopt.instances.codesign.section import KEYS, TRANSFORMER_CHOICES, CodesignFile
-from crossopt.instances.codesign.sites import groups_faults, per_mean_step
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.document import Node, Scalar, fault_at, node_of, read_text
@@ -157,8 +156,11 @@ def _of_lists(written: Written, listed: Mapping[str, tuple[Node, ...]]) -> Multi
         each = [dict.fromkeys(replace(fault, message=_plain_message(fault)) for fault in error.faults) for _, error in wrong]
         shared = [fault for fault in each[0] if all(fault in others for others in each)]
         raise written.refused(shared or dict.fromkeys(fault for others in each for fault in others))
-    if "groups" in compared and (message := groups_faults([part for _, part in found])):
-        raise written.refused([written.fault("sites.groups", message)])
+    if "groups" in compared:
+        from crossopt.instances.codesign.sites import groups_faults  # noqa: PLC0415 - few questions have sites
+
+        if message := groups_faults([part for _, part in found]):
+            raise written.refused([written.fault("sites.groups", message)])
     found.sort(key=lambda pair: pair[0].devices)
     pairs = dict.fromkeys((scale.devices, scale.batch) for scale, _ in found)
     impossible += [(Scale(*pair, label), _why(error)) for label, error in wrong for pair in pairs]
@@ -271,7 +273,11 @@ def _section(path: str) -> str:
 
 def _question_in(file: CodesignFile, written: Written, report: Report) -> Instance | Portfolio | MultiScaleQuestion | None:
     """The section as one question, or as one per number of devices, batch and workload."""
-    file = per_mean_step(per_sample(file, written.root), written.root)
+    file = per_sample(file, written.root)
+    if file.sites is not None:
+        from crossopt.instances.codesign.sites import per_mean_step  # noqa: PLC0415 - few questions have sites
+
+        file = per_mean_step(file, written.root)
     counts, batches = file.cluster.devices, batches_of(file)
     faults = [*(batch_faults(file) if batches else []), *zero_faults(file.cluster)]
     for size, path, what in (

@@ -56,13 +56,13 @@ from crossopt.instances.codesign.section import (
     LinkSection,
     TechnologySection,
 )
-from crossopt.instances.codesign.sites import groups_of, one_group
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.table import Machine, Stack
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written
 
 if TYPE_CHECKING:
+    from crossopt.crossflow.exchanges.rare import Groups
     from crossopt.instances.catalogue.entries import TechnologyEntry
 
 _HARDWARE_CHOICES = ("die_area", "dies", "hbm_stacks")
@@ -84,7 +84,11 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     if isinstance(workload, Transformer) and stack is not None:
         workload = stack.trained(workload, file.workload)
     whole = workload
-    file, workload, apart = one_group(file, workload, report)
+    apart = True
+    if file.sites is not None or file.objective == "mean_step_time":
+        from crossopt.instances.codesign.sites import one_group  # noqa: PLC0415 - few questions have sites
+
+        file, workload, apart = one_group(file, workload, report)
     sound = _sound(file, workload, report)
     levels, cluster = levels_of(file.cluster, _usual_node(file), report)
     hardware, ranges = _hardware(file, levels, report)
@@ -111,7 +115,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         stack=stack,
         goal=goal,
         ceilings=ceilings_of(file, goal),
-        sites=groups_of(file, whole, _usual_node(file), report),
+        sites=None if file.sites is None else _groups(file, whole, report),
         derived=derived_text(device_given(file.hardware)[0]) if file.hardware is not None else "",
         priced_by=_constants_text(file, stack),
         calibrated=file.hardware is None or is_calibrated(device_given(file.hardware)[0], file.launcher),
@@ -128,6 +132,12 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
+
+
+def _groups(file: CodesignFile, workload: Workload | None, report: Report) -> "Groups | None":
+    from crossopt.instances.codesign.sites import groups_of  # noqa: PLC0415 - few questions have sites
+
+    return groups_of(file, workload, _usual_node(file), report)
 
 
 def _constants_text(file: CodesignFile, stack: Stack | None) -> str:

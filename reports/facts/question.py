@@ -1,9 +1,8 @@
 """A question about joint designs in words, and an evaluation of one of its designs as plain data."""
 
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Gemm, Lstm, Transformer
@@ -15,6 +14,9 @@ from crossopt.instances.files.dataclass_json import to_plain
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.codesign.answer import ChosenDesign, DesignEvaluation
 from crossopt.solvers.codesign.objective import DIMENSIONS
+
+if TYPE_CHECKING:
+    from crossopt.crossflow.exchanges.rare import Groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def text_of_question(instance: Instance) -> QuestionText:
     return QuestionText(sentence, tuple(terms), opened, instance.goal, left_out(instance), instance)
 
 
-def _of_each(sites: Groups | None) -> str:
+def _of_each(sites: "Groups | None") -> str:
     return f" in each of {sites.groups} groups" if sites is not None and sites.groups > 1 else ""
 
 

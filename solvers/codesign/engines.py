@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import members
@@ -48,6 +47,9 @@ from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, neare
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
 from crossopt.solvers.proofs import Exact, Relaxation, Tree
+
+if TYPE_CHECKING:
+    from crossopt.crossflow.exchanges.rare import Groups
 
 _HEADS: Final = 1024
 """Groups whose members are priced together."""
@@ -282,7 +284,9 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
     )
 
 
-def _with_exchanges(instance: Instance, sites: Groups, ask: Callable[..., SearchOutcome[Designs]], watch: Watch) -> SearchOutcome[Designs]:
+def _with_exchanges(
+    instance: Instance, sites: "Groups", ask: Callable[..., SearchOutcome[Designs]], watch: Watch
+) -> SearchOutcome[Designs]:
     """The least mean step by the least step: it never falls when the step grows, so that the mean step of a bound is a bound. What proves
     the bound of the step is about another question, so that the bound is the solver's word here."""
 

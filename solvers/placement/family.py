@@ -36,7 +36,8 @@ def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
     shown = _shown(question, saved.proof, bound)
     if shown is not None and bound <= shown:
         return Proved((f"{what} was proved anew by {_proof_text(saved.proof)}",), by=_called(saved.proof))
-    by_work = question.problem == "throughput" and isinstance(saved.proof, RecomputableBound) and bound <= least_by_work(question)
+    said_by_work = isinstance(saved.proof, RecomputableBound) and saved.proof.by == PROOF_BY_WORK
+    by_work = question.problem == "throughput" and said_by_work and bound <= least_by_work(question)
     staged = question.problem == "throughput" and question.contiguity == "stages"
     best = best_by_ideals(question, value) if staged and not by_work else None
     by = PROOF_BY_WORK if by_work else best.proof if best is not None and bound <= best.bound else ""

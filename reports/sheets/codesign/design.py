@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil, floor, isfinite
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crossopt.crossflow.exchanges.rare import Groups
 from crossopt.crossflow.goodput import goodput
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
@@ -16,7 +15,6 @@ from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.plan_groups import LeftOut, left_out
 from crossopt.instances.codesign.stacks.known import mean_error
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.reports.drawing.plots import parity
 from crossopt.reports.facts.building import clock_text
 from crossopt.reports.facts.chip import (
     beside_l2,
@@ -86,6 +84,10 @@ from crossopt.solvers.codesign.answer import (
 )
 from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, UnverifiedBound
+
+if TYPE_CHECKING:
+    from crossopt.crossflow.exchanges.rare import Groups
+    from crossopt.reports.drawing.svg import Titles
 
 Range = tuple[float, float]
 """The step times between which a design is likely."""
@@ -205,7 +207,13 @@ def _picture(linear: Linearized) -> tuple[Picture, ...]:
     answer, axes = (step.full, step.linear, "this design"), ("seconds by the full model", "seconds by the tangent")
     caption = f"{text} The broken line is where both are equal."
     title = "The step by the tangent and as it is"
-    return (Picture(lambda titles: parity(titles, pairs, answer, axes), "", caption, title=title, described=text, zooms=False),)
+
+    def drawn(titles: "Titles") -> str:
+        from crossopt.reports.drawing.plots import parity  # noqa: PLC0415 - pages alone draw it
+
+        return parity(titles, pairs, answer, axes)
+
+    return (Picture(drawn, "", caption, title=title, described=text, zooms=False),)
 
 
 def _table(linear: Linearized) -> Table:
@@ -390,16 +398,18 @@ def design_sections(context: Context, of: str = "") -> tuple[Section, ...]:
     )
 
 
-def _sites(sites: Groups, step: float) -> Section:
+def _sites(sites: "Groups", step: float) -> Section:
     from crossopt.reports.sheets.codesign.machine import sites_section  # noqa: PLC0415 - most questions have one group
 
     return sites_section(sites, step)
 
 
-def _sites_text(sites: Groups | None, step: float) -> str:
+def _sites_text(sites: "Groups | None", step: float) -> str:
+    if sites is None:
+        return ""
     from crossopt.reports.sheets.codesign.machine import sites_text  # noqa: PLC0415 - most questions have one group
 
-    return "" if sites is None else sites_text(sites, step)
+    return sites_text(sites, step)
 
 
 def _network(network: Any, of: str) -> Section:  # noqa: ANN401 - a network with what is exchanged on it

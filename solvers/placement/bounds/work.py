@@ -9,7 +9,6 @@ from math import fsum, inf
 
 import numpy as np
 
-from crossopt.formulation.placement.blocks import blocks_of
 from crossopt.instances.placement.question import PlacementQuestion
 
 PROOF_BY_WORK = "the work of all operators, shared by all devices"
@@ -19,6 +18,8 @@ _GUARD = 1.0 - 1e-12
 
 def least_by_work(question: PlacementQuestion) -> float:
     """The bound in milliseconds; infinite where no device can do anything."""
+    from crossopt.formulation.placement.blocks import blocks_of  # noqa: PLC0415 - few results are proved so, and pages need no model
+
     blocks = blocks_of(question.graph, staged=False)
     work = np.where(np.isfinite(blocks.accelerator_time), blocks.accelerator_time, 0.0)
     left, spent = fsum(work.tolist()), 0.0
