@@ -169,14 +169,14 @@ class Groups:
         """Seconds of an exchange on the link."""
         return volume(self.parameters, self.bytes_per_parameter, self.groups, way) / self.bandwidth if self.groups > 1 else 0.0
 
-    def mean(self, way: Exchange, step: Real) -> Real:
+    def mean_of(self, way: Exchange, step: Real) -> Real:
         """Mean seconds of a step with its exchanges."""
         together = self.nodes * (self.groups if way.every == 1 and not way.asynchronous else 1)
         return mean_step(way, step * straggling(self.spread, together), self.sent(way), self.latency, self.groups)
 
     def effective(self, number: int, step: Real) -> Real:
         """Mean step, times the factor on the steps that are needed."""
-        return self.mean(self.ways[number], step) * self.steps[number]
+        return self.mean_of(self.ways[number], step) * self.steps[number]
 
     def least(self, step: Real) -> Array:
         """The least effective step over all ways."""

@@ -19,6 +19,10 @@ from crossopt.solvers.proofs import RecomputableBound, UnverifiedBound
 BY_SETS: Final = "bounds of sets of chips, and schedules of single chips"
 
 
+_NO_CHIP = 1 << 31
+"""No figure of a chip is as large."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChipAnswer:
     """A chip of the template."""
@@ -31,8 +35,10 @@ class ChipAnswer:
     """MiB."""
 
     def columns(self) -> Chips:
-        """The chip as a column of one."""
+        """The chip as a column of one; a ValueError where a figure is none of any chip."""
         figures = (self.tensor_cores, self.vector_cores, self.width, self.depth, self.buffer)
+        if not all(0 <= figure < _NO_CHIP for figure in figures):
+            raise ValueError("the chip is none of the question: a figure is below zero or beyond all chips")
         return Chips(*(np.array([figure], np.int64) for figure in figures))
 
 

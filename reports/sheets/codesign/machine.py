@@ -224,7 +224,7 @@ def sites_text(sites: Groups, step: float) -> str:
     if sites.groups == 1:
         return "one group, which exchanges with no other"
     number = sites.chosen(step)
-    mean = float(sites.mean(sites.ways[number], step))
+    mean = float(sites.mean_of(sites.ways[number], step))
     steps = f", {sites.steps[number]:.4g} x the steps" if sites.steps[number] != 1.0 else ""
     return f"{sites.groups} groups like this one, {sites.ways[number]}: {time_of(mean)} a step, {step / mean:.1%} of it compute{steps}"
 
@@ -251,7 +251,7 @@ def sites_section(sites: Groups, step: float) -> Section:
     """All ways, the best first, and the bandwidth that the chosen one needs."""
     values = [float(sites.effective(number, step)) for number in range(len(sites.ways))]
     order = sorted(range(len(values)), key=values.__getitem__)
-    means = [float(sites.mean(sites.ways[number], step)) for number in order]
+    means = [float(sites.mean_of(sites.ways[number], step)) for number in order]
     table = Table(
         (
             names("exchange", [str(sites.ways[number]) for number in order]),

@@ -89,7 +89,7 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
 @every(
     ("arguments", "message"),
     [
-        (("frob",), "'frob' is unknown (one of plan, place, quantize, serve"),
+        (("frob",), "'frob' is unknown (one of plan, place, quantize, checkpoint, embed, serve"),
         (("solve",), "the following arguments are required: file"),
         (
             ("solve", TINY, "--engine", "magic"),

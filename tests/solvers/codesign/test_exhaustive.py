@@ -731,6 +731,7 @@ def _figures(question: Instance, chips: Hardware, plans: AnyPlans) -> dict[str, 
 def _named(question: Instance) -> list[str]:
     """Objectives by what one set of constants says."""
     unpriced = {*(() if question.prices else ("cost_per_token",)), *(() if question.goal else ("run_cost",))}
+    unpriced |= set() if question.sites else {"mean_step_time"}
     return [name for name in OBJECTIVES if name not in {"worst_step_time", *unpriced}]
 
 
