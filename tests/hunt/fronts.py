@@ -41,8 +41,9 @@ def question_of(seed: int, random: Random, compared: Counter[str], tried_extras:
     question = draw.question(seed, compared, tried_extras)
     if not isinstance(question, Instance):
         raise TooLargeError
+    alone = ["sites=null", "objective=step_time"] if question.sites else []  # of several groups only the mean step is asked for
     more = [random.choice(SETS), "objective=worst_step_time"] if random.random() < sets and not question.others else []
-    found: Instance = read_again({**question.document, "settings": [*question.document["settings"], *LOOSE, *more]}, "codesign")
+    found: Instance = read_again({**question.document, "settings": [*question.document["settings"], *alone, *LOOSE, *more]}, "codesign")
     return found
 
 
