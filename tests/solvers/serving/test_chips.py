@@ -50,8 +50,8 @@ def ask(text: str) -> ServingQuestion:
     [
         ((), "p95"),
         ((), "mean"),
-        ((("objective: devices", "objective: die_area"),), "p95"),
-        ((("objective: devices", "objective: throughput"), (", rate: 60", "")), "p95"),
+        pytest.param((("objective: devices", "objective: die_area"),), "p95", marks=pytest.mark.thorough),
+        pytest.param((("objective: devices", "objective: throughput"), (", rate: 60", "")), "p95", marks=pytest.mark.thorough),
         ((("objective: devices", "objective: throughput"), (", rate: 60", ""), ("batch: 1}", "batch: 1, mode: together}")), "mean"),
     ],
 )

@@ -194,7 +194,7 @@ choices: {tensor: [1, 2], batch: 32, prefill_batch: 1, mode: together}
         ("any", ("", "")),
         ("own", ("objective: devices", "objective: cost")),
         ("shared", ("together", "[together, apart], tensor: 1")),
-        ("any", ("objective: devices", "objective: cost")),
+        pytest.param("any", ("objective: devices", "objective: cost"), marks=pytest.mark.thorough),
     ],
 )
 def test_classes_in_pools_as_by_a_look_at_every_partition(pools: str, edit: tuple[str, str]) -> None:
@@ -209,6 +209,7 @@ def test_classes_in_pools_as_by_a_look_at_every_partition(pools: str, edit: tupl
     assert pools == "any" or labels == ({""} if pools == "shared" else {"chat", "code", "long"})
 
 
+@pytest.mark.thorough
 def test_more_ways_to_pool_classes_take_no_more_devices() -> None:
     devices = {pools: best_value(ask(CLASSES.replace("mode: together", f"pools: {pools}"))) for pools in ("any", "own", "shared")}
     assert devices["any"] <= min(devices.values())
@@ -311,7 +312,7 @@ def rate_of(question: ServingQuestion) -> float:
     return 0.0 if value == inf else 1.0 / value
 
 
-@pytest.mark.parametrize("mode", ["together", "apart"])
+@pytest.mark.parametrize("mode", ["together", pytest.param("apart", marks=pytest.mark.thorough)])
 def test_throughput_never_falls_with_devices_memory_or_bandwidth(mode: str) -> None:
     question = ask(LLAMA.replace("batch: [8, 32]", f"batch: [1, 8, 32, 128, 512], mode: {mode}"))
     [kind] = question.kinds
@@ -339,6 +340,7 @@ def test_throughput_never_falls_with_devices_memory_or_bandwidth(mode: str) -> N
         before = now
 
 
+@pytest.mark.thorough
 def test_throughput_never_rises_where_limits_tighten() -> None:
     question = ask(LLAMA.replace("batch: [8, 32]", "batch: [1, 8, 32, 128, 512]"))
     for name, sizes in (("ttft", (10.0, 2.0, 0.8, 0.4, 0.2, 0.1)), ("tpot", (0.2, 0.05, 0.03, 0.02, 0.012, 0.008, 0.004))):
