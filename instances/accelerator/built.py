@@ -13,12 +13,11 @@ import numpy as np
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.device import device_from
 from crossopt.crossflow.fields import Area, AreaChoice, CountChoice, Doc, NonZero, Power, PowerChoice
-from crossopt.crossflow.generator import Edges, generate
+from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.operator_costs import columns_of, graph_costs
-from crossopt.crossflow.technology import Parts, Technology
 from crossopt.instances.accelerator.networks import Network
-from crossopt.instances.catalogue.chips import placed, split_of
+from crossopt.instances.catalogue.chips import TechnologyChip, placed, split_of
 from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.registry import constants_of, technology_named
 from crossopt.instances.catalogue.technologies import build_technology, edges_of, usual_areas
@@ -48,20 +47,6 @@ class TechnologySection:
         """Choices by name, those that are made."""
         names = ("compute_area", "compute_power", "registers_area", "l1_area", "l2_area", "l2_power", "hbm_stacks", "hbm_power")
         return tuple((name, tuple(float(one) for one in getattr(self, name))) for name in names if getattr(self, name))
-
-
-@dataclass(frozen=True, slots=True)
-class _Usual:
-    """The usual chip of a technology (instances.catalogue.chips.UsualChip)."""
-
-    technology: Technology
-    die_area: float
-    package_area: float
-    power: float
-    dies: float
-    areas: Parts
-    powers: Parts
-    edges: Edges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +107,7 @@ def built_chips(section: TechnologySection) -> BuiltChips:
     places = np.unravel_index(points, [len(values) for _, values in options]) if options else ()
     chosen = {name: np.array(values, np.float64)[place] for (name, values), place in zip(options, places, strict=True)}
     own = entry.split
-    usual = _Usual(
+    usual = TechnologyChip(
         technology, own.die_area, own.package_area, own.power, float(own.dies), usual_areas(entry, technology), own.powers, edges_of(own)
     )
     split = split_of(usual, chosen)

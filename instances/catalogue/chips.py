@@ -19,6 +19,7 @@ from crossopt.crossflow.generator import (
     sram_static_power,
     swing,
 )
+from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.technology import HOLDING, ON_DIE, UNLIMITED_PORT, CoreTechnology, LinkTechnology, Parts, SramTechnology, Technology
 from crossopt.crossflow.voltage import highest_frequency, voltage_at
 
@@ -45,6 +46,20 @@ class UsualChip(Protocol):
     def powers(self) -> Parts: ...
     @property
     def edges(self) -> Edges: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TechnologyChip:
+    """A technology with its usual chip, as a UsualChip of its own."""
+
+    technology: Technology
+    die_area: float
+    package_area: float
+    power: float
+    dies: float
+    areas: Parts
+    powers: Parts
+    edges: Edges
 
 
 def split_of(usual: UsualChip, chosen: Mapping[str, Array]) -> Split:

@@ -15,13 +15,13 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Edges, Split, generate
+from crossopt.crossflow.generator import Split, generate
 from crossopt.crossflow.hardware import Efficiency, Hardware, Memory, take
 from crossopt.crossflow.operator_costs import columns_of, graph_costs
 from crossopt.crossflow.operator_graph import Node
 from crossopt.crossflow.roofline import NOTHING
-from crossopt.crossflow.technology import Parts, Technology, at_precision
-from crossopt.instances.catalogue.chips import placed, split_of
+from crossopt.crossflow.technology import Technology, at_precision
+from crossopt.instances.catalogue.chips import TechnologyChip, placed, split_of
 from crossopt.instances.catalogue.entries import TechnologyEntry
 from crossopt.instances.catalogue.registry import constants_of, technology_named
 from crossopt.instances.catalogue.technologies import build_technology, edges_of, usual_areas
@@ -55,20 +55,6 @@ class ChipGrid:
     """FLOP/s of formats over that of 16 bits, beside or in place of the technology's."""
     format_area: Mapping[str, float]
     """Share by which cores grow that compute in a format."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Usual:
-    """The usual chip of a technology (instances.catalogue.chips.UsualChip)."""
-
-    technology: Technology
-    die_area: float
-    package_area: float
-    power: float
-    dies: float
-    areas: Parts
-    powers: Parts
-    edges: Edges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +154,7 @@ def _family(
 ) -> Family:
     """The chips of all points whose cores compute in these formats."""
     split = entry.split
-    usual = _Usual(
+    usual = TechnologyChip(
         technology,
         split.die_area,
         split.package_area,
@@ -200,7 +186,9 @@ def _family(
     return Family({dtype: take(hardware, rows) for dtype, hardware in found.items()}, points[rows])
 
 
-def _devices(usual: _Usual, split: Split, chosen: Mapping[str, Array], efficiency: Efficiency, count: int, reserved: float) -> Hardware:
+def _devices(
+    usual: TechnologyChip, split: Split, chosen: Mapping[str, Array], efficiency: Efficiency, count: int, reserved: float
+) -> Hardware:
     """The devices of a split, every figure of which is an array."""
     technology = usual.technology
     built = generate(technology, split)

@@ -200,7 +200,7 @@ def _figure(node: dict[str, Any], key: str, row: int | None, faults: FaultList) 
 
 # A graph of operators on a device: forward nodes, backward twins, times by the roofline, bytes by shapes.
 #
-# Activations have the bytes of the precision. A view has none, and whoever reads it reads what it looks at. The twin of an operator needs
+# Activations have the bytes of the precision. A view has none: its readers read what it looks at. The twin of an operator needs
 # the gradients that its users send back, and what its type keeps for the backward pass (`crossflow.operator_costs`); its output is the
 # gradient of the operator's inputs. Times are whole nanoseconds. Inputs of the network, weights, their gradients and the optimizer are
 # outside the budget.
