@@ -1,22 +1,15 @@
 """The command `embed`: a question about embedding tables in one line."""
 
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.files.saved import write_whole
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.render.width import fitted
-from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, to_text
-from crossopt.solvers.checking import solve_and_verify
-from crossopt.solvers.family import family_of
+from crossopt.reports.commands.console import usage
+from crossopt.reports.commands.networks import Written, answer_written, check_targets
 
 KIND: Final = "embeddings"
 _CLUSTER: Final = ("devices", "devices_per_node", "hbm", "ddr", "ssd", "reserve", "dense")
@@ -27,22 +20,13 @@ _USUAL: Final = 30.0
 
 def embed(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    for option, path in (("--save", options.save), ("--out", options.out)):
-        check_target(path, option)
+    check_targets(options)
     text = "\n".join(_lines(options)) + "\n"
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else _USUAL)
     try:
         question = read_given(text, KIND)
     except InstanceError as error:
         usage("; ".join(dict.fromkeys(f"{_option(fault.path)}{fault.message}" for fault in error.faults)))
-    with progress_on(sys.stderr, "ms") as watch:
-        result = solve_and_verify(family_of(KIND), question, "auto", limits, watch)
-    if options.save is not None:
-        write_whole(options.save, text)
-    if options.out is not None:
-        write_whole(options.out, to_text(result))
-    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
-    return code_of(result.status, unproved=False)
+    return answer_written(options, KIND, "ms", Written(text), question, _USUAL)
 
 
 def _option(path: str) -> str:

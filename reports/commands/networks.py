@@ -42,8 +42,9 @@ class Written:
     """The question that the options ask, as files."""
 
     text: str
-    graph_file: str
-    graph: str
+    graph_file: str = ""
+    """Empty where there is no graph."""
+    graph: str = ""
 
 
 def answer_written(
@@ -52,14 +53,16 @@ def answer_written(
     unit: str,
     written: Written,
     question: Any,  # noqa: ANN401 - of the kind
+    usual_limit: float = USUAL_LIMIT,
 ) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else USUAL_LIMIT)
+    limits = Limits(seconds_of(options.time_limit) if options.time_limit else usual_limit)
     family = family_of(kind)
     with progress_on(sys.stderr, unit) as watch:
         result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
     if options.save is not None:
-        write_whole(options.save.parent / written.graph_file, written.graph)
+        if written.graph_file:
+            write_whole(options.save.parent / written.graph_file, written.graph)
         write_whole(options.save, written.text)
     if options.out is not None:
         write_whole(options.out, to_text(result))
