@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,19 +11,14 @@ from typing import Final, NamedTuple
 from crossopt.instances.catalogue.engines import ENGINES
 from crossopt.instances.codesign.short import count_of, groups_in, model_named
 from crossopt.instances.errors import InstanceError, RefusedError
-from crossopt.instances.files.saved import write_whole
 from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion, stated_context
 from crossopt.instances.serving.workers import Shape
 from crossopt.reports.commands.asking import read_saved
-from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
-from crossopt.reports.commands.progress import progress_on
-from crossopt.reports.render.width import fitted
+from crossopt.reports.commands.console import usage
+from crossopt.reports.commands.networks import Written, answer_written, check_targets
 from crossopt.reports.sheets.serving import copies_text
-from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, to_text
-from crossopt.solvers.checking import check, solve_and_verify
-from crossopt.solvers.family import family_of
+from crossopt.solvers.checking import check
 
 KIND: Final = "serving"
 _OPTIONS: Final = {
@@ -58,25 +52,16 @@ _OPTIONS: Final = {
 
 def serve(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
-    for option, path in (("--save", options.save), ("--out", options.out)):
-        check_target(path, option)
+    check_targets(options)
     try:
         text = "\n".join(_lines(options)) + "\n"
     except ValueError as error:
         usage(str(error))
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else 300.0)
     try:
         question = read_given(text, KIND)
     except InstanceError as error:
         usage("; ".join(dict.fromkeys(f"{_OPTIONS.get(fault.path, fault.path)}: {fault.message}" for fault in error.faults)))
-    with progress_on(sys.stderr, "") as watch:
-        result = solve_and_verify(family_of(KIND), question, "auto", limits, watch)
-    if options.save is not None:
-        write_whole(options.save, text)
-    if options.out is not None:
-        write_whole(options.out, to_text(result))
-    sys.stdout.write(fitted(text_of(KIND, question, result, options.verbose)))
-    return code_of(result.status, unproved=False)
+    return answer_written(options, KIND, "", Written(text), question)
 
 
 def _lines(options: Namespace) -> Iterator[str]:
