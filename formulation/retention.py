@@ -150,6 +150,8 @@ def retention_model(
                 model.gaps[node, a, b] = column = model.column(graph.times[node], binary=True)
                 for stage in inner:
                     build.usage[stage].append((-graph.sizes[node], column))
+    for stage in listed:
+        _in_place(build, stage)
     for (node, a, b), column in list(model.gaps.items()):
         _explore(build, (node,), a, b, column, column, a, -1)
     _close_tails(build)
@@ -160,6 +162,20 @@ def retention_model(
     for node, stage in entries:
         _entering(build, node, stage)
     return model
+
+
+def _in_place(build: _Builder, stage: int) -> None:
+    """An input that is overwritten leaves memory: where it is needed again and retained until then, it is not overwritten."""
+    graph, shared = build.graph, build.graph.shared[stage]
+    if shared:  # the floor counts it as overwritten
+        source = graph.in_place[stage]
+        needs = build.needs[source]
+        place = bisect_right(needs, stage)
+        column = build.model.gaps.get((source, stage, needs[place])) if place < len(needs) else None
+        if column is not None:
+            build.usage[stage].append((-shared, column))
+        if column is not None or (place < len(needs) and build.too_long(source)):
+            build.always[stage] += shared
 
 
 def _explore(build: _Builder, path: tuple[int, ...], a: int, b: int, root: int, literal: int, low: int, behind: int) -> None:
@@ -272,7 +288,8 @@ def _while_repeated(build: _Builder) -> None:
 def _running(build: _Builder, node: int, counted: set[int]) -> int:
     """Bytes that a node takes while it runs, beside inputs that are counted already."""
     graph = build.graph
-    return graph.sizes[node] + graph.workspaces[node] + sum(graph.sizes[source] for source in graph.inputs[node] if source not in counted)
+    others = sum(graph.sizes[source] for source in graph.inputs[node] if source not in counted)
+    return graph.sizes[node] + graph.workspaces[node] - graph.shared[node] + others
 
 
 def _entering(build: _Builder, node: int, stage: int) -> None:
@@ -431,8 +448,13 @@ def _stage_memory(
             user = next((user for user in graph.users[other] if node <= user <= stage), None)
             kept = needed.get((stage, other, user)) if user is not None else carried.get((stage + 1, other))
             found = kept if other < node else carried[stage, other]
+            over = graph.shared[node] if graph.in_place and other == graph.in_place[node] else 0
             if found is not None:
-                terms.append((graph.sizes[other], found))
+                terms.append((graph.sizes[other] - over, found))
+            following = next((user for user in graph.users[other] if node < user <= stage), None) if over else None
+            later = needed[stage, other, following] if following is not None else carried.get((stage + 1, other))
+            if over and later is not None:
+                terms.append((over, later))
         own = graph.sizes[node] + graph.workspaces[node]
         given = None if node == stage else again[stage, node]
         rows.append(Linear(f"memory {stage} {node}", tuple(terms), None, budget - own, given))

@@ -5,8 +5,8 @@ nodes is the order of their first computations. Sizes are whole bytes. Times are
 their sums are exact.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from math import ceil, isfinite, prod
@@ -24,6 +24,9 @@ from crossopt.instances.files.units import quoted
 GREATEST = 1 << 53
 """Sizes, times and their sums are below this, where floats are exact, too."""
 MOST_NODES, MOST_PLACES = 20_000, 9
+STORAGE_KEYS = ("in_place", "view_of")
+Storage = Sequence[tuple[str, str, int, int]]
+"""Keys of storage, each with where it stands, its node, and the node that it names."""
 _NODE_KEYS = ("time", "bytes", "workspace", "backward")
 
 
@@ -44,6 +47,15 @@ class MemoryGraph:
     """Decimal places of times."""
     fixed: int = 0
     """Bytes of parameters, gradients and optimizer, outside the budget."""
+    in_place: tuple[int, ...] = ()
+    """The input that each node may overwrite, or -1; empty where none may. A view has no bytes, and its readers read what it looks at."""
+
+    @cached_property
+    def shared(self) -> tuple[int, ...]:
+        """Bytes that each output takes over from the input that it overwrites, if that is not used later."""
+        if not self.in_place:
+            return (0,) * len(self.names)
+        return tuple(0 if source < 0 else min(self.sizes[source], size) for source, size in zip(self.in_place, self.sizes, strict=True))
 
     @property
     def total_time(self) -> int:
@@ -67,7 +79,7 @@ class MemoryGraph:
     def floors(self) -> tuple[int, ...]:
         """Bytes that each node needs while it runs: inputs, output and workspace."""
         return tuple(
-            self.sizes[node] + self.workspaces[node] + sum(self.sizes[source] for source in inputs)
+            self.sizes[node] + self.workspaces[node] - self.shared[node] + sum(self.sizes[source] for source in inputs)
             for node, inputs in enumerate(self.inputs)
         )
 
@@ -78,9 +90,10 @@ class MemoryGraph:
         for node, last in enumerate(self.last_uses):
             ending[last] += self.sizes[node]
         found, live = list[int](), 0
-        for size, workspace, ends in zip(self.sizes, self.workspaces, ending, strict=True):
+        for node, (size, workspace, ends) in enumerate(zip(self.sizes, self.workspaces, ending, strict=True)):
             live += size
-            found.append(live + workspace)
+            over = self.shared[node] and self.last_uses[self.in_place[node]] == node
+            found.append(live + workspace - (self.shared[node] if over else 0))
             live -= ends
         return tuple(found)
 
@@ -96,7 +109,7 @@ class MemoryGraph:
 def blocks_of(graph: MemoryGraph, block: int) -> MemoryGraph:
     """The graph with sizes and workspaces rounded up to whole blocks of an allocator."""
     sizes, workspaces = (tuple(-(-size // block) * block for size in bytes_) for bytes_ in (graph.sizes, graph.workspaces))
-    return MemoryGraph(graph.names, graph.times, sizes, workspaces, graph.backward, graph.inputs, graph.places, graph.fixed)
+    return replace(graph, sizes=sizes, workspaces=workspaces)
 
 
 def graph_of(
@@ -108,6 +121,7 @@ def graph_of(
     arcs: Sequence[tuple[int, int]],
     fixed: int,
     faults: FaultList,
+    storage: Storage = (),
 ) -> MemoryGraph | None:
     """The graph of such nodes and arcs; None where there are faults."""
     if not names:
@@ -131,13 +145,35 @@ def graph_of(
     for what, figures in (("times", whole), ("bytes", sizes), ("workspaces", workspaces)):
         if sum(figures) >= GREATEST:
             faults.add("nodes", f"the {what} add up to 2^53 or more, where sums are no longer exact (give them in a larger unit)")
-    if faults.found:
-        return None
     inputs: list[set[int]] = [set() for _ in names]
     for reads, reader in arcs:
         inputs[reader].add(reads)
+    _check_storage(names, inputs, storage, faults)
+    if faults.found:
+        return None
     ordered = tuple(tuple(sorted(sources)) for sources in inputs)
-    return MemoryGraph(tuple(names), tuple(whole), tuple(sizes), tuple(workspaces), tuple(backward), ordered, places, fixed)
+    graph = MemoryGraph(tuple(names), tuple(whole), tuple(sizes), tuple(workspaces), tuple(backward), ordered, places, fixed)
+    return with_storage(graph, {key: {node: named for _, own, node, named in storage if own == key} for key in STORAGE_KEYS})
+
+
+def _check_storage(names: Sequence[str], inputs: Sequence[set[int]], storage: Storage, faults: FaultList) -> None:
+    for path, key, node, named in storage:
+        if named not in inputs[node]:
+            faults.add(f"{path}.{key}", f"{quoted(names[node])} does not read {quoted(names[named])} (name one of its inputs)")
+    if len({node for _, _, node, _ in storage}) < len(storage):
+        faults.add("nodes", "a node is a view, or writes in place (leave out in_place or view_of)")
+
+
+def with_storage(graph: MemoryGraph, storage: Mapping[str, Mapping[int, int]]) -> MemoryGraph:
+    """The graph with outputs that share storage: views without bytes, whose readers read what they look at, and nodes in place."""
+    views, in_place = storage["view_of"], storage["in_place"]
+    base = list(range(len(graph.names)))
+    for node in sorted(views):
+        base[node] = base[views[node]]
+    inputs = tuple(tuple(sorted({*sources, *(base[source] for source in sources)})) for sources in graph.inputs)
+    sizes = tuple(0 if node in views else size for node, size in enumerate(graph.sizes))
+    places = tuple(base[in_place[node]] if node in in_place else -1 for node in range(len(base)))
+    return replace(graph, sizes=sizes, inputs=inputs, in_place=places if in_place else ())
 
 
 def graph_in(text: str, source: str) -> MemoryGraph:
@@ -166,11 +202,18 @@ def graph_in(text: str, source: str) -> MemoryGraph:
             faults.add(f"edges[{index}]", f"there is no node {quoted(str(missing)[:40])} (an edge joins two nodes of the graph)")
         else:
             arcs.append((places[ends[0] or 0], places[ends[1] or 0]))
-    fixed = _figure(document, "fixed_bytes", None, faults)
+    fixed, storage = _figure(document, "fixed_bytes", None, faults), list[tuple[str, str, int, int]]()
+    for row, node in enumerate(nodes):
+        for key in (key for key in STORAGE_KEYS if node.get(key) is not None):
+            if (named := rows.get(str(node[key]))) is None:
+                faults.add(f"nodes[{row}].{key}", f"there is no node {quoted(str(node[key])[:40])} (name a node of the graph)")
+            else:
+                storage.append((f"nodes[{row}]", key, places[row], places[named]))
     faults.end()
     names = [str(node.get("name", node["id"])) for node in listed]
     sizes, workspaces = ([int(figure) for figure in figures[key]] for key in ("bytes", "workspace"))
-    graph = graph_of(names, figures["time"], sizes, workspaces, [bool(one) for one in figures["backward"]], arcs, int(fixed), faults)
+    backward = [bool(flag) for flag in figures["backward"]]
+    graph = graph_of(names, figures["time"], sizes, workspaces, backward, arcs, int(fixed), faults, storage)
     faults.end()
     return graph or _unreachable()
 

@@ -5,6 +5,7 @@ each once, in their order. An output is in memory from a computation until its l
 a node runs, its inputs, its output, its workspace, and all other outputs in memory must fit into the budget, to the byte.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,7 +21,7 @@ from crossopt.instances.files.graphs import FaultList, text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
-from crossopt.instances.memory.graph import GREATEST, MemoryGraph, blocks_of, graph_in, graph_of, memory_graph
+from crossopt.instances.memory.graph import GREATEST, STORAGE_KEYS, MemoryGraph, blocks_of, graph_in, graph_of, memory_graph
 from crossopt.instances.operators.graph_file import graph_in as operators_in
 from crossopt.instances.operators.graph_file import is_operators
 
@@ -37,6 +38,8 @@ class NodeSection:
     workspace: Annotated[Bytes, Doc("taken while the node runs")] = 0.0
     backward: Annotated[bool, Doc("whether the node belongs to the backward pass")] = False
     after: Annotated[tuple[str, ...], Doc("nodes whose outputs it reads")] = ()
+    in_place: Annotated[str | None, Doc("an input that the output overwrites, where that is not used later")] = None
+    view_of: Annotated[str | None, Doc("an input whose storage is that of the output, without bytes of its own")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,21 @@ def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
         return _graph_of_file(file, file.graph, written)
     nodes = file.nodes or {}
     faults = FaultList(written.source, placed=written.fault)
+    arcs, storage = _links_of(nodes, faults)
+    faults.end()
+    times = [int(node.time) if node.time == int(node.time) else node.time for node in nodes.values()]
+    sizes, workspaces = [int(node.bytes) for node in nodes.values()], [int(node.workspace) for node in nodes.values()]
+    found = graph_of(list(nodes), times, sizes, workspaces, [node.backward for node in nodes.values()], arcs, 0, faults, storage)
+    faults.end()
+    if found is None:
+        raise AssertionError
+    return found
+
+
+def _links_of(nodes: Mapping[str, NodeSection], faults: FaultList) -> tuple[list[tuple[int, int]], list[tuple[str, str, int, int]]]:
+    """Arcs between nodes, and what shares storage; figures of the nodes are checked."""
     rows = {name: row for row, name in enumerate(nodes)}
-    arcs = list[tuple[int, int]]()
+    arcs, storage = list[tuple[int, int]](), list[tuple[str, str, int, int]]()
     for name, node in nodes.items():
         for key in ("bytes", "workspace"):
             value = getattr(node, key)
@@ -168,20 +184,16 @@ def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
                 faults.add(f"nodes.{name}.{key}", f"{value} is no whole number of bytes below 2^53")
         if node.time >= GREATEST:
             faults.add(f"nodes.{name}.time", f"{node.time} is 2^53 or more, where numbers are no longer exact (give it in a larger unit)")
-        for place, source in enumerate(node.after):
+        named = [(f"after[{place}]", source) for place, source in enumerate(node.after)]
+        named += [(key, source) for key in STORAGE_KEYS if (source := getattr(node, key)) is not None]
+        for key, source in named:
             if source not in rows:
-                faults.add(f"nodes.{name}.after[{place}]", f"there is no node {quoted(source)} (name a node of the graph)")
+                faults.add(f"nodes.{name}.{key}", f"there is no node {quoted(source)} (name a node of the graph)")
+            elif key in STORAGE_KEYS:
+                storage.append((f"nodes.{name}", key, rows[name], rows[source]))
             else:
                 arcs.append((rows[source], rows[name]))
-    if faults.found:
-        faults.end()
-    times = [int(node.time) if node.time == int(node.time) else node.time for node in nodes.values()]
-    sizes, workspaces = [int(node.bytes) for node in nodes.values()], [int(node.workspace) for node in nodes.values()]
-    found = graph_of(list(nodes), times, sizes, workspaces, [node.backward for node in nodes.values()], arcs, 0, faults)
-    faults.end()
-    if found is None:
-        raise AssertionError
-    return found
+    return arcs, storage
 
 
 def _graph_of_file(file: MemoryFile, name: str, written: Written) -> MemoryGraph:

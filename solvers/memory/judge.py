@@ -72,10 +72,13 @@ def replay(graph: MemoryGraph, order: tuple[int, ...]) -> Replay:
     for event, end in enumerate(ends):
         dropped[end] += graph.sizes[order[event]]
     live, found = 0, list[int]()
+    entered = dict[int, int]()
     for event, node in enumerate(order):
         live += graph.sizes[node]
-        found.append(live + graph.workspaces[node])
+        over = graph.shared[node] and ends[entered[graph.in_place[node]]] == event
+        found.append(live + graph.workspaces[node] - (graph.shared[node] if over else 0))
         live -= dropped[event]
+        entered[node] = event
     return Replay(tuple(found), tuple(ends))
 
 
@@ -129,6 +132,9 @@ def parts_at(graph: MemoryGraph, order: tuple[int, ...], found: Replay, event: i
     for earlier in range(event + 1):
         if found.ends[earlier] >= event:
             parts["gradients" if graph.backward[order[earlier]] else "activations"] += graph.sizes[order[earlier]]
+    node = order[event]
+    over = sum(parts.values()) - found.bytes_[event]
+    parts["gradients" if graph.backward[node] else "activations"] -= over  # what the output takes over
     return parts
 
 
@@ -187,8 +193,17 @@ def _way(came: dict[object, tuple[object, int]], state: object) -> tuple[int, ..
 
 
 def _fitting(graph: MemoryGraph, live: int, needed: int, node: int, budget: int) -> list[int]:
-    """Outputs in memory after a node has run, for all smallest sets of outputs that are dropped before."""
+    """Outputs in memory after a node has run, for all smallest sets of outputs that are dropped before, or overwritten."""
     room = budget - graph.floors[node]
+    if not graph.shared[node]:
+        return _smallest(graph, live, needed, node, room)
+    over = ~(1 << graph.in_place[node])
+    apart = _smallest(graph, live, needed, node, room - graph.shared[node])
+    return [*apart, *(left & over for left in _smallest(graph, live, needed, node, room))]
+
+
+def _smallest(graph: MemoryGraph, live: int, needed: int, node: int, room: int) -> list[int]:
+    """Outputs in memory beside a node, for all smallest sets that are dropped so that the others fit into the room."""
     if room < 0:
         return []
     others = [other for other in range(len(graph.names)) if live >> other & 1 and not needed >> other & 1 and other != node]

@@ -3,7 +3,7 @@
 from itertools import product
 from random import Random
 
-from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.graph import MemoryGraph, with_storage
 from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
 from crossopt.instances.question import read_again
 from crossopt.solvers.memory.judge import least_extra
@@ -32,6 +32,15 @@ def draw_graph(random: Random, count: int, largest: int = 9) -> MemoryGraph:
     times = tuple(random.choice((0, random.randint(1, 20), random.randint(1, 20))) for _ in range(count))
     works = tuple(random.choice((0, 0, 0, random.randint(0, 3))) for _ in range(count))
     return MemoryGraph(tuple(f"n{node}" for node in range(count)), times, sizes, works, (False,) * count, tuple(inputs))
+
+
+def draw_storage(random: Random, graph: MemoryGraph) -> dict[str, dict[int, int]]:
+    """Some outputs that may overwrite an input, and some views."""
+    storage: dict[str, dict[int, int]] = {"in_place": {}, "view_of": {}}
+    for node, inputs in enumerate(graph.inputs):
+        if inputs and random.random() < 0.5:
+            storage[random.choice(("in_place", "in_place", "view_of"))][node] = random.choice(inputs)
+    return storage
 
 
 def draw_budget(random: Random, graph: MemoryGraph) -> int:
@@ -68,18 +77,29 @@ def peak_of(graph: MemoryGraph, order: list[int]) -> float:
                 live.add(other)
         if not set(graph.inputs[node]) <= set(order[:event]):
             return float("inf")
-        peak = max(peak, sum(graph.sizes[other] for other in live) + graph.workspaces[node])
+        peak = max(peak, sum(graph.sizes[other] for other in live) + graph.workspaces[node] - _taken_over(graph, order, event))
     return peak
+
+
+def _taken_over(graph: MemoryGraph, order: list[int], event: int) -> int:
+    """Bytes of an input that the output overwrites, as that is not read again before it is computed again."""
+    source = graph.in_place[order[event]] if graph.in_place else -1
+    later = next((node for node in order[event + 1 :] if node == source or source in graph.inputs[node]), None)
+    again = later is not None and source in graph.inputs[later]
+    return 0 if source < 0 or again else min(graph.sizes[source], graph.sizes[order[event]])
 
 
 def drawn_memory(seed: int) -> MemoryQuestion:
     """A drawn question as a file."""
     random = Random(f"memory {seed}")
-    graph = draw_graph(random, random.randint(3, 9))
-    lines = [
-        f"  {name}: {{time: {time}, bytes: {size} B, workspace: {work} B, after: [{', '.join(graph.names[node] for node in inputs)}]}}"
-        for name, time, size, work, inputs in zip(graph.names, graph.times, graph.sizes, graph.workspaces, graph.inputs, strict=True)
-    ]
+    raw = draw_graph(random, random.randint(3, 9))
+    storage = draw_storage(random, raw) if random.random() < 0.3 else {}
+    graph = with_storage(raw, storage) if storage else raw
+    lines = list[str]()
+    for node, (name, time, size, work, inputs) in enumerate(zip(raw.names, raw.times, raw.sizes, raw.workspaces, raw.inputs, strict=True)):
+        shares = "".join(f", {key}: {raw.names[named[node]]}" for key, named in storage.items() if node in named)
+        after = ", ".join(raw.names[source] for source in inputs)
+        lines.append(f"  {name}: {{time: {time}, bytes: {size} B, workspace: {work} B, after: [{after}]{shares}}}")
     heads = ["kind: memory", f"budget: {draw_budget(random, graph)} B", f"repetitions: {random.choice((0, 1, 1, 1, 2, 9))}"]
     heads += [f"objective: {random.choice(('extra_time', 'time'))}", "nodes:"]
     found: MemoryQuestion = read_again({"text": "\n".join([*heads, *lines]), "source": "question.yaml", "settings": []}, "memory")

@@ -16,7 +16,7 @@ from crossopt.formulation.certificate import bound_of_tree, unpacked
 from crossopt.formulation.retention import order_of, retention_model, whole_form
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.written import Files
-from crossopt.instances.memory.graph import MemoryGraph, graph_in
+from crossopt.instances.memory.graph import MemoryGraph, graph_in, with_storage
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
@@ -32,7 +32,7 @@ from crossopt.solvers.proofs import RecomputableBound, Retained
 from tests.extent import FULL
 from tests.paths import ROOT
 from tests.samples import MEMORY
-from tests.solvers.memory.drawn import best_of_all, draw_budget, draw_graph, peak_of, question_of
+from tests.solvers.memory.drawn import best_of_all, draw_budget, draw_graph, draw_storage, peak_of, question_of
 
 REFERENCE = ROOT.parent / "shared" / "data" / "layers"
 CHAIN = MemoryGraph(
@@ -92,6 +92,34 @@ def test_the_model_of_checkmate_has_the_same_optimum(seed: int) -> None:
     assert found.value == least_extra(graph, budget, repetitions)[0]
     assert found.unverified
     assert not check_answer(FAMILY, found, question_of(graph, budget, repetitions)).refused
+
+
+@pytest.mark.parametrize("seed", range(300 if FULL else 30))
+def test_shared_storage_is_counted_once(seed: int) -> None:
+    """Views and outputs in place: the search over all states, Checkmate's model and the relaxation agree with a look at all matrices."""
+    random = Random(f"storage {seed}")
+    graph = draw_graph(random, random.randint(3, 5))
+    graph = with_storage(graph, draw_storage(random, graph))
+    question = question_of(graph, draw_budget(random, graph), random.choice((0, 1, 1, 2, 5)))
+    best = best_of_all(graph, question.budget, question.repetitions)
+    assert least_extra(graph, question.budget, question.repetitions)[0] == best
+    assert solved(question, "milp").value == best
+    found = solved(question, "retention")
+    assert found.bound is None or found.bound <= (inf if best is None else best)
+    assert found.value is None or (best is not None and found.value >= best)
+    assert not check_answer(FAMILY, found, question).refused
+
+
+def test_an_output_in_place_takes_the_bytes_of_its_input() -> None:
+    """Where that is not used later; a view has none, and holds what it looks at."""
+    settings = ("nodes.act.in_place=first", "budget=16 B")
+    question = read_given(MEMORY, "memory", settings)
+    assert question.graph.floors[2] == 4
+    assert question.graph.plain_bytes[2] == 12  # d_act reads first
+    assert replay(question.graph, (0, 1, 2, 3, 4, 5, 6, 1, 7, 8)).bytes_[2] == 8
+    view = read_given(MEMORY, "memory", ("nodes.act.view_of=first", "budget=16 B")).graph
+    assert (view.sizes[2], view.inputs[3]) == (0, (1, 2))
+    assert view.plain_peak < read_given(MEMORY, "memory", ()).graph.plain_peak
 
 
 def _relaxation_is_sound(seed: int) -> None:
@@ -243,6 +271,12 @@ BAD_GRAPHS = {
     '"time": 1, "bytes": 4}] ': ('"bytes": 4}]', "it is missing"),
     '"time": 1, "bytes": 4}]  ': ('"time": "x", "bytes": 4}]', "a number is needed"),
     '"id": 1': ('"id": 0', "is the id of"),
+    '"time": 1, "bytes": 4}]   ': ('"time": 1, "bytes": 4, "view_of": 7}]', "there is no node '7'"),
+    '"time": 1, "bytes": 4}]    ': ('"time": 1, "bytes": 4, "in_place": 1}]', "'1' does not read '1'"),
+    '"time": 1, "bytes": 4}]     ': ('"time": 1, "bytes": 4, "in_place": 0, "view_of": 0}]', "a view, or writes in place"),
+    '"time": 1, "bytes": 4}]      ': ('"time": 9007199254740992, "bytes": 4}]', "2^53 or more"),
+    '"time": 1, "bytes": 4}]       ': ('"time": 1, "bytes": 4, "workspace": -1}]', "-1 is below 0"),
+    NODE: ('{"nodes": [], "edges": []}', "a graph needs a node"),
 }
 
 
@@ -271,6 +305,10 @@ BAD_QUESTIONS = (
     (("nodes.act.time=.nan",), "nan"),
     (("repetitions=-1",), "repetitions"),
     (("budget=null", "memory=10 B", "fixed=10 B"), "leave nothing"),
+    (("nodes.act.in_place=input",), "'act' does not read 'input'"),
+    (("nodes.act.view_of=nobody",), "there is no node 'nobody'"),
+    (("nodes.act.time=9007199254740992",), "2^53 or more"),
+    (("budget=9007199254740992 B",), "2^53 or more"),
 )
 
 
