@@ -120,6 +120,12 @@ def add_import(parser: ArgumentParser, count: Callable[[str], int]) -> None:
     parser.add_argument("--to", dest="end", **of_time, help="end of the time window")
     parser.add_argument("--kernels", action="store_true", help="list all work on devices by name, not only the longest")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the graph as JSON to this file; - is standard output")
+    parser.add_argument(
+        "--named",
+        type=Path,
+        metavar="FILE",
+        help="write a copy of an ONNX model whose operators have the names of the graph, for quantisers",
+    )
     parser.set_defaults(command="import")
 
 

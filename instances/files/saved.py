@@ -20,13 +20,13 @@ _LONGEST = 100
 """Longest file name in bytes, without the endings that are added."""
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write the text atomically: readers never see a part of it, and an old file stays until then.
+def write_whole(path: Path, text: str | bytes) -> None:
+    """Write a text or bytes atomically: readers never see a part of it, and an old file stays until then.
 
     A link stays a link; a device, such as /dev/null, is written to as it is. An OSError says the name of the file.
     """
     with naming(path):
-        _write(path if _is_a_stream(path) else Path(os.path.realpath(path)), text)
+        _write(path if _is_a_stream(path) else Path(os.path.realpath(path)), text.encode() if isinstance(text, str) else text)
 
 
 def _is_a_stream(path: Path) -> bool:
@@ -62,15 +62,15 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno or errno.EIO, reason, str(path)) from error
 
 
-def _write(target: Path, text: str) -> None:
+def _write(target: Path, data: bytes) -> None:
     if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(data)
         return
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(prefix=".crossopt-", dir=target.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(mode)

@@ -45,6 +45,8 @@ from crossopt.instances.operators.graph_file import ONNX_OPERATORS, readable, re
 
 _LARGEST = (1 << 31) - 1
 """Bytes of a protobuf, by its own format."""
+_WITHOUT_INPUTS = 4
+"""Version of the format from which on weights need not be inputs."""
 _SMALL = 1_024
 """Values of a tensor that may say a shape."""
 _REMEDY = "leave fixed axes out of --set, or export the model with open axes"
@@ -88,8 +90,23 @@ def read_onnx(path: Path, axes: Mapping[str, int] | None = None) -> OperatorGrap
     )
 
 
+def named_copy(path: Path, graph: OperatorGraph, target: Path) -> bytes:
+    """A copy of the model whose operators have the names of its graph, for tools that find operators by name. What is older than version 4
+    of the format gets that one, in which weights need not be inputs; an InstanceError where the copy would not find its external data."""
+    model = _loaded(path)
+    names = {tensor: node.name for node in graph.nodes for tensor in node.outputs}
+    for node in model.graph.node:
+        own = next((names[tensor] for tensor in map(readable, node.output) if tensor in names), "")
+        node.name = own or node.name
+    model.ir_version = max(model.ir_version, _WITHOUT_INPUTS)
+    outside = any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer)
+    if outside and target.resolve().parent != path.resolve().parent:
+        refuse(path, f"its weights lie in other files beside it, where a copy must lie, too (write {target.name} to the same folder)")
+    return bytes(model.SerializeToString())
+
+
 def _loaded(path: Path) -> ModelProto:
-    """The model without the data of its large tensors."""
+    """The model, without external data."""
     try:
         data = bytes_of(path, _LARGEST, "name a model of ONNX")
     except OSError as error:
@@ -414,7 +431,14 @@ def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str
         if found.operator == "other":
             unknown[found.source] = unknown.get(found.source, 0) + 1
     listed = ", ".join(f"{count} {name}" for name, count in unknown.items())
-    remarks = (f"priced by their bytes, as nothing else is known of them: {listed}",) if unknown else ()
+    remarks: tuple[str, ...] = (f"priced by their bytes, as nothing else is known of them: {listed}",) if unknown else ()
+    if unnamed := sum(found.product is not None and found.name != node.name for node, found in zip(active, nodes, strict=True)):
+        which = (
+            f"{unnamed:,} products and convolutions have no name of their own in the model"
+            if unnamed > 1
+            else "a product or convolution has no name of its own in the model"
+        )
+        remarks += (f"{which}: --named FILE writes a copy with the names of this graph, by which quantisers find them",)
     if not nodes:
         refuse(path, "no operator depends on an input (export the model without folding its inputs away)")
     return tuple(nodes), weights, remarks

@@ -73,12 +73,12 @@ def refuse_overwriting_question(path: Path | None, question: Path, what: str = "
         usage(f"--out {path}: this is the {what} itself (name another file)")
 
 
-def refuse_overwriting_data(path: Path | None, data: Path, option: str) -> None:
-    """Refuse to put anything in the place of the measured runs."""
+def refuse_overwriting_data(path: Path | None, data: Path, option: str, what: str = "these are the measured runs themselves") -> None:
+    """Refuse to put anything in the place of the measured runs, or of another file that is read."""
     if path is None:
         return
     if os.path.realpath(path) == os.path.realpath(data) or (path.exists() and data.exists() and path.samefile(data)):
-        usage(f"{option} {path}: these are the measured runs themselves (name another file)")
+        usage(f"{option} {path}: {what} (name another file)")
 
 
 SHORT_FOR_SETTINGS = (

@@ -29,6 +29,7 @@ _NETWORKS = (".onnx", ".pt2")
 _LONGEST, _NAMED = 5, 60
 _OF_TRACES = {"rank": "--rank", "step": "--step", "begin": "--from", "end": "--to", "kernels": "--kernels"}
 _MOST_LENGTH = 10**9
+_ITSELF = "this is the network itself"
 
 
 # The commands `place`, `quantize` and `checkpoint`: their options write a question about a network, which is answered and may be kept.
@@ -121,6 +122,8 @@ def import_files(options: Namespace) -> int:
         return _import_network(options, options.files[0])
     if networks := [path for path in options.files if _is_network(path)]:
         raise RefusedError(f"{networks[0]}: networks are imported one by one (name this one alone)")
+    if options.named is not None:
+        raise RefusedError("--named is for models of ONNX (leave it out for traces)")
     if options.settings:
         raise RefusedError("--set gives lengths of open axes of networks (leave it out for traces)")
     from crossopt.reports.commands.traces import import_traces  # noqa: PLC0415
@@ -143,10 +146,11 @@ def _is_graph(path: Path) -> bool:
 
 def _import_network(options: Namespace, path: Path) -> int:
     check_target(options.out)
-    refuse_overwriting_data(options.out, path, "--out")
+    refuse_overwriting_data(options.out, path, "--out", _ITSELF)
     if strange := [option for name, option in _OF_TRACES.items() if getattr(options, name) not in (None, False)]:
         raise RefusedError(f"{strange[0]} is for traces (leave it out for a network)")
     graph = read_network(path, lengths_of(options.settings))
+    _write_named(options.named, path, graph)
     summary = fitted("\n".join(graph_lines(graph, str(path))) + "\n")
     if options.out is None or str(options.out) != "-":
         sys.stdout.write(summary)
@@ -158,6 +162,19 @@ def _import_network(options: Namespace, path: Path) -> int:
         else:
             write_whole(options.out, text)
     return ANSWERED
+
+
+def _write_named(target: Path | None, path: Path, graph: OperatorGraph) -> None:
+    """The copy of a model of ONNX with names of the graph."""
+    if target is None:
+        return
+    if path.suffix.lower() != ".onnx":
+        raise RefusedError(f"{path}: --named is for models of ONNX (leave it out)")
+    check_target(target, "--named")
+    refuse_overwriting_data(target, path, "--named", _ITSELF)
+    from crossopt.instances.operators.onnx_model import named_copy  # noqa: PLC0415
+
+    write_whole(target, named_copy(path, graph, target))
 
 
 def _text(graph: OperatorGraph) -> str:

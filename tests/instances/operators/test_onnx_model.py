@@ -1,6 +1,7 @@
 """Models of ONNX as graphs: counts of published networks, open axes, computed shapes, shared weights, and what is refused in a sentence."""
 
 import json
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from crossopt.crossflow.operator_graph import OperatorGraph, graph_faults, shared_weights
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.operators.graph_file import graph_in, graph_text
-from crossopt.instances.operators.onnx_model import read_onnx
+from crossopt.instances.operators.onnx_model import named_copy, read_onnx
 from tests.instances.operators.onnx_models import INT64, helper, model, node, onnx, transformer, value, weights, whole
 from tests.paths import reference
 
@@ -239,3 +240,20 @@ def test_names_that_repeat_get_numbers_and_invisible_signs_go(tmp_path: Path) ->
     graph = imported(model(nodes, [value("x", [2])], [value("b\x1b", [2])]), tmp_path)
     assert [one.name for one in graph.nodes] == ["same", "same 2"]
     assert graph.nodes[1].outputs == ("b?",)
+
+
+def test_a_copy_has_the_names_of_the_graph_and_is_the_same_network(tmp_path: Path) -> None:
+    made = transformer(2)
+    for number, own in enumerate(made.graph.node):
+        own.name = "" if number % 2 else "same"
+    made.ir_version = 3
+    graph, path = imported(made, tmp_path, batch=2, length=8), tmp_path / "model.onnx"
+    assert "products and convolutions have no name of their own in the model" in graph.remarks[-1]
+    copy = onnx.load_model_from_string(named_copy(path, graph, tmp_path / "named.onnx"))
+    assert {node.name for node in graph.nodes} <= {own.name for own in copy.graph.node}
+    assert copy.ir_version == 4
+    again = imported(copy, tmp_path, batch=2, length=8)
+    assert not again.remarks
+    assert again == replace(graph, remarks=())
+    with pytest.raises(InstanceError, match="its weights lie in other files beside it"):
+        named_copy(path, graph, tmp_path.parent / "named.onnx")

@@ -118,6 +118,13 @@ def test_a_network_is_told_and_written_and_read_again(tmp_path: Path, capsys: py
         assert line in printed
     assert main(["import", str(out)]) == 0
     assert capsys.readouterr().out == printed.replace(str(path), str(out))
+    assert main(["import", str(out), "--named", str(tmp_path / "named.onnx")]) == 2
+    assert "--named is for models of ONNX (leave it out)" in capsys.readouterr().err
+    assert main(["import", str(path), "--set", "batch=3", "--set", "length=5", "--named", str(tmp_path / "named.onnx")]) == 0
+    assert (tmp_path / "named.onnx").is_file()
+    with pytest.raises(SystemExit):
+        main(["import", str(path), "--set", "batch=3", "--set", "length=5", "--named", str(path)])
+    assert "this is the network itself (name another file)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

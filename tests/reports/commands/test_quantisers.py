@@ -156,7 +156,7 @@ def test_networks_of_onnx_and_convolutions_are_refused_where_names_or_layers_dif
     assert "first is no linear layer, which is all that torchao quantises so (take --as modelopt)" in refusal(saved, "torchao", capsys)
 
 
-def image_model(tmp_path: Path) -> Path:
+def image_model(tmp_path: Path, named: bool = True) -> Path:
     """Three convolutions of an image and a product, with weights, as an exporter writes them."""
     onnx = pytest.importorskip("onnx")
     helper, numbers = onnx.helper, np.random.default_rng(1)
@@ -177,14 +177,16 @@ def image_model(tmp_path: Path) -> Path:
     values = [weights("w1", 64, 64, 3, 3), weights("w2", 64, 64, 3, 3), weights("w3", 64, 64, 3, 3), weights("w4", 64, 64)]
     shapes = {"x": [64, 64, 56, 56], "y": [64, 64]}
     ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    for node in () if named else nodes:
+        node.name = ""
     graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], values)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), tmp_path / "net.onnx")
     return tmp_path / "net.onnx"
 
 
-def onnx_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str], losses: str, budget: str) -> str:
+def onnx_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str], losses: str, budget: str, named: bool = True) -> str:
     """The answer about the model above within a budget, as a file of arguments, or what is refused."""
-    path, saved = image_model(tmp_path), str(tmp_path / "net.json")
+    path, saved = image_model(tmp_path, named), str(tmp_path / "net.json")
     (tmp_path / "losses.csv").write_text(f"layer,format,quality\n{losses}", encoding="utf-8")
     asked = ["--hardware", "h100-sxm", "--formats", "fp8,int8", "--losses", str(tmp_path / "losses.csv"), "--budget", f"quality={budget}"]
     assert main(["quantize", str(path), *asked, "--out", saved]) == 0
@@ -207,16 +209,22 @@ def test_an_onnx_model_is_quantised_by_names_of_nodes(tmp_path: Path, capsys: py
     assert "Model-Optimizer quantises nodes of ONNX in fp8 or int8 alone, here are fp8, int8" in mixed
 
 
-def test_model_optimizer_takes_the_arguments_of_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Applied by the package itself: the chosen convolutions alone read quantised values."""
+@pytest.mark.parametrize("named", [True, False])
+def test_model_optimizer_takes_the_arguments_of_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str], named: bool) -> None:
+    """Applied by the package itself, also to a copy with names of a model without: the chosen convolutions alone read quantised values."""
     quantization = pytest.importorskip("modelopt.onnx.quantization")
     onnx = pytest.importorskip("onnx")
-    arguments = json.loads(onnx_arguments(tmp_path, capsys, LOSSES, "0.2"))
-    quantization.quantize(str(tmp_path / "net.onnx"), output_path=str(tmp_path / "out.onnx"), calibration_eps=["cpu"], **arguments)
+    losses = LOSSES if named else "a,fp8,0.1\nb,fp8,0.9\nc,fp8,0.1\n"
+    arguments = json.loads(onnx_arguments(tmp_path, capsys, losses, "0.2", named))
+    model = tmp_path / "net.onnx"
+    if not named:
+        assert main(["import", str(model), "--named", str(tmp_path / "named.onnx")]) == 0
+        model = tmp_path / "named.onnx"
+    quantization.quantize(str(model), output_path=str(tmp_path / "out.onnx"), calibration_eps=["cpu"], **arguments)
     found = onnx.load(tmp_path / "out.onnx").graph
     made = {name: node.op_type for node in found.node for name in node.output}
     quantised = {node.name for node in found.node if node.op_type == "Conv" and made.get(node.input[1]) == "DequantizeLinear"}
-    assert quantised == {"conv.1", "conv/3"}
+    assert quantised == ({"conv.1", "conv/3"} if named else {"a", "c"})
 
 
 def test_splits_are_written_with_their_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
