@@ -88,7 +88,8 @@ class Plan:
         Doc(
             "what the backward pass recomputes: `none`, `full` layers, or modules: `norms`, `activations`, `elements` "
             "(both), `selective` (attention), `selective-elements`, `expert-activation`, `up-projections` of latents, "
-            "whole parts (`dense-part`, `shared-experts`, `experts`), or a set such as `norms+up-projections`"
+            "whole parts (`dense-part`, `shared-experts`, `experts`), or a set such as `norms+up-projections`; among choices, "
+            "`best` is all sets that save memory"
         ),
     ] = "none"
     """Named as in `crossflow.recomputation`."""

@@ -70,6 +70,10 @@ MEGATRON: Final = {
     "shared_experts": "shared-experts",
 }
 """Names of Megatron-Core and ours."""
+_SEVERAL: Final = ("norms", "activations", "elements", "selective-elements")
+"""Names of several modules that have names of their own."""
+BEST: Final = "best"
+"""In questions: every set of modules that saves memory, and any number of layers of a chunk in full."""
 RECOMPUTE: Final = ("none", "elements", "selective", "selective-elements", "full")
 """Modes available for every network."""
 OF_EXPERTS: Final = ("expert-activation", "feed-forward-norm+expert-activation")
@@ -136,6 +140,18 @@ def meaning_of(model: Transformer, number: int) -> int:
     if number & SHARED_EXPERTS and not dense:
         number |= DENSE_ACTIVATION
     return number & ~absent
+
+
+def sets_that_save(model: Transformer) -> tuple[str, ...]:
+    """Every set of modules of a layer that the network has, and `full`. Left out are fused attention, norms without products after
+    them, and second products beside the whole part: they would be computed again without saving a byte."""
+    nothing = (ATTENTION if model.attention == "flash" else 0) | (0 if model.normed_parts[0] else ATTENTION_NORM)
+    found = dict[int, str]()
+    for name in sets_of(module for module in MODULES if module not in _SEVERAL and not number_of(module) & nothing):
+        number = meaning_of(model, number_of(name))
+        if not (number & SECOND_PRODUCTS and number & DENSE_PART):
+            found.setdefault(number, mode_for(model, name))
+    return (*found.values(), "full")
 
 
 def mode_for(model: Transformer, mode: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.hardware import Cluster
 from crossopt.crossflow.plan import CANONICAL_SETTINGS, END_STAGES, PLACEMENTS, Plans, code
-from crossopt.crossflow.recomputation import meaning_of, mode_for, mode_name, number_of
+from crossopt.crossflow.recomputation import BEST, meaning_of, mode_for, mode_name, number_of, sets_that_save
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Instance, Options
 from crossopt.instances.codesign.section import TRANSFORMER_CHOICES, ChoicesSection
@@ -38,8 +38,7 @@ def plan_options(choices: ChoicesSection, workload: Workload, cluster: Cluster, 
     listed = {name: getattr(choices, name) for name in names}
     if isinstance(workload, Transformer) and not (faults := _unknown_modes(choices.recompute)):
         try:
-            modes = with_layers(choices.recompute, choices.recompute_layers)
-            listed["recompute"] = _modes(modes, workload, strictly="recompute" in choices.only)
+            listed["recompute"] = _modes(_recompute_modes(choices, workload), workload, strictly="recompute" in choices.only)
         except ValueError as error:
             report("choices.recompute", str(error))
     elif isinstance(workload, Transformer):
@@ -56,7 +55,7 @@ def _unknown_modes(modes: tuple[str, ...]) -> list[tuple[int, str]]:
     found = list[tuple[int, str]]()
     for index, mode in enumerate(modes):
         try:
-            number_of(mode)
+            number_of("none" if mode == BEST else mode)
         except ValueError as error:
             found.append((index, str(error)))
     return found
@@ -67,6 +66,26 @@ def with_layers(modes: tuple[str, ...], layers: tuple[int, ...]) -> tuple[str, .
     return tuple(
         named for mode in modes for named in ([f"full-{count}" if count else mode for count in layers] if mode == "full" else [mode])
     )
+
+
+def _recompute_modes(choices: ChoicesSection, model: Transformer) -> tuple[str, ...]:
+    """The listed modes. `best` is every set that saves memory, and full layers in any number of those of a chunk."""
+    if BEST not in choices.recompute:
+        return with_layers(choices.recompute, choices.recompute_layers)
+    layers = choices.recompute_layers
+    if layers == _usual("recompute_layers"):
+        layers = tuple(range(_most_layers(choices, model)))
+    return with_layers(
+        tuple(mode for listed in choices.recompute for mode in (sets_that_save(model) if listed == BEST else (listed,))), layers
+    )
+
+
+def _most_layers(choices: ChoicesSection, model: Transformer) -> int:
+    """Layers of the largest chunk."""
+    if isinstance(choices.pipeline, str) or any(getattr(choices, name) != _usual(name) for name in END_STAGES):
+        return model.stack
+    chunks = 1 if isinstance(choices.interleave, str) or 1 in choices.pipeline else min(choices.interleave)
+    return int(-(-model.stack // (min(choices.pipeline) * chunks)))
 
 
 def _modes(modes: tuple[str, ...], model: Transformer, strictly: bool) -> tuple[str, ...]:

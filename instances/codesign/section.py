@@ -384,7 +384,7 @@ class ChoicesSection(_PlanChoices):  # type: ignore[misc]
         tuple[int, ...],
         Bounds(0, 999_999),
         Choice(),
-        Doc("layers per chunk recomputed by `recompute: full`; the others store everything; 0 is all"),
+        Doc("layers per chunk recomputed by `recompute: full`; the others store everything; 0 is all; the default with `best` is any"),
     ] = (0,)
     split: Annotated[
         tuple[Literal["rows-columns", "inner"], ...],

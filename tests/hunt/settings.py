@@ -19,7 +19,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "interleave": ("[1]", "[1, 2]", "divisors"),
     "sequence_parallel": ("[true]", "[false, true]"),
     "tensor_exchange": ("[exposed]", "[exposed, hidden]", "[hidden]"),
-    "recompute": ("[none, full]", "[none, elements, selective-elements]", "[elements, selective, full]", "[none, selective, full]"),
+    "recompute": ("[none, full]", "[none, elements, selective-elements]", "[elements, selective, full]", "[none, selective, full]", "best"),
     "recompute_layers": ("[0]", "[0, 1]", "[0, 1, 2]"),
     "zero": ("[0, 1]", "[1, 3]", "[0, 1, 2, 3]"),
     "shard": ("[0]", "[0, 2]", "[0, 2, 4]"),
