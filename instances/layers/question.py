@@ -25,6 +25,7 @@ from crossopt.crossflow.fields import (
     Ratio,
     Throughput,
 )
+from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.crossflow.operator_splits import SplitKind
 from crossopt.instances.catalogue.registry import UnknownNameError, device, technology_named
 from crossopt.instances.catalogue.registry import names as registered
@@ -173,8 +174,8 @@ class LayersQuestion:
     devices: int = 1
     notes: tuple[str, ...] = ()
     """What is stated and not used."""
-    operators: dict[str, str] = field(default_factory=dict)
-    """Operators of a graph by their names."""
+    graph: OperatorGraph | None = None
+    """The operators, where the question names a graph."""
     chips: "Chips | None" = None
     """The chips of a question with a free one, whose problem is that of one of them."""
 
@@ -218,15 +219,15 @@ def read(written: Written) -> LayersQuestion:
     if file.graph is None:
         return LayersQuestion(name, _whole(_stated(file, budgets), written), budgets, written.document)
     request = _request(file, file.graph, written)
-    notes, operators = tuple(unused_losses(request)), {node.name: node.operator for node in request.graph.nodes}
+    notes, graph = tuple(unused_losses(request)), request.graph
     shared = len(sharing_operators(request.graph))
     if file.technology is not None:
         chips = _chips(file, request, budgets, written)
-        return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, operators=operators, chips=chips)
+        return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, graph=graph, chips=chips)
     if file.cluster is None:
         problem = _whole(format_problem(request, file.objective, budgets), written)
         return LayersQuestion(
-            name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes, operators=operators
+            name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes, graph=graph
         )
     parallel = _parallel(file, file.cluster)
     if found := list(faults_of(request, parallel, file.groups)):
@@ -243,7 +244,7 @@ def read(written: Written) -> LayersQuestion:
         shared=problem.ties[:shared],
         devices=parallel.devices,
         notes=notes,
-        operators=operators,
+        graph=graph,
     )
 
 

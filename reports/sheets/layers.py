@@ -3,9 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from crossopt.crossflow.operator_graph import edges
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.instances.layers.network import is_view
 from crossopt.instances.layers.problem import Problem, chosen
 from crossopt.instances.layers.question import UNITS, LayersQuestion
+from crossopt.instances.layers.splits import COPY
+from crossopt.reports.drawing.graph import MOST, Graph, drawn
 from crossopt.reports.drawing.plots import points
 from crossopt.reports.sheets.sheet import Bar, Bars, Column, Picture, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
@@ -59,7 +63,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         details=lambda: () if answer is None else tuple(_pictures(question, result, answer.strategies)),
         notes=result.notes,
         judged="on every layer and link",
-        next_step=_NEXT_STEP + (_FOR_QUANTISERS if question.operators else ""),
+        next_step=_NEXT_STEP + ("" if question.graph is None else _FOR_QUANTISERS),
     )
 
 
@@ -104,8 +108,10 @@ def _figures(question: LayersQuestion, said: LayerTotals) -> tuple[tuple[str, st
 
 
 def _pictures(question: LayersQuestion, result: Result[LayerChoices, LayerTotals], strategies: Sequence[str]) -> Iterator[Section]:
-    """How the answer comes from one strategy everywhere, and what more or less of the budget would give."""
+    """The network by strategy, how the answer comes from one strategy everywhere, and what more or less of the budget would give."""
     problem = question.problem
+    if arcs := _arcs(question):
+        yield Section("The network by strategy", (_network(problem, strategies, arcs),))
     yield Section("From one strategy to this choice", (_STEPS, _steps(problem, strategies)))
     budgets = [name for name in problem.figures if name in question.budgets]
     if len(budgets) != 1 or budgets[0] == problem.figures[0] or len(problem) > _MOST_OF_FRONTS:
@@ -123,6 +129,46 @@ def _pictures(question: LayersQuestion, result: Result[LayerChoices, LayerTotals
     )
     picture = Picture(lambda titles: points(titles, pairs, (axes[0], axes[1])), "", _CORNERS, described=f"{told}.", zooms=False)
     yield Section(f"{problem.figures[0].capitalize()} by the budget of {budgets[0]}", (picture,))
+
+
+def _arcs(question: LayersQuestion) -> list[tuple[int, int]]:
+    """Pairs of neighbours by their numbers: those of the graph without views and common copies, or the links of a table."""
+    problem, graph = question.problem, question.graph
+    if graph is None:
+        return sorted({(min(link.first, link.second), max(link.first, link.second)) for link in problem.links})
+    rows, found, before = {name: row for row, name in enumerate(problem.layers)}, set[tuple[int, int]](), dict[int, set[int]]()
+    for edge in edges(graph):
+        source, target = (graph.nodes[number] for number in (edge.source, edge.target))
+        makers = before.get(edge.source, set()) if is_view(source) else {rows[source.name]}
+        if is_view(target):
+            before.setdefault(edge.target, set()).update(makers)
+        else:
+            found |= {(maker, rows[target.name]) for maker in makers}
+    return sorted(found)
+
+
+def _network(problem: Problem, strategies: Sequence[str], arcs: Sequence[tuple[int, int]]) -> Picture:
+    """Every layer with the number of its strategy, the commonest first; of many layers the first."""
+    count, figure = min(len(problem), MOST), problem.figures[0]
+    shown = [layer for layer in sorted({layer for arc in arcs for layer in arc} | set(range(count))) if layer < count]
+    shown = [layer for layer in shown if not problem.layers[layer].startswith(COPY)]
+    places = {layer: place for place, layer in enumerate(shown)}
+    ranks = {name: rank for rank, (name, _) in enumerate(Counter(strategies).most_common())}
+    rows = chosen(problem, strategies)
+    uses = [problem.amount(0, int(problem.uses[layer][rows[layer], 0])) for layer in shown]
+    graph = Graph(
+        tuple((places[first], places[second]) for first, second in arcs if first in places and second in places),
+        tuple(ranks[strategies[layer]] for layer in shown),
+        tuple(str(ranks[strategies[layer]] + 1) for layer in shown),
+        tuple(len(problem.strategies[layer]) == 1 for layer in shown),
+        tuple(f"{problem.layers[layer]}: {strategies[layer]}, {amount(figure, use)}" for layer, use in zip(shown, uses, strict=True)),
+    )
+    numbers = "; ".join(f"{rank + 1} {name}" for name, rank in ranks.items())
+    cut = f" Of {len(problem):,} layers the first {count:,} are drawn." if count < len(problem) else ""
+    caption = f"Each mark is a layer with the number of its strategy: {numbers}. Round marks have no choice. Data flow down.{cut}"
+    return Picture(
+        lambda titles: drawn(titles, graph), "", caption, "Layers wait for each other in a circle, so that no picture can be drawn."
+    )
 
 
 def _unit(figure: str) -> tuple[float, str]:
@@ -208,7 +254,7 @@ def _budgets(question: LayersQuestion, said: LayerTotals) -> Section:
 
 
 def _layers(question: LayersQuestion, strategies: Sequence[str], free: Sequence[int]) -> Section:
-    """Layers with a choice, their strategy, and figures of that alone."""
+    """Layers with a choice, their strategy, and figures of that alone: what it gains over the first strategy, and its shares of budgets."""
     problem = question.problem
     rows = chosen(problem, strategies)
     shown = [place for place, name in enumerate(problem.figures) if _counts(problem, place) or name in question.budgets]
@@ -217,15 +263,24 @@ def _layers(question: LayersQuestion, strategies: Sequence[str], free: Sequence[
         names("strategy", (strategies[one] for one in free)),
         names("of", (", ".join(problem.strategies[one]) for one in free)),
     ]
-    if question.operators:
-        columns.insert(1, names("operator", (question.operators.get(problem.layers[one], "copy") for one in free)))
+    if question.graph is not None:
+        operators = {node.name: node.operator for node in question.graph.nodes}
+        columns.insert(1, names("operator", (operators.get(problem.layers[one], "copy") for one in free)))
     for place in shown:
         figure = problem.figures[place]
         values = tuple(problem.amount(place, int(problem.uses[one][rows[one], place])) for one in free)
         columns.append(
             Column(figure, tuple(amount(figure, value) for value in values), values, f"{figure} in {UNITS[figure]}".removesuffix(" in "))
         )
-    words = f"Figures of each layer alone; {'conversions' if question.devices == 1 else 'relayouts'} between layers come on top."
+        if place == 0:
+            gains = tuple(problem.amount(0, int(problem.uses[one][0, 0] - problem.uses[one][rows[one], 0])) for one in free)
+            signed = (f"{'-' if gain < 0 else ''}{amount(figure, abs(gain))}" for gain in gains)
+            columns.append(Column("gain", tuple(signed), gains, f"gain of {figure} in {UNITS[figure]}".removesuffix(" in ")))
+        if question.budgets.get(figure):
+            shares = tuple(value / question.budgets[figure] for value in values)
+            columns.append(Column("of budget", tuple(f"{share:.1%}" for share in shares), shares, f"share of the budget of {figure}"))
+    between = "conversions" if question.devices == 1 else "relayouts"
+    words = f"Figures of each layer alone, with the gain over its first strategy; {between} between layers come on top."
     return Section("Layer by layer", (words, Table(tuple(columns), most=_ROWS)) if free else ())
 
 

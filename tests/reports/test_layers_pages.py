@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+from crossopt.crossflow.operator_graph import edges
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read, read_again
 from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.sheets.layers import sheet
-from crossopt.reports.sheets.sheet import Bars, Picture, Section
+from crossopt.reports.sheets.sheet import Bars, Picture, Section, Table
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers.family import FAMILY
@@ -31,7 +34,7 @@ def sections(text: str) -> tuple[Section, ...]:
 
 
 def test_steps_lead_from_one_strategy_everywhere_to_the_answer() -> None:
-    steps = sections(QUESTION)[0].parts[1]
+    steps = sections(QUESTION)[1].parts[1]
     assert isinstance(steps, Bars)
     assert [(bar.label, bar.amount) for bar in steps.rows] == [
         ("all fp16", 12.0),
@@ -43,13 +46,13 @@ def test_steps_lead_from_one_strategy_everywhere_to_the_answer() -> None:
 
 
 def test_the_front_of_the_budget_has_the_answer_and_is_left_out_without_one_budget() -> None:
-    front = sections(QUESTION)[1]
+    front = sections(QUESTION)[2]
     [picture] = front.parts
     assert (front.title, isinstance(picture, Picture)) == ("Time by the budget of size", True)
     assert isinstance(picture, Picture)
     assert "2.861 MiB, 5.25 s" in picture.described
     assert picture.draw(Titles("", "", "", 600.0)).startswith("<svg")
-    assert len(sections(SAMPLES["layers"].texts[0])) == 1  # two budgets
+    assert len(sections(SAMPLES["layers"].texts[0])) == 2  # two budgets
 
 
 def test_the_sheet_of_a_free_chip_says_what_it_is(tmp_path: Path) -> None:
@@ -65,3 +68,29 @@ def test_the_sheet_of_a_free_chip_says_what_it_is(tmp_path: Path) -> None:
     assert rows["chip"].startswith("compute area 300 mm^2 · hbm stacks 4 · computes fp8 yes · die area ")
     assert rows["strategies"] == "3 x fp8 · 1 x bf16"
     assert result.proved
+
+
+def test_the_network_has_the_number_of_each_strategy_and_all_its_edges(tmp_path: Path) -> None:
+    """Also of edges that no figure is on, and of operators without a choice, which are round."""
+    (tmp_path / "graph.json").write_text(graph_text(small()), encoding="utf-8")
+    (tmp_path / "question.yaml").write_text(
+        "kind: layers\nobjective: time\ngraph: graph.json\nhardware: h100-sxm\nformats: [fp8]\n"
+        "quality: {a0: {fp8: 0.5}, c0: {fp8: 0.25}}\nbudgets: {quality: 0.3}\n",
+        encoding="utf-8",
+    )
+    question = read(tmp_path / "question.yaml")
+    result = solve(FAMILY, question, "auto", Limits(), unwatched)
+    shown = sheet(question, result)
+    [picture] = next(section for section in shown.details() if section.title == "The network by strategy").parts
+    assert isinstance(picture, Picture) and result.answer is not None
+    drawn = picture.draw(Titles("", "", "", 600.0))
+    assert all(f"{name}: {strategy}, " in drawn for name, strategy in zip(question.problem.layers, result.answer.strategies, strict=True))
+    assert "1 bf16; 2 fp8" in picture.caption
+    neighbours = {(edge.source, edge.target) for edge in edges(small())}
+    assert drawn.count("<path") + drawn.count("<polyline") >= len(neighbours) - 1  # one is a view
+    table = next(section for section in shown.sections if section.title == "Layer by layer").parts[1]
+    assert isinstance(table, Table)
+    columns = {column.head: column for column in table.columns}
+    assert sum(float(str(share)) for share in columns["of budget"].exact) == pytest.approx(0.25 / 0.3)
+    rows = dict(zip(columns["layer"].texts, columns["gain"].exact, strict=True))
+    assert rows["a0"] == 0.0 and float(str(rows["c0"])) > 0.0
