@@ -13,7 +13,7 @@ on is exact.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from typing import Final
 
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, quantum_for
@@ -56,6 +56,8 @@ class Way:
     """Memory of all devices together."""
     largest: int
     """Time on some device at least."""
+    distinct: bool = False
+    """Whether each piece needs a device, or a node, of its own."""
 
     @property
     def time(self) -> int:
@@ -90,11 +92,10 @@ def _way(index: int, option: PricedOption, devices: int, per_node: int) -> Way:
     held = option.pieces * {"device": 1, "neighbours": 1, "node": per_node, "all": devices}[option.spread]
     phases = tuple(units(figure) for figure in option.figures)
     together = -(-option.pieces // places)
-    stored = tuple(held * amount for amount in option.memory)
-    memory = option.memory
-    return Way(
-        index, option.spread, option.pieces, phases, memory, held * sum(phases), (stored[0], stored[1], stored[2]), together * sum(phases)
-    )
+    hbm, ddr, ssd = (held * amount for amount in option.memory)
+    time = sum(phases)
+    figures = phases, option.memory, held * time, (hbm, ddr, ssd), together * time
+    return Way(index, option.spread, option.pieces, *figures, option.distinct)
 
 
 def _undominated(ways: Sequence[Way], capacity: Bytes) -> tuple[Way, ...]:
@@ -109,7 +110,7 @@ def _undominated(ways: Sequence[Way], capacity: Bytes) -> tuple[Way, ...]:
 
 
 def _no_worse(one: Way, other: Way) -> bool:
-    alike = one.spread == other.spread and one.pieces == other.pieces
+    alike = one.spread == other.spread and one.pieces == other.pieces and (other.distinct or not one.distinct)
     pairs = (*zip(one.phases, other.phases, strict=True), *zip(one.memory, other.memory, strict=True))
     return alike and all(first <= second for first, second in pairs)
 
@@ -304,14 +305,15 @@ def _placed(form: Whole, way: Way, state: State) -> Iterator[tuple[tuple[int, ..
 
 def places_of(way: Way | PricedOption, devices: int, per_node: int) -> Iterator[tuple[int, ...]]:
     """All places of the pieces of a way, which are alike."""
+    chosen = combinations if way.distinct else combinations_with_replacement
     match way.spread:
         case "device":
-            yield from combinations_with_replacement(range(devices), way.pieces)
+            yield from chosen(range(devices), way.pieces)
         case "neighbours":
             for start in range(0, devices, per_node):
-                yield from combinations_with_replacement(range(start, start + per_node), way.pieces)
+                yield from chosen(range(start, start + per_node), way.pieces)
         case "node":
-            yield from combinations_with_replacement(range(devices // per_node), way.pieces)
+            yield from chosen(range(devices // per_node), way.pieces)
         case "all":
             yield ()
 
@@ -390,7 +392,8 @@ def plan_model(form: Whole, most: float) -> PlanModel:
 def _pieces(form: Whole, name: str, way: Way, rank: int, own: dict[tuple[int, int], Variable], rows: list[Constraint]) -> list[Variable]:
     """Variables of the pieces of a way, and 0/1 variables of which one is 1 where the way is taken."""
     places = {"all": 1, "node": form.devices // form.per_node}.get(way.spread, form.devices)
-    pieces = [Variable(f"n{name}_{place}", 0, 1 if way.spread == "all" else way.pieces) for place in range(places)]
+    most = 1 if way.spread == "all" or way.distinct else way.pieces
+    pieces = [Variable(f"n{name}_{place}", 0, most) for place in range(places)]
     own |= {(rank, place): variable for place, variable in enumerate(pieces)}
     if way.spread == "all" or way.pieces == 1:
         return pieces

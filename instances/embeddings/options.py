@@ -1,7 +1,7 @@
 """What may be done with each table: sharding, kernel, pieces and cache, with milliseconds and bytes of a shard on each device."""
 
 from collections.abc import Iterator, Sequence
-from math import fsum
+from math import ceil, fsum
 from typing import Final, Literal
 
 from crossopt.crossflow.embeddings import (
@@ -14,7 +14,6 @@ from crossopt.crossflow.embeddings import (
     Pipeline,
     Sent,
     Sharding,
-    row_shards,
     shard_cost,
     shard_storage,
 )
@@ -60,6 +59,8 @@ class PricedOption:
     """Milliseconds, in the order of FIGURES."""
     memory: tuple[int, int, int]
     """Bytes by tier; of unequal parts of rows those of the largest, which all devices keep free."""
+    distinct: bool = False
+    """Whether each piece needs a device, or a node, of its own."""
 
     @property
     def time(self) -> float:
@@ -83,6 +84,8 @@ class Choices:
     pipeline: Pipeline
     statistics: bool
     """Whether reuse of rows prices what caches miss."""
+    distinct: bool = False
+    """Whether pieces of a table's columns lie on different devices, whatever the kernel."""
 
 
 def options_of(table: Table, choices: Choices, group: Group) -> Iterator[Option]:
@@ -98,7 +101,17 @@ def options_of(table: Table, choices: Choices, group: Group) -> Iterator[Option]
             fits = columns == 1 or (not table.dimension % columns and table.dimension // columns >= choices.narrowest)
             beside = (sharding in {"column", "table-column"} and columns == 1) or (sharding == "grid" and not 1 < columns <= nodes)
             if fits and not beside:
-                yield from _kernels(table, sharding, columns, choices)
+                for option in _kernels(table, sharding, columns, choices):
+                    places = group.per_node if sharding == "table-column" else group.devices
+                    if columns <= places or not _apart(option, choices):
+                        yield option
+
+
+def _apart(option: Option, choices: Choices) -> bool:
+    """Whether each piece of the columns needs a device, or a node, of its own: TorchRec cuts columns on SSD and grids so."""
+    cut = option.sharding in {"column", "table-column"}
+    always = option.sharding == "grid" or (option.sharding == "column" and option.kernel == "key_value")
+    return option.columns > 1 and (always or (cut and choices.distinct))
 
 
 def _kernels(table: Table, sharding: Sharding, columns: int, choices: Choices) -> Iterator[Option]:
@@ -114,7 +127,7 @@ def priced(table: Table, option: Option, choices: Choices, group: Group) -> Pric
     lookups = Lookups(table.rows, table.dimension, table.pooling, table.fraction, table.element, table.weighted, table.pooled)
     spread, columns, rows = SPREADS[option.sharding], table.dimension // option.columns, table.rows
     if option.sharding in {"row", "table-row", "grid"}:
-        rows = row_shards(table.rows, group.devices if option.sharding == "row" else group.per_node)[0]
+        rows = ceil(table.rows / (group.devices if option.sharding == "row" else group.per_node))
     each = table.element
     sent = Sent((each, each), (each, each)) if choices.sent is None else Sent(choices.sent[:2], choices.sent[2:])
     misses = None
@@ -122,7 +135,8 @@ def priced(table: Table, option: Option, choices: Choices, group: Group) -> Pric
         misses = Misses(*cache_statistics(table, table.pooling * table.fraction * group.batch * group.devices, option.cache))
     cost = shard_cost(lookups, option.sharding, option.kernel, columns, group, sent, option.cache, misses)
     memory = shard_storage(lookups, option.sharding, option.kernel, rows, columns, group, choices.optimizer, choices.pipeline, option.cache)
-    return PricedOption(option, spread, option.columns, cost.figures, (memory.hbm, memory.ddr, memory.ssd))
+    stored = memory.hbm, memory.ddr, memory.ssd
+    return PricedOption(option, spread, option.columns, cost.figures, stored, _apart(option, choices))
 
 
 def devices_of(spread: Spread, places: Sequence[int], per_node: int, devices: int) -> Iterator[int]:

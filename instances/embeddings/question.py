@@ -109,6 +109,7 @@ class ChoicesSection:
     )
     columns: Annotated[tuple[Positive, ...], Choice(), Doc("equal pieces of the columns")] = (1, 2, 4)
     narrowest: Annotated[Positive, Doc("columns of a piece at least; TorchRec's planner takes 128")] = 128
+    distinct: Annotated[bool, Doc("pieces of columns lie on different devices; those on SSD and in a grid always do")] = False
     cache: Annotated[tuple[Ratio, ...], Choice(), Doc("shares of the rows that fused_uvm_caching holds in HBM")] = (0.1, 0.2, 0.4)
 
 
@@ -206,6 +207,7 @@ def read(written: Written) -> EmbeddingsQuestion:
             optimizer=file.optimizer,
             pipeline=file.pipeline,
             statistics=file.statistics,
+            distinct=file.choices.distinct,
         ),
         document=written.document,
     )
@@ -280,7 +282,7 @@ def _faults_of_options(question: EmbeddingsQuestion) -> Iterator[tuple[str, str]
         more = f", nor for {len(bare) - 1} more" if len(bare) > 1 else ""
         why = "its own choices and the question's exclude each other"
         if "table" not in question.file.choices.sharding:
-            why = f"rows are cut over no more devices than there are rows, columns in equal pieces of {narrowest} or more; allow `table`"
+            why = f"rows are cut over no more devices than there are rows, columns in equal pieces of {narrowest} or more, on SSD no more than devices; allow `table`"
         shape = f"{table.rows:,} x {table.dimension:,}"
         yield "choices", f"no sharding and kernel is left for the table {quoted(table.name)} of {shape}{more} ({why})"
     if {"column", "table-column", "grid"} & set(question.file.choices.sharding):

@@ -123,7 +123,7 @@ class _Devices:
             full = list[tuple[float, int]]()
             while self.heap:
                 pair = heappop(self.heap)
-                if self.put([pair[1]], option):
+                if not (option.distinct and pair[1] in own) and self.put([pair[1]], option):
                     own.append(pair[1])
                     heappush(self.heap, (self.loads[pair[1]], pair[1]))
                     break
@@ -140,6 +140,8 @@ class _Devices:
         for _ in range(option.pieces if option.spread == "node" else 1):
             nodes = [range(start, start + self.per_node) for start in range(0, len(self.loads), self.per_node)]
             for devices in sorted(nodes, key=lambda devices: max(self.loads[device] for device in devices)):
+                if option.distinct and devices[0] // self.per_node in own:
+                    continue
                 chosen = list(devices)
                 if option.spread == "neighbours":
                     chosen = sorted(devices, key=lambda device: self.loads[device])[: option.pieces]

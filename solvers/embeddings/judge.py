@@ -17,7 +17,7 @@ from crossopt.formulation.embeddings import (
     units,
     whole,
 )
-from crossopt.instances.embeddings.options import FIGURES, TIERS, Option, devices_of, priced
+from crossopt.instances.embeddings.options import FIGURES, TIERS, Option, PricedOption, devices_of, priced
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
@@ -69,6 +69,7 @@ def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[Embedd
     group = question.group
     if len(answer.tables) != len(question.tables):
         raise ValueError(f"{len(answer.tables):,} tables are placed, and there are {len(question.tables):,}")
+    everywhere, full = [0] * len(FIGURES), [0] * len(TIERS)
     times = [[0] * len(FIGURES) for _ in range(group.devices)]
     memory = [[0] * len(TIERS) for _ in range(group.devices)]
     offered = [{option.option: option for option in options} for options in question.options]
@@ -76,15 +77,20 @@ def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[Embedd
         if held.option not in offered[kind]:
             raise ValueError(f"the question does not offer {option_text(held.option)} for the table {table.name}")
         option = priced(table, held.option, question.choices, group)
-        if fault := _misplaced(question, option.spread, option.pieces, held.places):
+        if fault := _misplaced(question, option, held.places):
             raise ValueError(f"the table {table.name}: {fault}")
         figures = [units(figure) for figure in option.figures]
-        for device in devices_of(option.spread, held.places, group.per_node, group.devices):
-            own, used = times[device], memory[device]
+        where = [(everywhere, full)]
+        if option.spread != "all":
+            devices = devices_of(option.spread, held.places, group.per_node, group.devices)
+            where = [(times[device], memory[device]) for device in devices]
+        for own, used in where:
             for place, figure in enumerate(figures):
                 own[place] += figure
             for tier, amount in enumerate(option.memory):
                 used[tier] += amount
+    times = [[sum(pair) for pair in zip(own, everywhere, strict=True)] for own in times]
+    memory = [[sum(pair) for pair in zip(used, full, strict=True)] for used in memory]
     loads = [sum(own) for own in times]
     phases = [max(column) for column in zip(*times, strict=True)]
     slowest, step = milliseconds(max(loads)), milliseconds(sum(phases))
@@ -100,9 +106,9 @@ def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[Embedd
     return Verdict(step if question.file.objective == "step" else slowest, tuple(_overfull(question, memory)), details)
 
 
-def _misplaced(question: EmbeddingsQuestion, spread: str, pieces: int, places: tuple[int, ...]) -> str:
+def _misplaced(question: EmbeddingsQuestion, option: PricedOption, places: tuple[int, ...]) -> str:
     """What is wrong with the places of a table; empty if nothing is."""
-    count = {"all": 0}.get(spread, pieces)
+    spread, count = option.spread, 0 if option.spread == "all" else option.pieces
     if len(places) != count:
         return f"{len(places)} places are given for {count} pieces"
     most = question.nodes if spread == "node" else question.group.devices
@@ -110,6 +116,8 @@ def _misplaced(question: EmbeddingsQuestion, spread: str, pieces: int, places: t
         return f"places are from 0 to {most - 1}"
     if spread == "neighbours" and len({place // question.group.per_node for place in places}) > 1:
         return "its pieces are not all in one node"
+    if option.distinct and len(set(places)) < count:
+        return f"two of its pieces are on one {'node' if spread == 'node' else 'device'}"
     return ""
 
 

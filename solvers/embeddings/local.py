@@ -154,7 +154,7 @@ def insertion(plan: Plan, way: Way) -> tuple[float, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Pieces that are on one device each and free to move."""
+    """Pieces that are on one device each and free to move to any other."""
 
     table: Whole
     piece: Whole
@@ -168,7 +168,7 @@ def items_of(plan: Plan) -> Items:
     rows = [
         (table, piece, place)
         for table, (way, places) in enumerate(zip(plan.ways, plan.places, strict=True))
-        if way is not None and way.spread == "device"
+        if way is not None and way.spread == "device" and not way.distinct
         for piece, place in enumerate(places)
     ]
     table, piece, device = (np.array(column, int) for column in zip(*rows, strict=True)) if rows else (np.zeros(0, int),) * 3
@@ -195,7 +195,7 @@ class Climb:
         """The free pieces of a table anew."""
         plan, items, keep = self.plan, self.items, self.items.table != table
         way, places = plan.ways[table], plan.places[table]
-        count = len(places) if way is not None and way.spread == "device" else 0
+        count = len(places) if way is not None and way.spread == "device" and not way.distinct else 0
         times = phases_of(way)[None].repeat(count, axis=0) if way is not None else np.zeros((0, plan.loads.shape[1]))
         memory = memory_of(way)[None].repeat(count, axis=0) if way is not None else np.zeros((0, 3))
         self.items = Items(

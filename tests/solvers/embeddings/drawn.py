@@ -27,7 +27,8 @@ def drawn_text(seed: int) -> str:
     kernels = random.sample(("fused_uvm", "fused_uvm_caching", "key_value"), 1)
     shardings, kernels = ["table", *(one for one in shardings if one != "table")], ["fused", "dense", *kernels]
     lines.append(
-        f"choices: {{sharding: [{', '.join(shardings)}], kernel: [{', '.join(kernels)}], columns: [1, 2], narrowest: 8, cache: [0.2]}}"
+        f"choices: {{sharding: [{', '.join(shardings)}], kernel: [{', '.join(kernels)}], columns: [1, 2], narrowest: 8, cache: [0.2], "
+        f"distinct: {random.choice(('true', 'false'))}}}"
     )
     lines.append(f"batch: {random.choice((16, 128))}")
     return "\n".join(lines) + "\n"

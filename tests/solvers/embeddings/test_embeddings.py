@@ -332,6 +332,23 @@ def test_a_larger_cache_misses_less() -> None:
     assert cache_statistics(table, 1e12, 0.2)[1] == table.rows
 
 
+def test_columns_on_ssd_and_those_of_a_grid_lie_apart() -> None:
+    text = PLAIN.replace("[table, row], kernel: [fused]", "[column, grid], kernel: [fused, key_value], columns: [2], narrowest: 8")
+    question = ask(text.replace("devices: 2,", "devices: 4, devices_per_node: 2,").replace("ssd: 0 B", "ssd: 1 GB"))
+    offered = {(option.option.sharding, option.option.kernel): option for option in question.options[0]}
+    apart = {("column", "key_value"): (0, 0), ("grid", "fused"): (1, 1), ("grid", "key_value"): (0, 0)}
+    for form, places in (*apart.items(), (("column", "fused"), (3, 3))):
+        assert offered[form].distinct == (form in apart)
+        plan = EmbeddingPlan((TablePlan(offered[form].option, places),) * 3)
+        if form in apart:
+            with pytest.raises(ValueError, match="two of its pieces are on one"):
+                judge(question, plan)
+        else:
+            assert judge(question, plan).details is not None
+    with pytest.raises(InstanceError, match="no sharding and kernel is left"):
+        ask(text.replace("columns: [2]", "columns: [8], distinct: true").replace("[column, grid]", "[column]"))
+
+
 # Baselines and integer models.
 
 
