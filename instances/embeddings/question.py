@@ -282,7 +282,7 @@ def _faults_of_options(question: EmbeddingsQuestion) -> Iterator[tuple[str, str]
         more = f", nor for {len(bare) - 1} more" if len(bare) > 1 else ""
         why = "its own choices and the question's exclude each other"
         if "table" not in question.file.choices.sharding:
-            why = f"rows are cut over no more devices than there are rows, columns in equal pieces of {narrowest} or more, on SSD no more than devices; allow `table`"
+            why = f"rows are cut over no more devices than there are rows, columns in equal pieces of {narrowest} or more; allow `table`"
         shape = f"{table.rows:,} x {table.dimension:,}"
         yield "choices", f"no sharding and kernel is left for the table {quoted(table.name)} of {shape}{more} ({why})"
     if {"column", "table-column", "grid"} & set(question.file.choices.sharding):
