@@ -166,9 +166,10 @@ def _network(problem: Problem, strategies: Sequence[str], arcs: Sequence[tuple[i
     numbers = "; ".join(f"{rank + 1} {name}" for name, rank in ranks.items())
     cut = f" Of {len(problem):,} layers the first {count:,} are drawn." if count < len(problem) else ""
     caption = f"Each mark is a layer with the number of its strategy: {numbers}. Round marks have no choice. Data flow down.{cut}"
-    return Picture(
-        lambda titles: drawn(titles, graph), "", caption, "Layers wait for each other in a circle, so that no picture can be drawn."
-    )
+    counts = Counter(strategies[layer] for layer in shown)
+    described = f"{len(shown):,} layers: {'; '.join(f'{number:,} {name}' for name, number in counts.most_common())}."
+    undrawn = "Layers wait for each other in a circle, so that no picture can be drawn."
+    return Picture(lambda titles: drawn(titles, graph), "", caption, undrawn, described=described)
 
 
 def _unit(figure: str) -> tuple[float, str]:
