@@ -25,6 +25,8 @@ _CORE_WORDS = 64
 """Multipliers or lanes of a core for each KiB of its buffer."""
 _USES: Final[dict[Cores, tuple[int, int]]] = {"tensor": (1, 0), "vector": (0, 1), "both": (1, 1), "network": (0, 1)}
 MOST_CORES, MOST_SIDE = 4096, 256
+BYTES: Final = 2
+"""Of a value."""
 CLOCK: Final = 1.05e9
 FORWARD_CYCLES: Final[Mapping[str, int]] = {
     **dict.fromkeys(("add", "mul", "sub", "neg", "relu", "norm"), 1),
@@ -111,14 +113,39 @@ def chips_of(options: tuple[tuple[int, ...], ...], most: float, least_share: flo
     return chips.at((area <= most) & ((area >= least_share * most) | single))
 
 
-def operator_cycles(cores: Cores, size: int, per_element: int, chips: Chips) -> tuple[Array, Array]:
-    """Cycles of an operator on a core and on all cores of its type, infinite where a chip lacks a type.
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operator does for a microbatch on a device."""
 
-    `size` counts multiplications of tensor operators, elements of vector operators, and cycles of the network.
+    cores: Cores
+    size: int
+    """Multiplications of tensor operators, elements of vector operators, and cycles of the network."""
+    per_element: int = 1
+    """Cycles for an element of a vector operator."""
+    moved: float = 0.0
+    """Bytes of its inputs, weights and outputs, all of which pass the memory beside the chip once at the least."""
+
+
+def traffic(work: Work, buffer: Whole) -> Array:
+    """Bytes between a chip and its memory: what is moved once, and for products no less than any order of them moves.
+
+    With S values in the buffer, n multiplications of a product of matrices move 2 n / sqrt(S) values at the least, which square tiles
+    reach but for terms of lower order (Smith, Lowery, Langou and van de Geijn 2019, arXiv 1702.02017).
     """
+    products = work.size if work.cores in ("tensor", "both") else 0
+    return np.maximum(work.moved, 2.0 * BYTES * products / np.sqrt(np.asarray(buffer, np.float64) * (2.0**20 / BYTES)))
+
+
+def operator_cycles(work: Work, chips: Chips, memory: float = np.inf) -> tuple[Array, Array, Array]:
+    """Cycles of an operator on a core and on all cores of its type, infinite where a chip lacks a type; and those of its memory traffic.
+
+    An operator takes no fewer cycles than its traffic at `memory` bytes a cycle.
+    """
+    cores, size, per_element = work.cores, work.size, work.per_element
+    moving = np.ceil(traffic(work, chips.buffer) / memory)
     if cores == "network":
-        cycles = np.where(chips.vector_cores > 0, float(size), np.inf)
-        return cycles, cycles
+        cycles = np.where(chips.vector_cores > 0, np.maximum(float(size), moving), np.inf)
+        return cycles, cycles, moving
     if cores == "vector":
         lacking = chips.vector_cores < 1
         figures = [-(-size // (chips.width * np.maximum(count, 1))) * per_element for count in (1, chips.vector_cores)]
@@ -126,8 +153,8 @@ def operator_cycles(cores: Cores, size: int, per_element: int, chips: Chips) -> 
         lacking = (chips.tensor_cores < 1) | ((chips.vector_cores < 1) & (cores == "both"))
         array = chips.width * chips.depth
         figures = [-(-size // (array * np.maximum(count, 1))) for count in (1, chips.tensor_cores)]
-    one, every = (np.where(lacking, np.inf, figure.astype(np.float64)) for figure in figures)
-    return one, every
+    one, every = (np.where(lacking, np.inf, np.maximum(figure.astype(np.float64), moving)) for figure in figures)
+    return one, every, moving
 
 
 def network_cycles(received: float, degree: int, bandwidth: Real, clock: float) -> Real:

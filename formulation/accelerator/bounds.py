@@ -7,12 +7,12 @@ use.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
 
-from crossopt.crossflow.accelerator import Chips, chip_area, operator_cycles
+from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.accelerator.schedule import Schedule, all_on_all, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Cuts, Option, Pipelines, StagePlan, best_stages, cuts_of
@@ -70,14 +70,10 @@ class Pricing:
     def settings(self, network: int, microbatch: int) -> list[Setting]:
         return [Setting(network, microbatch, tensor) for tensor in self.question.file.tensor]
 
-    def cycles(self, chips: Chips, setting: Setting, kind: int, backward: bool) -> tuple[Array, Array]:
-        """Cycles of all operators of a layer on one core and on all, by operator and chip."""
-        file, layer = self.question.file, self.question.networks[setting.network].kinds[kind]
-        work = layer.work(backward, setting.tensor, setting.microbatch, (file.bandwidth, file.clock))
-        pairs = [operator_cycles(*one, chips) for one in work]
-        step = float(file.granularity)
-        one, every = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
-        return np.ceil(one / step) * step, np.ceil(every / step) * step
+    def cycles(self, chips: Chips, setting: Setting, kind: int, backward: bool) -> tuple[Array, Array, Array]:
+        """Cycles of all operators of a layer on one core and on all, by operator and chip, and of its memory traffic by chip."""
+        layer = self.question.networks[setting.network].kinds[kind]
+        return layer.cycles(backward, setting.tensor, setting.microbatch, chips, self.question.rates)
 
     def least(self, setting: Setting) -> Array:
         """Cycles that no schedule is below, by kind of layer, pass and chip."""
@@ -88,9 +84,9 @@ class Pricing:
             rows = []
             for kind, layer in enumerate(self.question.networks[setting.network].kinds):
                 for backward in self.question.directions:
-                    one, every = self.cycles(self.chips, setting, kind, backward)
+                    one, every, moving = self.cycles(self.chips, setting, kind, backward)
                     graph = layer.pass_graph(backward)
-                    rows.append(least_cycles(graph, one, every, self.chips.tensor_cores, self.chips.vector_cores))
+                    rows.append(np.maximum(least_cycles(graph, one, every, self.chips.tensor_cores, self.chips.vector_cores), moving))
             self._least[setting] = np.array(rows).reshape(-1, len(self.question.directions), len(self.chips))
         return self._least[setting]
 
@@ -99,11 +95,12 @@ class Pricing:
         key = (chip, setting, kind, backward)
         if key not in self.schedules:
             own = self.chips.at(np.array([chip]))
-            one, every = self.cycles(own, setting, kind, backward)
+            one, every, moving = self.cycles(own, setting, kind, backward)
             graph = self.question.networks[setting.network].kinds[kind].pass_graph(backward)
             cores = int(own.tensor_cores[0]), int(own.vector_cores[0])
             on_one, on_all = ([int(figure) for figure in column[:, 0]] for column in (one, every))
-            self.schedules[key] = best_schedule(graph, on_one, on_all, cores, self.most_states)
+            found, busy = best_schedule(graph, on_one, on_all, cores, self.most_states), int(moving[0])
+            self.schedules[key] = replace(found, least=max(found.least, busy), cycles=max(found.cycles, busy))
         return self.schedules[key]
 
     def all_on_all(self, chip: int) -> None:
@@ -251,13 +248,14 @@ class Pricing:
 
 
 def surpassing(question: AcceleratorQuestion) -> Chips:
-    """Chips without those that another one matches or exceeds in cores and sides; of equal ones the smallest."""
+    """Chips without those that another one matches or exceeds in cores, sides and, where it counts, buffer; of equal ones the smallest."""
     chips = question.chips
+    compared = 5 if question.file.memory_bandwidth is not None else 4
     order = np.argsort(chip_area(chips), kind="stable")
-    table = np.stack([column[order] for column in chips.columns()[:4]], axis=1)
+    table = np.stack([column[order] for column in chips.columns()[:compared]], axis=1)
     _, first = np.unique(table, axis=0, return_index=True)
     rows = order[np.sort(first)]
-    table = np.stack([column[rows] for column in chips.columns()[:4]], axis=1)
+    table = np.stack([column[rows] for column in chips.columns()[:compared]], axis=1)
     by_size = np.argsort(-np.log2(np.maximum(table, 1)).sum(axis=1), kind="stable")
     kept = list[int]()
     for row in by_size:
@@ -321,8 +319,9 @@ def _features(pricing: Pricing, members: tuple[int, ...]) -> Array:
         networks = range(len(pricing.question.networks))
         tables = [pricing.least(Setting(network, 1, 1))[:, :, rows].reshape(-1, len(rows)) for network in networks]
         return np.asarray(np.log2(np.maximum(np.concatenate([*tables, pricing.question.built.memory[rows][None, :]]), 1e-30)))
-    tensor, vector, width, depth = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns()[:4])
-    return np.stack([tensor + width + depth, vector + width, tensor, vector, width, depth])
+    tensor, vector, width, depth, buffer = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns())
+    sides = [tensor + width + depth, vector + width, tensor, vector, width, depth]
+    return np.stack([*sides, buffer] if pricing.question.file.memory_bandwidth is not None else sides)
 
 
 def screened(pricing: Pricing, value: float) -> tuple[int, ...]:

@@ -7,15 +7,35 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from crossopt.crossflow.accelerator import BACKWARD_CYCLES, FORWARD_CYCLES, Cores, OperatorGraph, network_cycles
-from crossopt.crossflow.arrays import Mask, Whole
+from crossopt.crossflow.accelerator import (
+    BACKWARD_CYCLES,
+    BYTES,
+    FORWARD_CYCLES,
+    Chips,
+    Cores,
+    OperatorGraph,
+    Work,
+    network_cycles,
+    operator_cycles,
+)
+from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.operator_costs import OPERATORS
 from crossopt.crossflow.operator_graph import Node, values_in
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 
 MOST_IDEALS: Final = 800
-BYTES = 2
-"""Of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Bytes, of which tensor parallelism shares a part."""
+
+    split: float = 0.0
+    whole: float = 0.0
+
+    def on_device(self, tensor: int, samples: int = 1) -> float:
+        """Whole bytes on a device of a stage."""
+        return float(ceil(samples * (self.split / tensor + self.whole)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +49,20 @@ class Operator:
     backward: int = 2
     """Products on the way back, or cycles for an element."""
     split: bool = True
+    moved: Stored = Stored()
+    """Inputs and outputs of a sample."""
+    weights: float = 0.0
+    """Bytes for a microbatch of any size, split as the operator."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """Bytes, of which tensor parallelism shares a part."""
+class Rates:
+    """What turns bytes into cycles: bandwidths of the network and of the memory beside a chip, and the clock."""
 
-    split: float = 0.0
-    whole: float = 0.0
-
-    def on_device(self, tensor: int, samples: int = 1) -> float:
-        """Whole bytes on a device of a stage."""
-        return float(ceil(samples * (self.split / tensor + self.whole)))
+    network: float
+    memory: float
+    clock: float
+    granularity: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,19 +78,28 @@ class Layer:
     output: float
     """Bytes of a sample."""
 
-    def work(self, backward: bool, tensor: int, samples: int, network: tuple[float, float]) -> list[tuple[Cores, int, int]]:
-        """Type, size and cycles for an element of each operator on a device, in the order of the graph of a pass."""
-        found = list[tuple[Cores, int, int]]()
+    def work(self, backward: bool, tensor: int, samples: int, rates: Rates) -> list[Work]:
+        """What each operator does on a device, in the order of the graph of a pass."""
+        found = list[Work]()
         for operator in self.operators[::-1] if backward else self.operators:
             if operator.cores == "network":
-                cycles = network_cycles(float(operator.size * samples), tensor, *network)
-                found.append(("network", ceil(cycles), 1))
+                cycles = network_cycles(float(operator.size * samples), tensor, rates.network, rates.clock)
+                found.append(Work("network", ceil(cycles)))
                 continue
-            size = -(-operator.size * samples // (tensor if operator.split else 1))
-            vector = operator.cores == "vector"
+            shared = tensor if operator.split else 1
+            size, vector = -(-operator.size * samples // shared), operator.cores == "vector"
             products = operator.backward if backward and not vector else 1
-            found.append((operator.cores, size * products, (operator.backward if backward else operator.cycles) if vector else 1))
+            moved = operator.moved.on_device(shared, samples) + ceil(operator.weights / shared)
+            per_element = (operator.backward if backward else operator.cycles) if vector else 1
+            found.append(Work(operator.cores, size * products, per_element, moved * products))
         return found
+
+    def cycles(self, backward: bool, tensor: int, samples: int, chips: Chips, rates: Rates) -> tuple[Array, Array, Array]:
+        """Whole cycles of all operators of a pass on one core and on all, by operator and chip, and of all its memory traffic by chip."""
+        found = [operator_cycles(work, chips, rates.memory / rates.clock) for work in self.work(backward, tensor, samples, rates)]
+        step = float(rates.granularity)
+        one, every, moving = (np.array([columns[side] for columns in found]) for side in (0, 1, 2))
+        return np.ceil(one / step) * step, np.ceil(every / step) * step, np.ceil(moving.sum(axis=0) / step) * step
 
     def pass_graph(self, backward: bool) -> OperatorGraph:
         """The graph of a pass."""
@@ -193,12 +224,33 @@ class _Builder:
         self.operators = list[Operator]()
         self.before = list[tuple[int, ...]]()
 
-    def add(self, name: str, cores: Cores, size: int, *after: int, split: bool = True, functions: str = "") -> int:
-        """Add an operator behind others; vector operators take the cycles of their functions."""
-        names = functions.split("+") if functions else []
-        cycles = sum(FORWARD_CYCLES[one] for one in names) if names else 1
-        backward = sum(BACKWARD_CYCLES.get(one, 1) for one in names) if names else 2
-        self.operators.append(Operator(name, cores, size, cycles, backward, split))
+    def add(self, name: str, size: int, *after: int, split: bool = True, functions: str) -> int:
+        """Add a vector operator behind others, with the cycles of its functions."""
+        names = functions.split("+")
+        cycles, backward = sum(FORWARD_CYCLES[one] for one in names), sum(BACKWARD_CYCLES.get(one, 1) for one in names)
+        moved = float(BYTES * size * (max(len(after), 1) + 1))
+        own = Stored(split=moved) if split else Stored(whole=moved)
+        return self._added(Operator(name, "vector", size, cycles, backward, split, own), after)
+
+    def summed(self, size: int, *after: int) -> int:
+        """Add an all-reduce of so many bytes."""
+        return self._added(Operator("all-reduce", "network", size), after)
+
+    def product(self, name: str, cores: Cores, sides: tuple[int, int, int], *after: int, whole: str, weights: int) -> int:
+        """Add a product of rows x inner with weights of inner x columns; `whole` is the side that tensor parallelism does not split."""
+        rows, inner, columns = sides
+        parts = {"input": float(BYTES * rows * inner), "output": float(BYTES * rows * columns)}
+        moved = Stored(whole=parts.pop(whole), split=sum(parts.values()))
+        return self._added(Operator(name, cores, rows * inner * columns, moved=moved, weights=float(BYTES * weights)), after)
+
+    def attended(self, name: str, cores: Cores, sides: tuple[int, int, int], *after: int) -> int:
+        """Add the products of all heads: of tokens x width with its like to tokens x tokens, or of those with tokens x width."""
+        tokens, width, heads = sides
+        moved = Stored(split=float(BYTES * heads * (2 * tokens * width + tokens * tokens)))
+        return self._added(Operator(name, cores, heads * tokens * tokens * width, moved=moved), after)
+
+    def _added(self, operator: Operator, after: tuple[int, ...]) -> int:
+        self.operators.append(operator)
         self.before.append(after)
         return len(self.operators) - 1
 
@@ -211,10 +263,10 @@ def transformer_network(name: str, shape: Shape, rotary: bool) -> Network:
     tokens, hidden, vocabulary = shape.sequence, shape.hidden, shape.vocabulary
     elements, output = tokens * hidden, float(BYTES * tokens * hidden)
     start, end = _Builder(), _Builder()
-    start.add("gather", "vector", elements, split=False, functions="add")
+    start.add("gather", elements, split=False, functions="add")
     normed = _norm(end, elements, rotary)
-    logits = end.add("head", "tensor", elements * vocabulary, normed)
-    end.add("logsoftmax", "vector", tokens * vocabulary, logits, functions="logsoftmax")
+    logits = end.product("head", "tensor", (tokens, hidden, vocabulary), normed, whole="input", weights=hidden * vocabulary)
+    end.add("logsoftmax", tokens * vocabulary, logits, functions="logsoftmax")
     table = Stored(split=float(BYTES * vocabulary * hidden))
     embedding = Layer("embedding", tuple(start.operators), start.graph(), table, Stored(whole=output), output)
     head = Layer(
@@ -226,10 +278,10 @@ def transformer_network(name: str, shape: Shape, rotary: bool) -> Network:
 def _norm(builder: _Builder, elements: int, root_mean_square: bool, *after: int) -> int:
     """A norm: of root mean squares in three operators, else one."""
     if not root_mean_square:
-        return builder.add("norm", "vector", elements, *after, split=False, functions="norm")
-    mean = builder.add("pow+mean+add", "vector", elements, *after, split=False, functions="pow+mean+add")
-    scaled = builder.add("mul", "vector", elements, mean, split=False, functions="mul")
-    return builder.add("mul", "vector", elements, scaled, split=False, functions="mul")
+        return builder.add("norm", elements, *after, split=False, functions="norm")
+    mean = builder.add("pow+mean+add", elements, *after, split=False, functions="pow+mean+add")
+    scaled = builder.add("mul", elements, mean, split=False, functions="mul")
+    return builder.add("mul", elements, scaled, split=False, functions="mul")
 
 
 def _decoder(shape: Shape, rotary: bool) -> Layer:
@@ -238,27 +290,31 @@ def _decoder(shape: Shape, rotary: bool) -> Layer:
     elements, narrow = tokens * hidden, hidden * (shape.kv_heads or shape.heads) // shape.heads
     scores, summed = tokens * tokens * shape.heads, BYTES * elements
     normed = _norm(builder, elements, rotary)
-    query = builder.add("query", "tensor", elements * hidden, normed)
-    key = builder.add("key", "tensor", elements * narrow, normed)
-    value = builder.add("value", "tensor", elements * narrow, normed)
+    query = builder.product("query", "tensor", (tokens, hidden, hidden), normed, whole="input", weights=hidden * hidden)
+    key, value = (
+        builder.product(name, "tensor", (tokens, hidden, narrow), normed, whole="input", weights=hidden * narrow)
+        for name in ("key", "value")
+    )
     if rotary:
         query, key = _rotated(builder, elements, query), _rotated(builder, tokens * narrow, key)
-    product = builder.add("scores", "both", tokens * elements, query, key)
-    masked = builder.add("mask", "vector", scores, product, functions="add")
-    softmax = builder.add("softmax", "vector", scores, masked, functions="softmax")
-    dropped = builder.add("dropout", "vector", scores, softmax, functions="dropout")
-    context = builder.add("context", "tensor", tokens * elements, dropped, value)
-    projected = builder.add("projection", "both", elements * hidden, context)
-    attended = builder.add("all-reduce", "network", summed, projected)
+    product = builder.attended("scores", "both", (tokens, hidden // shape.heads, shape.heads), query, key)
+    masked = builder.add("mask", scores, product, functions="add")
+    softmax = builder.add("softmax", scores, masked, functions="softmax")
+    dropped = builder.add("dropout", scores, softmax, functions="dropout")
+    context = builder.attended("context", "tensor", (tokens, hidden // shape.heads, shape.heads), dropped, value)
+    projected = builder.product("projection", "both", (tokens, hidden, hidden), context, whole="output", weights=hidden * hidden)
+    attended = builder.summed(summed, projected)
     normed = _norm(builder, elements, rotary, attended)
     width = shape.ffn * shape.experts_per_token
-    up = builder.add("up", "tensor" if shape.gated else "both", elements * width, normed)
+    sides, matrix = (tokens * shape.experts_per_token, hidden, shape.ffn), hidden * shape.ffn * shape.experts
+    up = builder.product("up", "tensor" if shape.gated else "both", sides, normed, whole="input", weights=matrix)
     if shape.gated:
-        gate = builder.add("gate", "both", elements * width, normed)
-        up = builder.add("mul", "vector", tokens * width, up, gate, functions="mul")
-    down = builder.add("down", "tensor" if rotary else "both", elements * width, up)
-    reduced = builder.add("all-reduce", "network", summed, down)
-    builder.add("add", "vector", elements, reduced, split=False, functions="add")
+        gate = builder.product("gate", "both", sides, normed, whole="input", weights=matrix)
+        up = builder.add("mul", tokens * width, up, gate, functions="mul")
+    sides = (sides[0], shape.ffn, hidden)
+    down = builder.product("down", "tensor" if rotary else "both", sides, up, whole="output", weights=matrix)
+    reduced = builder.summed(summed, down)
+    builder.add("add", elements, reduced, split=False, functions="add")
     matrices = hidden * (2 * hidden + 2 * narrow) + (3 if shape.gated else 2) * hidden * shape.ffn * shape.experts
     parameters = Stored(float(BYTES * matrices), float(BYTES * 2 * hidden))
     activations = Stored(float(24 * elements + 5 * scores), float(10 * elements))
@@ -267,12 +323,12 @@ def _decoder(shape: Shape, rotary: bool) -> Layer:
 
 def _rotated(builder: _Builder, elements: int, projected: int) -> int:
     """Rotary positions: one half of the elements is swapped and negated, and both are scaled and added."""
-    scaled = builder.add("mul", "vector", elements, projected, functions="mul")
-    half = builder.add("div", "vector", 1, projected, functions="div")
-    other = builder.add("div", "vector", 1, projected, functions="div")
-    negated = builder.add("neg", "vector", elements // 2, other, functions="neg")
-    swapped = builder.add("mul", "vector", elements, half, negated, functions="mul")
-    return builder.add("add", "vector", elements, scaled, swapped, functions="add")
+    scaled = builder.add("mul", elements, projected, functions="mul")
+    half = builder.add("div", 1, projected, functions="div")
+    other = builder.add("div", 1, projected, functions="div")
+    negated = builder.add("neg", elements // 2, other, functions="neg")
+    swapped = builder.add("mul", elements, half, negated, functions="mul")
+    return builder.add("add", elements, scaled, swapped, functions="add")
 
 
 def topological(names: Sequence[str], before: Sequence[Sequence[int]], refuse: Callable[[str], None]) -> list[int]:
@@ -378,13 +434,16 @@ def _operator(graph: ImportedGraph, node: Node) -> Operator:
     kind = OPERATORS.get(node.operator, OPERATORS["other"])
     narrow = node.product is not None and node.product[3] > 1 and node.product[2] < _NARROW and kind.priced == "convolution"
     flows_back = not set(graph.inputs).issuperset(node.inputs)
-    if node.product is not None and not narrow:
-        cores: Cores = "both" if kind.priced == "attention" else "tensor"
-        return Operator(node.name, cores, node.macs, 1, 2 if flows_back or cores == "both" else 1)
-    if narrow:
-        return Operator(node.name, "vector", node.macs, 1, 2 if flows_back else 1)
     if kind.priced == "view":
         return Operator(node.name, "vector", 0, 1, 1)
+    moved = Stored(split=float(BYTES * values_in((*node.inputs, *node.outputs), graph.tensors)))
+    weights = float(BYTES * sum(prod(graph.weights[one].shape) for one in node.weights))
+    if node.product is not None and not narrow:
+        cores: Cores = "both" if kind.priced == "attention" else "tensor"
+        return Operator(node.name, cores, node.macs, 1, 2 if flows_back or cores == "both" else 1, moved=moved, weights=weights)
+    if narrow:
+        return Operator(node.name, "vector", node.macs, 1, 2 if flows_back else 1, moved=moved, weights=weights)
     function = node.source.lower() if node.source.lower() in FORWARD_CYCLES else _USUAL.get(node.operator, "add")
     size = values_in(node.outputs, graph.tensors) * (prod(node.window) if kind.windowed and node.window else 1)
-    return Operator(node.name, "vector", size, FORWARD_CYCLES[function], BACKWARD_CYCLES.get(function, 1))
+    cycles = FORWARD_CYCLES[function], BACKWARD_CYCLES.get(function, 1)
+    return Operator(node.name, "vector", size, *cycles, moved=moved, weights=weights)

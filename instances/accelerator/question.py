@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import ceil, comb, log10
+from math import ceil, comb, inf, log10
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from crossopt.crossflow.accelerator import (
     BUFFER_SIZES,
+    BYTES,
     CLOCK,
     MOST_CORES,
     MOST_SIDE,
@@ -43,6 +44,7 @@ from crossopt.instances.accelerator.networks import (
     Layer,
     Network,
     Operator,
+    Rates,
     Stored,
     ideals_of,
     network_in,
@@ -108,6 +110,10 @@ class OperatorSection:
     ] = 0
     after: Annotated[tuple[str, ...] | None, Doc("operators before it; default: the one above")] = None
     split: Annotated[bool, Doc("whether tensor parallelism shares its size among the devices of a stage")] = True
+    moved: Annotated[Bytes | None, Doc("inputs and outputs of a sample; default: values of 2 bytes in and out of `vector`, else none")] = (
+        None
+    )
+    weights: Annotated[Bytes, Doc("weights that it reads for a microbatch of any size")] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,9 @@ class AcceleratorFile:
     batch: Annotated[int, Bounds(1, MOST_BATCH), Doc("samples of a batch")]
     memory: Annotated[Bytes, Doc("memory beside each chip")]
     bandwidth: Annotated[Bandwidth, NonZero(), Doc("bandwidth between any two chips")]
+    memory_bandwidth: Annotated[
+        Bandwidth | None, NonZero(), Doc("bandwidth of the memory beside a chip; default: it limits nothing, as in PHAZE's peak mode")
+    ] = None
     workload: Annotated[str | None, Doc("a transformer of `crossopt list workloads`")] = None
     transformer: Annotated[ShapeSection | None, Doc("in place of `workload`: a transformer by its shape")] = None
     layers: Annotated[tuple[LayerSection, ...], Doc("in place of `workload`: layers with their operators")] = ()
@@ -197,6 +206,12 @@ class AcceleratorQuestion:
     def directions(self) -> tuple[bool, ...]:
         """Whether a pass is backward, for each pass."""
         return (False, True) if self.file.passes == "training" else (False,)
+
+    @property
+    def rates(self) -> Rates:
+        """What turns bytes into cycles."""
+        file = self.file
+        return Rates(file.bandwidth, inf if file.memory_bandwidth is None else file.memory_bandwidth, file.clock, file.granularity)
 
 
 def chip_count(question: AcceleratorQuestion) -> int:
@@ -423,8 +438,12 @@ def _layer(file: AcceleratorFile, where: str, section: LayerSection, faults: lis
 
 
 def _operator(section: OperatorSection) -> Operator:
-    usual = 1 if section.cores == "vector" else 2
-    return Operator(section.name, section.cores, ceil(section.size), section.cycles, section.backward or usual, section.split)
+    vector, size = section.cores == "vector", ceil(section.size)
+    moved = float(2 * BYTES * size if vector else 0) if section.moved is None else section.moved
+    stored = Stored(split=moved) if section.split else Stored(whole=moved)
+    return Operator(
+        section.name, section.cores, size, section.cycles, section.backward or (1 if vector else 2), section.split, stored, section.weights
+    )
 
 
 def _technology_faults(file: AcceleratorFile, networks: list[Network]) -> Iterator[tuple[str, str]]:
@@ -437,6 +456,8 @@ def _technology_faults(file: AcceleratorFile, networks: list[Network]) -> Iterat
         yield "tensor", "stages on chips of a technology have one device (remove this)"
     if file.chips != ChipsSection():
         yield "chips", "chips of the template and of a technology are not chosen together (take one of them away)"
+    if file.memory_bandwidth is not None:
+        yield "memory_bandwidth", "chips of a technology have the bandwidth of their stacks (remove this)"
     if file.fixed is not None:
         yield "fixed", "there is no fixed plan on chips of a technology (remove this)"
 

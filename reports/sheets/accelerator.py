@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
-from math import ceil
 from typing import Any
 
-from crossopt.crossflow.accelerator import area_parts, operator_cycles
+from crossopt.crossflow.accelerator import area_parts
 from crossopt.instances.accelerator.networks import Layer, Network
 from crossopt.instances.accelerator.question import AcceleratorQuestion, chip_count, designs_of, size_of
 from crossopt.instances.files.units import format_quantity, rounded_quantity
@@ -205,6 +204,7 @@ def _schedules(
             names("pass", (_pass_name(one) for one in rows)),
             counts("cycles", [one.cycles for one in rows]),
             counts("all on all cores", [one.one_by_one for one in rows]),
+            *([counts("memory traffic", [one.moving for one in rows])] if question.file.memory_bandwidth is not None else []),
             Column(
                 "saved",
                 tuple(f"{1.0 - one.cycles / one.one_by_one:.2%}" if one.one_by_one else "-" for one in rows),
@@ -224,12 +224,10 @@ def _operators(
     question: AcceleratorQuestion, layer: Layer, schedule: LayerSchedule, samples: int, chip: ChipAnswer
 ) -> list[tuple[int, int, bool, tuple[int, int]]]:
     """Starts, ends, whether on all cores, and cores of the operators that take any time."""
-    file, found = question.file, list[tuple[int, int, bool, tuple[int, int]]]()
-    graph = layer.pass_graph(schedule.backward)
-    work = layer.work(schedule.backward, schedule.tensor, samples, (file.bandwidth, file.clock))
-    for one, start, on_all, uses in zip(work, schedule.starts, schedule.on_all, graph.uses, strict=True):
-        cycles = float(operator_cycles(*one, chip.columns())[on_all][0])
-        whole = ceil(cycles / file.granularity) * file.granularity
+    found, graph = list[tuple[int, int, bool, tuple[int, int]]](), layer.pass_graph(schedule.backward)
+    cycles = layer.cycles(schedule.backward, schedule.tensor, samples, chip.columns(), question.rates)
+    for row, (start, on_all, uses) in enumerate(zip(schedule.starts, schedule.on_all, graph.uses, strict=True)):
+        whole = int(cycles[on_all][row, 0])
         if whole:
             found.append((start, start + whole, on_all, uses))
     return found

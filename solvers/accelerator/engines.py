@@ -164,7 +164,7 @@ def _scheduled(pricing: Pricing, chip: int, size: int, spend: tuple[Spend, float
         table = np.array(pricing.least(setting)[:, :, chip])
         for kind, layer in enumerate(pricing.question.networks[0].kinds):
             for column, backward in enumerate(pricing.question.directions):
-                one, every = pricing.cycles(pricing.chips.at(np.array([chip])), setting, kind, backward)
+                one, every, moving = pricing.cycles(pricing.chips.at(np.array([chip])), setting, kind, backward)
                 if not np.isfinite(one).all():
                     continue
                 graph = layer.pass_graph(backward)
@@ -174,9 +174,8 @@ def _scheduled(pricing: Pricing, chip: int, size: int, spend: tuple[Spend, float
                 if solved.values is None or solved.bound is None or solved.value is None:
                     continue
                 starts, on_all = (tuple(solved.values[variable] for variable in side) for side in (built.starts, built.on_all))
-                own = Schedule(solved.bound, solved.value, tuple(map(bool, on_all)), starts)
-                pricing.schedules[chip, setting, kind, backward] = own
-                table[kind, column] = solved.bound
+                pricing.schedules[chip, setting, kind, backward] = Schedule(solved.bound, solved.value, tuple(map(bool, on_all)), starts)
+                table[kind, column] = max(solved.bound, float(moving[0]))
         found[setting.tensor] = table
     return found
 

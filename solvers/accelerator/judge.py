@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.accelerator import Chips, chip_area, operator_cycles
+from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.formulation.accelerator.bounds import Pricing, is_bounded
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.networks import Layer
@@ -102,13 +102,14 @@ class StageLoad:
 
 @dataclass(frozen=True, slots=True)
 class PassCycles:
-    """Cycles of a pass of a layer, and what it would take with each operator on all cores."""
+    """Cycles of a pass of a layer, what it would take with each operator on all cores, and those of its memory traffic."""
 
     layer: str
     tensor: int
     backward: bool
     cycles: int
     one_by_one: int
+    moving: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,22 +227,21 @@ class _NetworkJudge:
 
     def _cycles(self, key: tuple[int, int, bool], schedule: LayerSchedule) -> PassCycles:
         """Cycles of a pass, all of whose operators run where and when the schedule says."""
-        file, (kind, tensor, backward) = self.question.file, key
+        kind, tensor, backward = key
         layer = self.network.kinds[kind]
         if self.chip is None:
             raise ValueError("chips of a technology have no schedules")
         graph, chip = layer.pass_graph(backward), self.chip.columns()
-        work = layer.work(backward, tensor, self.plan.microbatch, (file.bandwidth, file.clock))
-        if not len(schedule.starts) == len(schedule.on_all) == len(work) or min(schedule.starts) < 0:
+        *cycles, moving = layer.cycles(backward, tensor, self.plan.microbatch, chip, self.question.rates)
+        if not len(schedule.starts) == len(schedule.on_all) == len(layer.operators) or min(schedule.starts) < 0:
             raise ValueError(f"the schedule of {layer.name} has not as many starts as operators")
-        ends, every = list[int](), list[int]()
-        for one, start, on_all in zip(work, schedule.starts, schedule.on_all, strict=True):
-            cycles = [float(side[0]) for side in operator_cycles(*one, chip)]
-            if max(cycles) == inf:
-                raise ValueError(f"the chip has no core for an operator of {layer.name}")
-            whole = [ceil(side / file.granularity) * file.granularity for side in cycles]
-            every.append(whole[1])
-            ends.append(start + whole[on_all])
+        if not np.isfinite(cycles[0]).all():
+            raise ValueError(f"the chip has no core for an operator of {layer.name}")
+        one, every = ([int(figure) for figure in side[:, 0]] for side in cycles)
+        ends = [
+            start + (every if on_all else one)[row]
+            for row, (start, on_all) in enumerate(zip(schedule.starts, schedule.on_all, strict=True))
+        ]
         for row, before in enumerate(graph.before):
             if any(ends[earlier] > schedule.starts[row] for earlier in before):
                 raise ValueError(f"{graph.names[row]} of {layer.name} starts before what it needs has ended")
@@ -251,7 +251,7 @@ class _NetworkJudge:
             used = [sum(graph.uses[row][side] for row in running) for side in (0, 1)]
             if not alone or (len(running) > 1 and (used[0] > self.chip.tensor_cores or used[1] > self.chip.vector_cores)):
                 raise ValueError(f"operators of {layer.name} run beside each other on more cores than there are")
-        return PassCycles(layer.name, tensor, backward, max(ends), sum(every))
+        return PassCycles(layer.name, tensor, backward, max(*ends, int(moving[0])), sum(every), int(moving[0]))
 
     def _seconds(self, number: int, layers: list[int], cycles: dict[tuple[str, int, bool], int]) -> list[float]:
         """Seconds of the passes of a stage."""

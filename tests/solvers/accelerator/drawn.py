@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from random import Random
 from typing import Any
 
 import numpy as np
 import yaml
 
-from crossopt.crossflow.accelerator import OperatorGraph, operator_cycles
-from crossopt.instances.accelerator.networks import Network
+from crossopt.crossflow.accelerator import Chips, OperatorGraph
+from crossopt.instances.accelerator.networks import Network, Operator
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.question import read_again
 
@@ -90,7 +90,20 @@ def drawn(seed: int) -> AcceleratorQuestion:
         asks["networks"] = {name: {"layers": drawn_network(random)} for name in ("first", "second")}
     else:
         asks["layers"] = drawn_network(random)
+    _add_traffic(asks, Random(f"traffic {seed}"))
     return question_of(asks)
+
+
+def _add_traffic(asks: dict[str, Any], random: Random) -> None:
+    """A memory that limits operators, in some of the questions."""
+    if random.random() < 0.6:
+        return
+    asks["memory_bandwidth"] = f"{random.choice((100, 1000, 10000))} B/s"
+    layers = [*asks.get("layers", ()), *(layer for one in asks.get("networks", {}).values() for layer in one["layers"])]
+    for operator in (operator for layer in layers for operator in layer["operators"]):
+        operator |= {key: f"{random.choice((0, 5, 30, 200))} B" for key in ("moved", "weights") if random.random() < 0.4}
+        if operator["cores"] in ("tensor", "both") and random.random() < 0.3:
+            operator["size"] *= 100
 
 
 def shortest(graph: OperatorGraph, one: list[int], every: list[int], cores: tuple[int, int]) -> int:
@@ -133,7 +146,7 @@ def least_of_everything(question: AcceleratorQuestion) -> float:
         return min(_least_of_network(question, question.networks[0], row) for row in range(len(question.built)))
     seen = dict[tuple[int, ...], float]()
     for row in range(len(chips)):
-        key = tuple(int(column[row]) for column in chips.columns()[:4])
+        key = tuple(int(column[row]) for column in chips.columns()[: 5 if question.file.memory_bandwidth else 4])
         if key not in seen:
             values = [_least_of_network(question, network, row) for network in question.networks]
             seen[key] = values[0] if len(values) == 1 else mean_time(values)
@@ -166,12 +179,35 @@ def _passes(question: AcceleratorQuestion, network: Network, chip: int, chosen: 
         return [float(one) for one in question.built.seconds(network, np.array([chip]))[kind, : len(question.directions), 0]]
     own, layer, found = question.chips.at(np.array([chip])), network.kinds[kind], []
     for backward in question.directions:
-        work = layer.work(backward, tensor, size, (file.bandwidth, file.clock))
-        pairs = [[ceil(float(side[0]) / file.granularity) * file.granularity for side in operator_cycles(*one, own)] for one in work]
+        step, pairs, busy = file.granularity, list[list[int]](), 0
+        for operator in layer.operators[::-1] if backward else layer.operators:
+            one, every, moving = _plainly(question, operator, (backward, tensor, size), own)
+            pairs.append([ceil(side / step) * step for side in (one, every)])
+            busy += moving
         graph = layer.pass_graph(backward)
         cores = int(own.tensor_cores[0]), int(own.vector_cores[0])
-        found.append(shortest(graph, [pair[0] for pair in pairs], [pair[1] for pair in pairs], cores) / file.clock)
+        least = shortest(graph, [pair[0] for pair in pairs], [pair[1] for pair in pairs], cores)
+        found.append(max(least, ceil(busy / step) * step) / file.clock)
     return found
+
+
+def _plainly(question: AcceleratorQuestion, operator: Operator, chosen: tuple[bool, int, int], chip: Chips) -> tuple[int, int, int]:
+    """Cycles of an operator on one core, on all, and of its memory traffic."""
+    file, (backward, tensor, samples) = question.file, chosen
+    tensor_cores, vector_cores, width, depth, buffer = (int(column[0]) for column in chip.columns())
+    if operator.cores == "network":
+        cycles = ceil(2.0 * (tensor - 1) / tensor * operator.size * samples / file.bandwidth * file.clock)
+        return cycles, cycles, 0
+    shared = tensor if operator.split else 1
+    size, vector = ceil(operator.size * samples / shared), operator.cores == "vector"
+    products = operator.backward if backward and not vector else 1
+    moved = ceil(samples * (operator.moved.split / shared + operator.moved.whole)) + ceil(operator.weights / shared)
+    tiled = 0.0 if vector else 2 * size * products / sqrt(buffer * 2**20 / 2) * 2
+    moving = ceil(max(moved * products, tiled) / (file.memory_bandwidth / file.clock)) if file.memory_bandwidth else 0
+    units, count = (width, vector_cores) if vector else (width * depth, tensor_cores)
+    per_element = (operator.backward if backward else operator.cycles) if vector else 1
+    one, every = (max(ceil(size * products / (units * cores)) * per_element, moving) for cores in (1, count))
+    return one, every, moving
 
 
 def _cuts(network: Network, inside: frozenset[int]) -> Iterator[tuple[frozenset[int], ...]]:

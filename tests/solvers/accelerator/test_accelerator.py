@@ -12,7 +12,18 @@ import numpy as np
 import pytest
 import yaml
 
-from crossopt.crossflow.accelerator import BUFFER_SIZES, Chips, OperatorGraph, area_parts, chip_area, chips_of, reference_area
+from crossopt.crossflow.accelerator import (
+    BUFFER_SIZES,
+    Chips,
+    OperatorGraph,
+    Work,
+    area_parts,
+    chip_area,
+    chips_of,
+    operator_cycles,
+    reference_area,
+    traffic,
+)
 from crossopt.crossflow.operator_graph import Node, Weights
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 from crossopt.formulation.accelerator.model import schedule_model
@@ -223,6 +234,45 @@ def test_more_of_anything_is_no_worse() -> None:
     before = value_of(question_of(LAYER))
     for setting in ("devices=8", "memory=2 kB", "bandwidth=2 MB/s", "clock=2 GHz", "chips.width=[2, 4]", "chips.vector_cores=[1, 2]"):
         assert value_of(question_of(LAYER, setting)) <= before
+
+
+def test_products_move_what_the_bound_of_any_order_says_and_other_operators_their_values_once() -> None:
+    buffers = np.array([2, 8])
+    product = Work("tensor", 2**30, moved=2.0**20)
+    assert traffic(product, buffers) == pytest.approx([2 * 2 * 2**30 / 2**10, 2 * 2 * 2**30 / 2**11])
+    assert traffic(replace(product, moved=2.0**40), buffers).tolist() == [2.0**40, 2.0**40]
+    assert traffic(Work("vector", 100, 1, 400.0), buffers).tolist() == [400.0, 400.0]
+    chip = Chips(*(np.array([figure]) for figure in (1, 1, 256, 256, 2)))
+    one, every, moving = operator_cycles(product, chip, 256.0)
+    assert one[0] == every[0] == 2**14
+    assert moving[0] == 2**14
+    assert operator_cycles(product, chip, 128.0)[0][0] == 2**15
+
+
+def test_the_traffic_of_a_transformer_layer_is_that_of_its_matrices() -> None:
+    shape = {"layers": 2, "hidden": 8, "heads": 2, "ffn": 16, "vocabulary": 10, "sequence": 4}
+    asks = {key: one for key, one in LAYER.items() if key != "layers"} | {"transformer": shape, "tensor": [1, 2]}
+    question = question_of(asks, "memory_bandwidth=1 GB/s")
+    network = question.networks[0]
+    layer = network.kinds[network.kind_of[1]]
+    found = {work.cores + name: work.moved for name, work in zip(layer.graph.names, layer.work(False, 2, 3, question.rates), strict=True)}
+    assert found["tensorquery"] == 2 * (3 * 4 * 8 + 3 * 4 * 8 / 2 + 8 * 8 / 2)
+    assert found["bothscores"] == 2 * 3 * (2 * 4 * 8 + 2 * 4 * 4) / 2
+    assert found["bothdown"] == 2 * (3 * 4 * 16 / 2 + 16 * 8 / 2 + 3 * 4 * 8)
+    assert found["vectorsoftmax"] == 2 * 3 * 2 * (2 * 4 * 4) / 2
+
+
+def test_a_slower_memory_is_no_better_and_makes_the_buffer_count() -> None:
+    large = LAYER | {"chips": LAYER["chips"] | {"buffer": [2, 32]}}
+    sized = ("layers.0.operators.0.size=1e9", "memory_bandwidth=100 MB/s", "devices=1")
+    values = [value_of(question_of(large, *sized[:1], "devices=1"))]
+    values += [value_of(question_of(large, *sized, f"memory_bandwidth={rate}")) for rate in ("1 TB/s", "1 GB/s", "1 MB/s")]
+    assert values == sorted(values)
+    assert values[0] == values[1] < values[3]
+    for buffer, settings in ((2, sized[:1]), (32, (*sized[:1], "memory_bandwidth=1 MB/s"))):
+        answer = answered(question_of(large, *settings)).answer
+        assert answer is not None
+        assert answer.chip.buffer == buffer  # type: ignore[union-attr]
 
 
 def test_the_clock_of_the_public_program_makes_computing_a_thousand_times_slower() -> None:
@@ -438,6 +488,7 @@ def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Pat
         ({"technology": TECHNOLOGY | {"name": "unknown"}}, "unknown"),
         ({"tensor": [1, 2]}, "stages on chips of a technology have one device"),
         ({"microbatch": [1, 2]}, "a microbatch on chips of a technology is the batch of the imported graph"),
+        ({"memory_bandwidth": "1 TB/s"}, "chips of a technology have the bandwidth of their stacks"),
         ({"fixed": {"stages": 2}}, "no fixed plan on chips of a technology"),
         ({"chips": {"area": "100 mm^2"}}, "are not chosen together"),
         ({"graph": None, "layers": LAYER["layers"]}, "price the operators of an imported graph"),
