@@ -392,6 +392,25 @@ class Retained:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryLevel:
+    """A batch, or a budget in bytes, and the time of repetitions that is proved there."""
+
+    at: int
+    least: int | None
+    """In units of the question; None where nothing fits."""
+    proof: Retained | RecomputableBound
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLevels:
+    """Proofs for some batches or budgets, which bound all larger batches and all smaller budgets."""
+
+    by: str
+    levels: tuple[MemoryLevel, ...]
+    form: Literal["memory-levels"] = "memory-levels"
+
+
+@dataclass(frozen=True, slots=True)
 class PricedTiers:
     """Prices of memory that bound embedding tables on devices, alone or in a search of all plans (formulation.embeddings)."""
 
@@ -451,6 +470,7 @@ Proof = (
     | PricedTree
     | PricedChips
     | Retained
+    | MemoryLevels
     | PricedTiers
 )
 """Any proof of a bound."""

@@ -291,7 +291,14 @@ SAMPLES = {
         worse=("devices=5",),
     ),
     "memory": Sample(
-        (MEMORY, f"{MEMORY}repetitions: 3\nobjective: time\n".replace("17 B", "12 B")), ("budget=15 B",), worse=("budget=16 B",)
+        (
+            MEMORY,
+            f"{MEMORY}repetitions: 3\nobjective: time\n".replace("17 B", "12 B"),
+            f"{MEMORY}objective: peak\n",
+            f"{MEMORY}objective: throughput\nbatch: {{at: 4, most: 9, overhead: 20}}\n",
+        ),
+        ("budget=15 B",),
+        worse=("budget=16 B",),
     ),
     "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
     "fleet": Sample((FLEET_OF_KINDS, SLICED), ("devices.small.available=1", "devices.large.available=0")),

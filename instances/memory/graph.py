@@ -27,7 +27,7 @@ MOST_NODES, MOST_PLACES = 20_000, 9
 STORAGE_KEYS = ("in_place", "view_of")
 Storage = Sequence[tuple[str, str, int, int]]
 """Keys of storage, each with where it stands, its node, and the node that it names."""
-_NODE_KEYS = ("time", "bytes", "workspace", "backward")
+_NODE_KEYS = ("time", "bytes", "workspace", "backward", "constant")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class MemoryGraph:
     """Bytes of parameters, gradients and optimizer, outside the budget."""
     in_place: tuple[int, ...] = ()
     """The input that each node may overwrite, or -1; empty where none may. A view has no bytes, and its readers read what it looks at."""
+    constant: tuple[int, ...] = ()
+    """Nodes whose time and bytes are those of every batch."""
 
     @cached_property
     def shared(self) -> tuple[int, ...]:
@@ -110,6 +112,16 @@ def blocks_of(graph: MemoryGraph, block: int) -> MemoryGraph:
     """The graph with sizes and workspaces rounded up to whole blocks of an allocator."""
     sizes, workspaces = (tuple(-(-size // block) * block for size in bytes_) for bytes_ in (graph.sizes, graph.workspaces))
     return replace(graph, sizes=sizes, workspaces=workspaces)
+
+
+def at_batch(graph: MemoryGraph, batch: int, at: int) -> MemoryGraph:
+    """The graph for another batch than that of its figures: times and bytes grow with the batch, rounded up, but for constant nodes."""
+    constant = set(graph.constant)
+
+    def scaled(figures: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(figure if node in constant else -(-figure * batch // at) for node, figure in enumerate(figures))
+
+    return replace(graph, times=scaled(graph.times), sizes=scaled(graph.sizes), workspaces=scaled(graph.workspaces))
 
 
 def graph_of(
@@ -215,7 +227,7 @@ def graph_in(text: str, source: str) -> MemoryGraph:
     backward = [bool(flag) for flag in figures["backward"]]
     graph = graph_of(names, figures["time"], sizes, workspaces, backward, arcs, int(fixed), faults, storage)
     faults.end()
-    return graph or _unreachable()
+    return replace(graph or _unreachable(), constant=tuple(node for node, flag in enumerate(figures["constant"]) if flag))
 
 
 def _unreachable() -> MemoryGraph:
@@ -227,7 +239,7 @@ def _figure(node: dict[str, Any], key: str, row: int | None, faults: FaultList) 
     path = key if row is None else f"nodes[{row}].{key}"
     value = node.get(key, None if key in {"time", "bytes"} else 0)
     if isinstance(value, bool):
-        value = int(value) if key == "backward" else None
+        value = int(value) if key in {"backward", "constant"} else None
     if not isinstance(value, int | float) or not isfinite(value):
         faults.add(path, f"a number is needed, not {str(value)[:40]}" if key in node else "it is missing (a number from 0 on)")
     elif value < 0:

@@ -6,7 +6,7 @@ a node runs, its inputs, its output, its workspace, and all other outputs in mem
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -21,12 +21,12 @@ from crossopt.instances.files.graphs import FaultList, text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
-from crossopt.instances.memory.graph import GREATEST, STORAGE_KEYS, MemoryGraph, blocks_of, graph_in, graph_of, memory_graph
+from crossopt.instances.memory.graph import GREATEST, STORAGE_KEYS, MemoryGraph, at_batch, blocks_of, graph_in, graph_of, memory_graph
 from crossopt.instances.operators.graph_file import graph_in as operators_in
 from crossopt.instances.operators.graph_file import is_operators
 
-Objective = Literal["extra_time", "time"]
-MOST_REPETITIONS = 1_000
+Objective = Literal["extra_time", "time", "peak", "throughput", "batch"]
+MOST_REPETITIONS, MOST_BATCHES, LARGEST_BATCH = 1_000, 1_000, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,19 @@ class NodeSection:
     backward: Annotated[bool, Doc("whether the node belongs to the backward pass")] = False
     after: Annotated[tuple[str, ...], Doc("nodes whose outputs it reads")] = ()
     in_place: Annotated[str | None, Doc("an input that the output overwrites, where that is not used later")] = None
+    constant: Annotated[bool, Doc("whether time and bytes are those of every batch")] = False
     view_of: Annotated[str | None, Doc("an input whose storage is that of the output, without bytes of its own")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSection:
+    """Batches of which one is chosen."""
+
+    at: Annotated[int, Bounds(1, LARGEST_BATCH), Doc("the batch for which times and bytes are given; they grow with it, rounded up")]
+    most: Annotated[int, Bounds(1, LARGEST_BATCH), Doc("the largest batch")]
+    least: Annotated[int, Bounds(1, LARGEST_BATCH), Doc("the smallest batch")] = 1
+    step: Annotated[int, Bounds(1, LARGEST_BATCH), Doc("between batches, from the smallest one on")] = 1
+    overhead: Annotated[NotNegative, Doc("time of a step beside the nodes, whatever its batch, such as the optimizer's")] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,11 @@ class MemoryFile:
     memory: Annotated[Bytes | None, Doc("memory of the device: the budget and the fixed bytes of the graph")] = None
     fixed: Annotated[Bytes | None, Doc("bytes of parameters, gradients and optimizer; default: those of the graph's file")] = None
     repetitions: Annotated[int, Bounds(0, MOST_REPETITIONS), Doc("the most that a node is computed again")] = 1
-    objective: Annotated[Objective, Doc("time of repetitions, or time of all computations")] = "extra_time"
+    objective: Annotated[
+        Objective,
+        Doc("time of repetitions, time of all computations, least peak; with a batch its throughput, or the largest batch that fits"),
+    ] = "extra_time"
+    batch: Annotated[BatchSection | None, Doc("batches, where that is open")] = None
     block: Annotated[Bytes | None, Doc("sizes are rounded up to whole blocks of the allocator, such as 512 B")] = None
     rate: Annotated[Throughput | None, Doc("operations a second, where times are operations; shows seconds")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
@@ -76,6 +92,8 @@ class MemoryQuestion:
     graph: MemoryGraph
     """With sizes in whole blocks."""
     budget: int
+    unblocked: MemoryGraph | None = None
+    """With sizes to the byte, where blocks round them up."""
 
     __repr__ = short_repr
 
@@ -92,6 +110,31 @@ class MemoryQuestion:
     def unit(self) -> str:
         """Unit of times: seconds where a device prices them, else that of the file."""
         return "s" if self.file.hardware is not None else ""
+
+    @cached_property
+    def batches(self) -> tuple[int, ...]:
+        """Batches of which one is chosen; none where it is not open."""
+        section = self.file.batch
+        return () if section is None else tuple(range(section.least, section.most + 1, section.step))
+
+    def at(self, batch: int) -> "MemoryQuestion":
+        """The question with one of its batches, for the least time of repetitions."""
+        section = self.file.batch
+        if section is None:
+            raise ValueError("the batch is not open")
+        graph = at_batch(self.unblocked or self.graph, batch, section.at)
+        graph = graph if self.file.block is None else blocks_of(graph, int(self.file.block))
+        return replace(self, file=replace(self.file, batch=None, objective="extra_time"), graph=graph, unblocked=None)
+
+    def within(self, budget: int) -> "MemoryQuestion":
+        """The question with a budget, for the least time of repetitions."""
+        return replace(self, file=replace(self.file, objective="extra_time"), budget=budget)
+
+    def time_of_a_sample(self, batch: int, units: int | Fraction) -> Fraction:
+        """Time of a step for each sample, in the unit of the file, where the nodes of the step take these units."""
+        overhead = Fraction(Decimal(repr(self.file.batch.overhead))) if self.file.batch else Fraction(0)
+        time: Fraction = (Fraction(units) / 10**self.graph.places + overhead) / batch
+        return time
 
     def value(self, extra: int) -> int | float:
         """The objective of a schedule whose repetitions take these units of time."""
@@ -117,9 +160,8 @@ def read(written: Written) -> MemoryQuestion:
     if found := _faults_of(file):
         raise written.refused(written.fault(path, message) for path, message in found)
     name = file.name or Path(written.source).stem
-    graph = _graph(file, written)
-    if file.block is not None:
-        graph = blocks_of(graph, int(file.block))
+    unblocked = _graph(file, written)
+    graph = unblocked if file.block is None else blocks_of(unblocked, int(file.block))
     fixed = graph.fixed if file.fixed is None else ceil(file.fixed)
     if file.budget is not None:
         budget = int(file.budget)
@@ -127,9 +169,16 @@ def read(written: Written) -> MemoryQuestion:
         budget = int(file.memory) - fixed
         if budget <= 0:
             raise written.refused([written.fault("memory", f"the fixed {fixed:,} bytes leave nothing of {int(file.memory):,} bytes")])
+    elif file.budget_share is not None:
+        budget = floor(Fraction(Decimal(repr(file.budget_share))) * graph.plain_peak)
     else:
-        budget = floor(Fraction(Decimal(repr(file.budget_share or 0.0))) * graph.plain_peak)
-    return MemoryQuestion(name, file, written.document, graph, budget)
+        budget = graph.plain_peak
+    question = MemoryQuestion(name, file, written.document, graph, budget, None if file.block is None else unblocked)
+    if question.batches:
+        largest = question.at(question.batches[-1]).graph
+        if max(sum(largest.times), sum(largest.sizes), sum(largest.workspaces)) >= GREATEST:
+            raise written.refused([written.fault("batch.most", "times or bytes of that batch add up to 2^53 or more")])
+    return question
 
 
 def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
@@ -137,8 +186,10 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
     found = list[tuple[str, str]]()
     if (file.graph is None) == (file.nodes is None):
         found.append(("graph", "a graph is needed once: a file under graph, or its operators under nodes"))
-    if sum(limit is not None for limit in (file.budget, file.budget_share, file.memory)) != 1:
+    budgets = sum(limit is not None for limit in (file.budget, file.budget_share, file.memory))
+    if budgets > 1 or (not budgets and file.objective != "peak"):
         found.append(("budget", "one budget is needed: budget, memory or budget_share"))
+    found += _batch_faults(file)
     for key, least in (("budget", 1.0), ("memory", 1.0), ("budget_share", 5e-324)):
         value = getattr(file, key)
         if value is not None and value < least:
@@ -156,6 +207,19 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
     return found
 
 
+def _batch_faults(file: MemoryFile) -> list[tuple[str, str]]:
+    section, open_ = file.batch, file.objective in {"throughput", "batch"}
+    if section is None:
+        return [("objective", f"the objective {file.objective} is about an open batch (give batch: {{at: 8, most: 64}})")] if open_ else []
+    rules = (
+        ("batch", open_, "an open batch has the objective throughput or batch"),
+        ("batch.most", section.least <= section.most, f"{section.most} is below the smallest batch, {section.least}"),
+        ("batch.step", (section.most - section.least) // section.step < MOST_BATCHES, f"these are more than {MOST_BATCHES:,} batches"),
+        ("budget_share", file.budget_share is None, "a share of the peak grows with the batch (give budget or memory)"),
+    )
+    return [(path, message) for path, holds, message in rules if not holds]
+
+
 def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
     """The graph of the file, or the one that is written in the question."""
     if file.graph is not None:
@@ -170,7 +234,7 @@ def _graph(file: MemoryFile, written: Written) -> MemoryGraph:
     faults.end()
     if found is None:
         raise AssertionError
-    return found
+    return replace(found, constant=tuple(place for place, node in enumerate(nodes.values()) if node.constant))
 
 
 def _links_of(nodes: Mapping[str, NodeSection], faults: FaultList) -> tuple[list[tuple[int, int]], list[tuple[str, str, int, int]]]:

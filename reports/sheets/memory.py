@@ -21,25 +21,36 @@ from crossopt.reports.sheets.sheet import (
     names,
 )
 from crossopt.solvers.answer import Result
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, parts_at, replay, stages_of
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, chosen, parts_at, replay, stages_of
 
 _COLUMNS, _NAMED, _ROWS = 48, 6, 40
+_ASKS = {
+    "extra_time": "extra time",
+    "time": "time",
+    "peak": "peak",
+    "throughput": "time of a sample",
+    "batch": "batches above it",
+}
 _OVER_TIME = "Each column is the computation with the most bytes among several that follow each other."
 
 
 def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Sheet:
     """What is shown."""
-    graph, answer, use = question.graph, result.answer, result.details
+    answer, use, asked = result.answer, result.details, question
+    question = question if answer is None else chosen(question, answer)  # with its batch
+    graph = question.graph
     answered: tuple[Section, ...] = ()
     rows: tuple[tuple[str, str], ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
     if answer is not None and use is not None:
         repeated = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if node != stage]
         rows = (
+            *((("batch", f"{answer.batch:,}"),) if answer.batch is not None else ()),
             ("computed again", f"{len(repeated):,} of {len(graph.names):,} nodes: {_named(question, repeated)}" if repeated else "nothing"),
         )
         share = use.extra_time / use.total_time if use.total_time else 0.0
         figures = (
+            *(_speed(asked, result) if result.value and asked.file.objective == "throughput" else ()),
             ("of all time", share_of(share)),
             *((("in seconds", seconds_of(use.extra_time / question.file.rate)),) if question.file.rate else ()),
             ("peak", f"{_bytes(use.peak)} of {_bytes(question.budget)}"),
@@ -50,7 +61,7 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
         result,
         "schedule",
         "Which outputs are kept and which are computed again, so that memory suffices and time is least?",
-        asks="time" if question.file.objective == "time" else "extra time",
+        asks=_ASKS[asked.file.objective],
         summary=f"{len(graph.names):,} nodes",
         answer_rows=rows,
         figures=figures,
@@ -67,6 +78,12 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
         judged="event by event",
         next_step="`crossopt export RESULT --as schedule` lists what is computed when",
     )
+
+
+def _speed(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> tuple[tuple[str, str], ...]:
+    """Samples a second, where the unit of times is known."""
+    time = float(result.value or 0.0) / (question.file.rate or 1.0)
+    return (("samples a second", f"{1.0 / time:,.5g}"),) if question.unit or question.file.rate else ()
 
 
 def _bytes(figure: float) -> str:
@@ -133,7 +150,7 @@ def schedule_rows(question: MemoryQuestion, result: Result[Schedule, MemoryUse])
     """Each computation in its order, whether it is a repetition, the outputs that are dropped after it, and the bytes in memory."""
     if result.answer is None:
         return []
-    graph, order = question.graph, result.answer.order
+    graph, order = chosen(question, result.answer).graph, result.answer.order
     found, dropped = replay(graph, order), dict[int, list[str]]()
     for event, end in enumerate(found.ends):
         dropped.setdefault(end, []).append(graph.names[order[event]])

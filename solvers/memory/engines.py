@@ -33,10 +33,12 @@ from crossopt.solvers.memory.judge import (
     MOST_STEPS,
     ManyStatesError,
     Schedule,
+    is_open,
     least_extra,
     replay,
     stages_of,
 )
+from crossopt.solvers.memory.levels import search_levels
 from crossopt.solvers.memory.rules import best_start, extra_of, late_schedule, peak_of, repaired, schedules_of_rules
 from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
 
@@ -59,6 +61,8 @@ _SOLVING = 0.6
 
 def auto(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """The search over all states of a small graph; else the relaxation with its tree, and that search where these leave a gap."""
+    if is_open(question):
+        return search_levels(question, auto, limits, watch)
     graph = question.graph
     if limits.seconds and len(graph.names) <= _FEW_NODES and max(graph.floors) <= question.budget < graph.plain_peak:
         try:
@@ -112,6 +116,8 @@ def _closed(question: MemoryQuestion, found: Found, gap: float) -> bool:
 
 def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """The search over all states of memory."""
+    if is_open(question):
+        return search_levels(question, exhaustive, limits, watch)
     del watch
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")
@@ -143,6 +149,8 @@ def _reasons(question: MemoryQuestion) -> tuple[str, ...]:
 
 def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """HiGHS on Checkmate's integer model; its bound is reported, not proved."""
+    if is_open(question):
+        return search_levels(question, milp, limits, watch)
     graph = question.graph
     if not limits.seconds:
         return SearchOutcome(None, engine="milp", stopped="time limit")
@@ -194,6 +202,8 @@ class _Run:
 
 def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     """Schedules from the relaxation, and a tree about it."""
+    if is_open(question):
+        return search_levels(question, retention, limits, watch)
     graph, plain = question.graph, tuple(range(len(question.graph.names)))
     if not limits.seconds:
         return SearchOutcome(None, engine="retention", stopped="time limit")

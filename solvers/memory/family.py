@@ -4,13 +4,14 @@ from typing import Any
 
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.family import ProblemType, lazy_import
-from crossopt.solvers.memory.judge import BY_FLOOR, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
+from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
 
 _ENGINES = "crossopt.solvers.memory.engines"
 
 
 def _described(question: MemoryQuestion) -> dict[str, Any]:
-    return {"unit": question.unit}
+    units = {"peak": "B", "batch": ""}
+    return {"unit": units.get(question.file.objective, question.unit)}
 
 
 FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
@@ -28,6 +29,6 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     judge=judge,
     judged="bytes in memory event by event, time and number of repetitions",
     prove=prove,
-    proof_labels=frozenset({BY_PLAIN, BY_FLOOR, BY_STATES, BY_TREE}),
+    proof_labels=frozenset({BY_PLAIN, BY_FLOOR, BY_LEVELS, BY_STATES, BY_TREE}),
     described=_described,
 )

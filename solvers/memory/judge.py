@@ -1,6 +1,8 @@
 """Schedules of rematerialisation, their judge event by event, the search over all states, and the proofs of bounds carried out anew."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import combinations
 from math import inf
@@ -13,12 +15,14 @@ from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
+from crossopt.solvers.proofs import MemoryLevel, MemoryLevels, RecomputableBound, Retained, UnverifiedBound
 
 BY_PLAIN: Final = "the time without repetitions"
 BY_FLOOR: Final = "the bytes of one node with its inputs"
 BY_STATES: Final = "a search over all states of memory"
 BY_TREE: Final = "a tree of branches on retained outputs, in whole numbers"
+BY_LEVELS: Final = "proofs for some batches or budgets"
+MOST_LEVELS = 200
 MOST_STATES, MOST_NODES_OF_SEARCH = 200_000, 24
 MOST_STEPS, LARGEST_SCALE = 500_000, 128
 """Steps of a tree, and bits of a scale."""
@@ -26,9 +30,10 @@ MOST_STEPS, LARGEST_SCALE = 500_000, 128
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Nodes in the order in which they are computed, by their places in the question."""
+    """Nodes in the order in which they are computed, by their places in the question; and the batch, where that is open."""
 
     order: tuple[int, ...]
+    batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +100,18 @@ def stages_of(order: tuple[int, ...]) -> list[int]:
     return found
 
 
+def chosen(question: MemoryQuestion, answer: Schedule) -> MemoryQuestion:
+    """The question with the batch of an answer; a ValueError where that is none of the question."""
+    if not question.batches and answer.batch is None:
+        return question
+    if answer.batch not in question.batches:
+        raise ValueError(f"{answer.batch} is no batch of the question")
+    return question.at(answer.batch)
+
+
 def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
-    """Time, peak and broken limits; a ValueError where the order is no schedule of the question."""
-    graph, order = question.graph, answer.order
+    """Value, peak and broken limits; a ValueError where the order is no schedule of the question."""
+    graph, order = chosen(question, answer).graph, answer.order
     count = len(graph.names)
     if len(stages_of(order)) < count or set(order) != set(range(count)) or order[-1] != count - 1:
         raise ValueError("every node is computed, and the last one ends the schedule")
@@ -123,7 +137,18 @@ def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
         repeated=len(order) - count,
         peak_parts=parts_at(graph, order, found, at),
     )
-    return Verdict(question.value(extra), tuple(violations), use)
+    return Verdict(value_of(question, answer.batch, extra, peak), tuple(violations), use)
+
+
+def value_of(question: MemoryQuestion, batch: int | None, extra: int, peak: int) -> int | float:
+    """The objective of a schedule."""
+    if question.file.objective == "peak":
+        return peak
+    if batch is None:
+        return question.value(extra)
+    if question.file.objective == "batch":
+        return question.batches[-1] - batch
+    return float(question.time_of_a_sample(batch, question.at(batch).graph.total_time + extra))
 
 
 def parts_at(graph: MemoryGraph, order: tuple[int, ...], found: Replay, event: int) -> dict[str, int]:
@@ -227,35 +252,96 @@ def _smallest(graph: MemoryGraph, live: int, needed: int, node: int, room: int) 
 
 def prove(question: MemoryQuestion, saved: Result[Schedule, MemoryUse], watch: Watch) -> Proved:
     """Repeat the proof: compare with the plain time or a floor, search all states, or count the tree."""
-    proof, graph = saved.proof, question.graph
+    proof = saved.proof
     if isinstance(proof, UnverifiedBound):
         return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
     said = inf if saved.bound is None else saved.bound
     watch(Progress("the proof", None))
+    try:
+        if isinstance(proof, MemoryLevels):
+            shown, done, by = *levels_bound(question, proof.levels), BY_LEVELS
+        elif isinstance(proof, Retained | RecomputableBound) and not is_open(question):
+            units, done, by = units_shown(question, proof)
+            shown = inf if units is None else question.value(units)
+        else:
+            raise ValueError("bounds on schedules are proved by a tree, a search or a floor, for batches or budgets where these are open")
+    except (ValueError, OverflowError) as error:
+        return Proved((), (f"proof: {error}",))
+    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
+    return Proved((done,), () if said <= shown else (fault,), by=by)
+
+
+def is_open(question: MemoryQuestion) -> bool:
+    """Whether the peak or the batch is sought."""
+    return question.file.objective in {"peak", "throughput", "batch"}
+
+
+def units_shown(question: MemoryQuestion, proof: Retained | RecomputableBound) -> tuple[int | None, str, str]:
+    """The time of repetitions that a proof shows, None where nothing fits; what was done, and by what it is proved. A ValueError where it
+    is no proof."""
+    graph = question.graph
     if isinstance(proof, Retained):
-        try:
-            units = units_of_tree(question, proof)
-        except (ValueError, OverflowError) as error:
-            return Proved((), (f"proof: {error}",))
-        done, by = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers", BY_TREE
-    elif isinstance(proof, RecomputableBound) and proof.by == BY_STATES:
+        return units_of_tree(question, proof), f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers", BY_TREE
+    if proof.by == BY_STATES:
         try:
             if len(graph.names) > MOST_NODES_OF_SEARCH:
                 raise ManyStatesError
             units = least_extra(graph, question.budget, question.repetitions)[0]
-        except ManyStatesError:
-            return Proved((), ("proof: the search has more states than `check` looks at",))
-        done, by = "all states of memory were searched again", BY_STATES
-    elif isinstance(proof, RecomputableBound) and proof.by == BY_FLOOR:
+        except ManyStatesError as error:
+            raise ValueError("the search has more states than `check` looks at") from error
+        return units, "all states of memory were searched again", BY_STATES
+    if proof.by == BY_FLOOR:
         units = 0 if max(graph.floors) <= question.budget else None
-        done, by = "the bytes of each node with its inputs were added up", BY_FLOOR
-    elif isinstance(proof, RecomputableBound):
-        units, done, by = 0, "no schedule takes less time than one without repetitions", BY_PLAIN
-    else:
-        return Proved((), ("proof: bounds on schedules are proved by a tree, a search or a floor",))
-    shown = inf if units is None else question.value(units)
-    fault = f"bound: its proof shows {shown!r}, the result claims {said!r}"
-    return Proved((done,), () if said <= shown else (fault,), by=by)
+        return units, "the bytes of each node with its inputs were added up", BY_FLOOR
+    return 0, "no schedule takes less time than one without repetitions", BY_PLAIN
+
+
+def levels_bound(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -> tuple[int | float, str]:
+    """The bound that proofs for some batches or budgets show, and what was done. A ValueError where one does not hold."""
+    if len(levels) > MOST_LEVELS or sorted({level.at for level in levels}) != [level.at for level in levels]:
+        raise ValueError("proofs are listed once for each batch or budget, in their order")
+    for level in levels:
+        if question.batches and level.at not in question.batches:
+            raise ValueError(f"{level.at} is no batch of the question")
+        fixed = question.at(level.at) if question.batches else question.within(level.at)
+        units = units_shown(fixed, level.proof)[0]
+        if units is not None and (level.least is None or level.least > units):
+            raise ValueError(f"at {level.at:,} its proof shows {units:,}")
+    done = f"proofs for {len(levels):,} {'batches' if question.batches else 'budgets'} were repeated"
+    return (batch_bound(question, levels) if question.batches else peak_bound(question, levels)), done
+
+
+def peak_bound(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -> int | float:
+    """The least peak that is possible, where nothing fits into some budgets; infinite where nothing fits into that of the question."""
+    least = max([max(question.graph.floors), *(level.at + 1 for level in levels if level.least is None)])
+    return inf if least > question.budget else least
+
+
+def batch_bound(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -> int | float:
+    """The least value over all batches."""
+    return min((bound for _, bound in bounds_of_batches(question, levels)), default=inf)
+
+
+def bounds_of_batches(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -> Iterator[tuple[int, int | float]]:
+    """Batches into whose budget something may fit, each with a lower bound on its value.
+
+    Bytes and times grow with the batch. So what fits for a batch fits for smaller ones, and the time of its repetitions is as many times
+    greater as each node's is, at least."""
+    below: MemoryLevel | None = None
+    listed = {level.at: level for level in levels}
+    for batch in question.batches:
+        below = listed.get(batch, below)
+        fixed = question.at(batch)
+        if max(fixed.graph.floors) > question.budget or (below is not None and below.least is None):
+            return
+        if question.file.objective == "batch":
+            yield batch, question.batches[-1] - batch
+            continue
+        least = Fraction(0)
+        if below is not None and below.least:
+            before = question.at(below.at).graph.times
+            least = below.least * min(Fraction(after, time) for after, time in zip(fixed.graph.times, before, strict=True) if time)
+        yield batch, float(question.time_of_a_sample(batch, fixed.graph.total_time + least))
 
 
 def units_of_tree(question: MemoryQuestion, proof: Retained) -> int | None:

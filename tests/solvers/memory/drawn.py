@@ -101,12 +101,32 @@ def drawn_memory(seed: int) -> MemoryQuestion:
         after = ", ".join(raw.names[source] for source in inputs)
         lines.append(f"  {name}: {{time: {time}, bytes: {size} B, workspace: {work} B, after: [{after}]{shares}}}")
     heads = ["kind: memory", f"budget: {draw_budget(random, graph)} B", f"repetitions: {random.choice((0, 1, 1, 1, 2, 9))}"]
-    heads += [f"objective: {random.choice(('extra_time', 'time'))}", "nodes:"]
+    objective = random.choice(("extra_time", "time", "peak", "throughput", "batch"))
+    heads += [f"objective: {objective}"]
+    if objective in {"throughput", "batch"}:
+        heads += [f"batch: {{at: {random.randint(1, 3)}, most: {random.randint(2, 5)}, overhead: {random.choice((0, 3, 7.5))}}}"]
+    heads += [] if random.random() < 0.8 else [f"block: {random.choice((2, 3))} B"]
+    heads += ["nodes:"]
     found: MemoryQuestion = read_again({"text": "\n".join([*heads, *lines]), "source": "question.yaml", "settings": []}, "memory")
     return found
 
 
 def best_memory(question: MemoryQuestion) -> float:
     """The least value by the search over all states; infinite where nothing fits."""
-    extra = least_extra(question.graph, question.budget, question.repetitions, 10**6)[0]
+    objective, graph = question.file.objective, question.graph
+    if objective == "peak":
+        peaks = range(max(graph.floors), question.budget + 1)
+        return min((peak for peak in peaks if _least(question.within(peak)) is not None), default=float("inf"))
+    if question.batches:
+        each = {batch: _least(question.at(batch)) for batch in question.batches}
+        fitting = {batch: extra for batch, extra in each.items() if extra is not None}
+        if objective == "batch":
+            return min((question.batches[-1] - batch for batch in fitting), default=float("inf"))
+        times = [question.time_of_a_sample(batch, question.at(batch).graph.total_time + extra) for batch, extra in fitting.items()]
+        return float(min(times, default=float("inf")))
+    extra = _least(question)
     return float("inf") if extra is None else question.value(extra)
+
+
+def _least(question: MemoryQuestion) -> int | None:
+    return least_extra(question.graph, question.budget, question.repetitions, 10**6)[0]

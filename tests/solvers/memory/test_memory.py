@@ -28,11 +28,20 @@ from crossopt.solvers.memory.family import FAMILY
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, least_extra, prove, replay, units_of_tree
 from crossopt.solvers.memory.rules import best_start, schedules_of_rules
 from crossopt.solvers.memory.rules import peak_of as peak_of_order
-from crossopt.solvers.proofs import RecomputableBound, Retained
+from crossopt.solvers.proofs import MemoryLevels, RecomputableBound, Retained
 from tests.extent import FULL
 from tests.paths import ROOT
 from tests.samples import MEMORY
-from tests.solvers.memory.drawn import best_of_all, draw_budget, draw_graph, draw_storage, peak_of, question_of
+from tests.solvers.memory.drawn import (
+    best_memory,
+    best_of_all,
+    draw_budget,
+    draw_graph,
+    draw_storage,
+    drawn_memory,
+    peak_of,
+    question_of,
+)
 
 REFERENCE = ROOT.parent / "shared" / "data" / "layers"
 CHAIN = MemoryGraph(
@@ -205,6 +214,69 @@ def test_the_objective_may_be_all_of_the_time() -> None:
     assert second == first + plain.graph.total_time
 
 
+def test_the_least_peak_is_proved_by_a_budget_into_which_nothing_fits() -> None:
+    question = read_given(MEMORY, "memory", ("objective=peak",))
+    for engine in ("auto", "retention"):
+        found = solved(question, engine)
+        assert (found.proved, found.value) == (True, 16)
+        assert isinstance(found.proof, MemoryLevels)
+        assert [(level.at, level.least) for level in found.proof.levels] == [(15, None)]
+        assert not check_answer(FAMILY, found, question).refused
+        for levels in ((), (replace(found.proof.levels[0], at=14),), (replace(found.proof.levels[0], at=16),)):
+            assert check_answer(FAMILY, replace(found, proof=replace(found.proof, levels=levels)), question).refused
+
+
+def test_the_peak_may_be_limited() -> None:
+    assert solved(read_given(MEMORY, "memory", ("objective=peak", "budget=15 B"))).status == "INFEASIBLE"
+
+
+OPEN = "batch={at: 4, most: 6, overhead: 20}"
+
+
+def test_an_open_batch_has_the_best_throughput() -> None:
+    """At 6 samples the nodes take 78, of which repetitions add 5."""
+    question = read_given(MEMORY, "memory", ("objective=throughput", "budget=24 B", OPEN))
+    least = {batch: least_extra(question.at(batch).graph, 24, 1)[0] for batch in question.batches}
+    assert least == {1: 0, 2: 0, 3: 0, 4: 0, 5: 2, 6: 5}
+    assert question.at(6).graph.times == (2, 14, 3, 11, 2, 2, 27, 3, 14)
+    found = solved(question)
+    assert (found.proved, found.value) == (True, (78 + 5 + 20) / 6)
+    assert found.answer is not None
+    assert found.answer.batch == 6
+    report = check_answer(FAMILY, replace(found, answer=replace(found.answer, batch=5)), question)
+    assert report.refused
+    with pytest.raises(ValueError, match="no batch"):
+        judge(question, replace(found.answer, batch=7))
+
+
+def test_the_largest_batch_fits_and_the_next_does_not() -> None:
+    question = read_given(MEMORY, "memory", ("objective=batch", "budget=24 B", OPEN.replace("6", "20")))
+    found = solved(question)
+    assert found.answer is not None
+    batch = found.answer.batch
+    assert batch is not None
+    assert (found.proved, found.value) == (True, 20 - batch)
+    assert least_extra(question.at(batch).graph, 24, 1)[0] is not None
+    assert least_extra(question.at(batch + 1).graph, 24, 1)[0] is None
+
+
+def test_constant_nodes_are_those_of_every_batch() -> None:
+    graph = read_given(MEMORY, "memory", ("objective=batch", OPEN, "nodes.loss.constant=true")).at(6).graph
+    assert (graph.sizes[4], graph.times[4], graph.sizes[0]) == (1, 1, 6)
+
+
+@pytest.mark.parametrize("seed", range(400 if FULL else 20))
+def test_drawn_questions_of_every_objective_have_the_best_value(seed: int) -> None:
+    question = drawn_memory(seed)
+    for engine in ("auto", "retention"):
+        found, best = solved(question, engine), best_memory(question)
+        assert found.bound is None or found.bound <= best
+        assert found.value is None or found.value >= best
+        assert not found.proved or (inf if found.value is None else found.value) == best
+        assert found.proved or engine == "retention"
+        assert not check_answer(FAMILY, found, question).refused
+
+
 FORGERIES = (
     lambda proof: replace(proof, depth=0),
     lambda proof: replace(proof, depth=99),
@@ -309,6 +381,12 @@ BAD_QUESTIONS = (
     (("nodes.act.view_of=nobody",), "there is no node 'nobody'"),
     (("nodes.act.time=9007199254740992",), "2^53 or more"),
     (("budget=9007199254740992 B",), "2^53 or more"),
+    (("objective=throughput",), "is about an open batch"),
+    ((OPEN,), "has the objective throughput or batch"),
+    (("objective=batch", "batch={at: 4, least: 3, most: 2}"), "2 is below the smallest batch, 3"),
+    (("objective=batch", "batch={at: 4, most: 2000}"), "more than 1,000 batches"),
+    (("objective=batch", OPEN, "budget=null", "budget_share=0.5"), "a share of the peak grows"),
+    (("objective=batch", OPEN, "nodes.act.time=9007199254740000"), "2^53 or more"),
 )
 
 

@@ -1,0 +1,182 @@
+"""Searches over budgets for the least peak, and over batches: each is a question with a budget and a batch, for the engines of those."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import inf, isinf
+from time import monotonic
+
+from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
+from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, Schedule, batch_bound, bounds_of_batches, peak_bound, value_of
+from crossopt.solvers.memory.rules import extra_of, peak_of
+from crossopt.solvers.proofs import MemoryLevel, MemoryLevels, RecomputableBound, Retained, UnverifiedBound
+
+Found = SearchOutcome[Schedule]
+Engine = Callable[[MemoryQuestion, Limits, Watch], Found]
+_PATIENCE, _SHARE = 120.0, 0.3
+"""Seconds of a search without a limit, and the share of what is left for one question."""
+_MOST_QUESTIONS = 60
+_NEAR = 3
+"""Batches that are tried one by one."""
+
+
+@dataclass(slots=True)
+class _Search:
+    """Answers and proofs so far."""
+
+    question: MemoryQuestion
+    engine: Engine
+    limits: Limits
+    watch: Watch
+    deadline: float
+    levels: dict[int, MemoryLevel] = field(default_factory=dict)
+    best: Schedule | None = None
+    value: int | float = inf
+    unverified: str = ""
+    """A solver whose report a level rests on."""
+    asked: int = 0
+    late: bool = False
+    name: str = "auto"
+
+    def proofs(self) -> list[MemoryLevel]:
+        return [self.levels[at] for at in sorted(self.levels)]
+
+    def left(self) -> float:
+        return self.deadline - monotonic()
+
+    def solve(self, at: int, gap: float) -> Found:
+        """The answer for a batch or a budget; its bound is kept with its proof."""
+        question = self.question
+        fixed = question.at(at) if question.batches else question.within(at)
+        self.asked += 1
+        found = self.engine(fixed, replace(self.limits, seconds=max(self.left() * _SHARE, 0.1), gap=gap), unwatched)
+        self.name = found.engine
+        if found.answer is not None:
+            self.take(found.answer.order, at if question.batches else None)
+        if found.bound is not None and isinstance(found.proof, Retained | RecomputableBound | UnverifiedBound):
+            self.unverified = found.proof.by if isinstance(found.proof, UnverifiedBound) else self.unverified
+            least = None if isinf(found.bound) else _units(fixed, found.bound)
+            proof = RecomputableBound(BY_FLOOR) if isinstance(found.proof, UnverifiedBound) else found.proof
+            self.levels[at] = MemoryLevel(at, least, proof)
+        self.late = self.late or found.stopped != "complete"
+        return found
+
+    def take(self, order: tuple[int, ...], batch: int | None) -> None:
+        """Keep a schedule if it is the best."""
+        graph = (self.question if batch is None else self.question.at(batch)).graph
+        value = value_of(self.question, batch, extra_of(graph, order), peak_of(graph, order))
+        if value < self.value:
+            self.best = answer = Schedule(order, batch)
+            self.value = value
+            self.watch(Progress(self.name, value, answer=lambda: answer))
+
+    def outcome(self, bound: int | float) -> Found:
+        """The best answer with its bound."""
+        proof = UnverifiedBound(self.unverified) if self.unverified else MemoryLevels(BY_LEVELS, tuple(self.proofs()))
+        if self.best is None and bound < inf:
+            return SearchOutcome(None, engine=self.name, stopped="time limit" if self.late or self.left() <= 0.0 else "complete")
+        reasons = (f"budget: nothing fits into {self.question.budget:,} bytes",) if bound == inf else ()
+        near = self.best is not None and self.value - bound <= self.limits.gap * abs(self.value)
+        stopped = "complete" if bound == inf or near or not self.late else "time limit"
+        return SearchOutcome(self.best, bound, proof, self.name, stopped, reasons)
+
+
+def _units(fixed: MemoryQuestion, bound: int | float) -> int:
+    """Units of time of a bound on the time of repetitions."""
+    units: int = round(bound * 10**fixed.graph.places)
+    while fixed.value(units) > bound:
+        units -= 1
+    return units
+
+
+def search_levels(question: MemoryQuestion, engine: Engine, limits: Limits, watch: Watch) -> Found:
+    """The least peak, the least time of a sample or the largest batch."""
+    if not limits.seconds:
+        return SearchOutcome(None, stopped="time limit")
+    search = _Search(question, engine, limits, watch, monotonic() + (_PATIENCE if isinf(limits.seconds) else limits.seconds) * 0.95)
+    if question.file.objective == "peak":
+        return _least_peak(search)
+    return _largest_batch(search) if question.file.objective == "batch" else _best_batch(search)
+
+
+def _going(search: _Search) -> bool:
+    return search.asked < _MOST_QUESTIONS and search.left() > 0.0
+
+
+def _least_peak(search: _Search) -> Found:
+    """Bisection between the largest budget into which nothing fits, and the least peak that is known."""
+    question = search.question
+    graph = question.graph
+    if graph.plain_peak <= question.budget:
+        search.take(tuple(range(len(graph.names))), None)
+    elif peak_bound(question, ()) <= question.budget:
+        search.solve(question.budget, 1.0)
+    low = int(min(peak_bound(question, search.proofs()), question.budget + 1)) - 1  # nothing fits into it
+    tried, unknown = low, set[int]()
+    while search.best is not None and _going(search):
+        if search.value - low - 1 <= search.limits.gap * search.value:
+            break
+        top = int(search.value) - 1
+        budget = (max(tried, low) + top + 1) // 2 if search.asked % 2 or top in unknown else top
+        if budget in unknown or not low < budget <= top:  # nothing better is found: prove as much as is possible
+            budget = (low + min(unknown, default=top)) // 2
+            if min(unknown, default=top) - low <= max(low // 100, 1):
+                break
+        found = search.solve(budget, 1.0)
+        if found.answer is not None:
+            search.levels.pop(budget, None)
+        elif found.bound == inf:
+            low = max(low, budget)
+        else:
+            unknown.add(budget)
+            tried = max(tried, budget) if budget < top else tried
+    search.levels = {at: level for at, level in search.levels.items() if at == low}
+    return search.outcome(peak_bound(question, search.proofs()))
+
+
+def _largest_batch(search: _Search) -> Found:
+    """Bisection between the largest batch that fits and the least that does not."""
+    batches = search.question.batches
+    _plain_batches(search)
+    fits = -1 if search.best is None or search.best.batch is None else batches.index(search.best.batch)
+    fails = sum(1 for _ in bounds_of_batches(search.question, ()))
+    while fails - fits > 1 and _going(search):
+        middle = (fits + fails) // 2
+        if search.solve(batches[middle], 1.0).answer is not None:
+            fits = middle
+        else:
+            fails = middle
+    search.levels = {at: level for at, level in search.levels.items() if level.least is None}
+    return search.outcome(batch_bound(search.question, search.proofs()))
+
+
+def _plain_batches(search: _Search) -> None:
+    """The schedule without repetitions, with all batches for which it fits."""
+    for batch in search.question.batches:
+        graph = search.question.at(batch).graph
+        if graph.plain_peak > search.question.budget:
+            return
+        search.take(tuple(range(len(graph.names))), batch)
+
+
+def _best_batch(search: _Search) -> Found:
+    """The batch with the least bound is answered, or first one between it and the next smaller one that was."""
+    question, batches = search.question, search.question.batches
+    _plain_batches(search)
+    while _going(search):
+        bounds = dict(bounds_of_batches(question, search.proofs()))
+        better = [
+            batch for batch, bound in bounds.items() if search.best is None or search.value - bound > search.limits.gap * search.value
+        ]
+        left = [batch for batch in better if batch not in search.levels]
+        if not left:
+            break
+        batch = min(left, key=lambda one: bounds[one])
+        before = max((batches.index(at) for at in search.levels if at < batch), default=0)
+        place = batches.index(batch)
+        middle = batches[(before + place + 1) // 2]
+        search.solve(middle if place - before > _NEAR and middle in left else batch, search.limits.gap)
+        if batch not in search.levels and middle not in search.levels:
+            search.late = True
+            break
+    return search.outcome(batch_bound(question, search.proofs()))
