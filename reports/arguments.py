@@ -152,7 +152,7 @@ JOBS = ("slurm", "pytorchjob", "jobset")
 EDITORS = ("vscode", "neovim", "helix", "modeline")
 STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("lp", "mps", "cpsat"), ("devices", "split")
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
-REPLICAS, SHARDS, SCHEDULE = WRITTEN = "replicas", "plan", "schedule"
+REPLICAS, SHARDS, SCHEDULE, POLICY = WRITTEN = "replicas", "plan", "schedule", "policy"
 STRATEGIES, MODELOPT, TORCHAO = QUANTISED = ("strategies", "modelopt", "torchao")
 SERVERS = ("vllm", "sglang", "trtllm")
 ANONYMOUS, DRAWN, PYTORCH = COPIES = ("anonymous", "drawn", "pytorch")
@@ -168,7 +168,8 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         help="settings of a training stack for the plan (default: that of the question, else megatron), or the integer model as a file for "
         "other solvers; a placement as the device of each node, or as a split that the programs of its inputs judge; the strategy of "
         "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
-        "kind of device, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); a schedule of memory as JSON; "
+        "kind of device, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); a schedule of memory as JSON, or "
+        "as policies of torch.utils.checkpoint (policy); "
         "workers of a serving plan as command lines of vLLM, SGLang or TensorRT-LLM; "
         "strategies of operators, or joint designs of one transformer, as a certificate that "
         "solvers/standalone.py checks without this package; a tree about an integer model as a certificate for any checker of VIPR "

@@ -34,7 +34,7 @@ from crossopt.instances.layers.network import has_operands
 from crossopt.instances.layers.splits import COPY, parts_of
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.question import read_again
-from crossopt.reports.arguments import CHAKRA, MODELOPT, REPLICAS, SCHEDULE, STRATEGIES, TORCHAO
+from crossopt.reports.arguments import CHAKRA, MODELOPT, POLICY, REPLICAS, SCHEDULE, STRATEGIES, TORCHAO
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import refuse_overwriting_others, usage
 from crossopt.reports.commands.progress import progress_on
@@ -176,6 +176,7 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
 def export_parts(path: Path, form: str, out: Path | None) -> None:
     """Write the instances or the fleet of a saved result, the shards of embedding tables, the schedule of memory, or a chip with its
     stages, as JSON."""
+    from crossopt.reports.launching.checkpointing import policy_text  # noqa: PLC0415
     from crossopt.reports.sheets.accelerator import chip_document  # noqa: PLC0415
     from crossopt.reports.sheets.counts import replicas  # noqa: PLC0415 - of two kinds alone
     from crossopt.reports.sheets.embeddings import plan_document  # noqa: PLC0415
@@ -189,7 +190,8 @@ def export_parts(path: Path, form: str, out: Path | None) -> None:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
     plans: Any = chip_document if result.kind == "accelerator" else plan_document
     parts: Any = {REPLICAS: replicas, SCHEDULE: schedule_rows}.get(form, plans)
-    text = json.dumps(parts(read_again(result.question, result.kind, path.parent), result), indent=1) + "\n"
+    question = read_again(result.question, result.kind, path.parent)
+    text = policy_text(question, result) if form == POLICY else json.dumps(parts(question, result), indent=1) + "\n"
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:

@@ -29,6 +29,7 @@ from crossopt.reports.arguments import (
     GRAPH,
     MODELS,
     PLACEMENTS,
+    POLICY,
     QUANTISED,
     REPLICAS,
     SCHEDULE,
@@ -209,7 +210,7 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
         export_strategies(options.file, options.stack, options.out)
-    elif options.stack in (REPLICAS, SHARDS, SCHEDULE):
+    elif options.stack in (REPLICAS, SHARDS, SCHEDULE, POLICY):
         from crossopt.reports.commands.export import export_parts  # noqa: PLC0415
 
         export_parts(options.file, options.stack, options.out)
@@ -289,7 +290,7 @@ def _refuse(options: Namespace) -> None:
         "fleet": (REPLICAS,),
         "embeddings": (SHARDS,),
         "accelerator": (SHARDS,),
-        "memory": (SCHEDULE,),
+        "memory": (SCHEDULE, POLICY),
         "serving": SERVERS,
         "sharding": (CERTIFICATE,),
         "what-if": (GRAPH, *COPIES),

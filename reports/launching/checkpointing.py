@@ -1,0 +1,140 @@
+"""A schedule of memory as regions of activation checkpoints of PyTorch, each with a policy for every operator of its forward pass.
+
+PyTorch computes a region again at once, when the backward pass first needs an output of it that is not kept, and in their order all
+operators that are not kept up to the last one that is needed. A region is what lies between two outputs that are kept and that alone lead
+from what comes before to what comes behind. The header of the file states peak and time of that order, which may be above the schedule's.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from crossopt.crossflow.operator_graph import OperatorGraph
+from crossopt.instances.errors import RefusedError
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.instances.operators.graph_file import graph_in, is_operators
+from crossopt.instances.operators.torch_export import ATEN_NAMES
+from crossopt.solvers.answer import Result
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, replay, stages_of
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Which outputs of the forward pass are kept, and what is computed again together."""
+
+    kept: tuple[bool, ...]
+    """Of each forward node, by its place among them."""
+    nodes: tuple[int, ...]
+    """The forward nodes."""
+    spans: tuple[tuple[int, int], ...]
+    """First place of each region, and the first one behind it."""
+    order: tuple[int, ...]
+    """The schedule as PyTorch runs it."""
+
+
+def regions_of(graph: MemoryGraph, order: tuple[int, ...]) -> Regions:
+    """Regions for a schedule."""
+    nodes = tuple(node for node, backward in enumerate(graph.backward) if not backward)
+    stages, found = stages_of(order), replay(graph, order)
+    begins = nodes[-1] + 1
+    first = {node: event for event, (node, stage) in enumerate(zip(order, stages, strict=True)) if node == stage}
+    repeated = {node for node, stage in zip(order, stages, strict=True) if node != stage}
+    kept = tuple(stages[found.ends[first[node]]] >= begins or node == nodes[-1] for node in nodes)
+    cuts = [0, *(place + 1 for place in range(len(nodes) - 1) if kept[place] and _alone(graph, nodes, place)), len(nodes)]
+    spans = [(a, b) for a, b in pairwise(cuts) if repeated & set(nodes[a:b])]
+    return Regions(kept, nodes, tuple(spans), _as_run(graph, nodes, kept, spans))
+
+
+def _alone(graph: MemoryGraph, nodes: tuple[int, ...], place: int) -> bool:
+    """Whether no forward node behind a place reads what comes before its output."""
+    return all(source >= nodes[place] for node in nodes[place + 1 :] for source in graph.inputs[node])
+
+
+def _as_run(graph: MemoryGraph, nodes: tuple[int, ...], kept: tuple[bool, ...], spans: list[tuple[int, int]]) -> tuple[int, ...]:
+    """Each region computed again where it is first needed, up to the last operator that is."""
+    begins, count = nodes[-1] + 1, len(graph.names)
+    again: list[list[int]] = [[] for _ in range(count)]
+    for first, end in spans:
+        dropped = [nodes[place] for place in range(first, end) if not kept[place]]
+        readers = {node: [user for user in graph.users[node] if user >= begins] for node in dropped}
+        if needed := [node for node in dropped if readers[node]]:
+            again[min(readers[node][0] for node in needed)] += [node for node in dropped if node <= needed[-1]]
+    return tuple(node for stage in range(count) for node in (*sorted(again[stage]), stage))
+
+
+def policy_text(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> str:
+    """The regions as a Python file."""
+    answer, use, graph = result.answer, result.details, question.graph
+    if answer is None or use is None:
+        return ""
+    if not any(graph.backward):
+        raise RefusedError("no node belongs to the backward pass, so that there is nothing to checkpoint (take --as schedule)")
+    regions = regions_of(graph, answer.order)
+    classes = {node.name: node.operator for source in operators_of(question) for node in source.nodes}
+    lines = [f'"""{_header(question, use, regions)}"""', "", *_IMPORTS]
+    for number, (first, end) in enumerate(regions.spans):
+        names = [graph.names[node] for node in regions.nodes[first:end]]
+        lines.append(f"    [  # {number}: {names[0]} to {names[-1]}")
+        for place, name in zip(range(first, end), names, strict=True):
+            if classes and classes.get(name) not in ATEN_NAMES:  # is computed again, as what has no class
+                continue
+            lines.append(f"        ({name!r}, {classes.get(name, '')!r}, {'KEEP' if regions.kept[place] else 'AGAIN'}),")
+        lines.append("    ],")
+    counted = {one: names for one, names in ATEN_NAMES.items() if classes and one != "view"}
+    lines += ["]", "CLASSES = {", *(f"    {one!r}: {names!r}," for one, names in sorted(counted.items())), "}"]
+    return "\n".join([*lines, _FUNCTIONS])
+
+
+def operators_of(question: MemoryQuestion) -> list[OperatorGraph]:
+    """The graph of operators of a question, if it has one."""
+    files: dict[str, str] = question.document.get("files", {})
+    return [graph_in(text, name) for name, text in files.items() if is_operators(text)]
+
+
+def _header(question: MemoryQuestion, use: MemoryUse, regions: Regions) -> str:
+    graph = question.graph
+    found = replay(graph, regions.order)
+    peak, extra = max(found.bytes_), sum(graph.times[node] for node in regions.order) - graph.total_time
+    over = "" if peak <= question.budget else f"\nThis is above the budget of {_bytes(question.budget)}: give the question less memory.\n"
+    return (
+        f"Activation checkpoints of {question.name}: {len(regions.spans)} region{'s' * (len(regions.spans) != 1)}.\n\n"
+        f"The schedule takes {_bytes(use.peak)} at most, and {use.extra_time:.6g} {question.unit or 'units'} of repetitions. PyTorch\n"
+        f"computes each region again at once: {_bytes(peak)} at most, and {question.stated_time(extra):.6g} of repetitions.\n{over}\n"
+        "    y = checkpoint(region, x, use_reentrant=False, context_fn=contexts(0))   # the operators of region 0\n"
+    )
+
+
+def _bytes(figure: float) -> str:
+    return rounded_quantity(figure, "bytes", 5) if figure else "0 B"
+
+
+_IMPORTS = (
+    "from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts",
+    "",
+    "KEEP, AGAIN = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE",
+    "REGIONS = [",
+)
+_FUNCTIONS = '''\
+COUNTED = {name: one for one, names in CLASSES.items() for name in names.split()}
+
+
+def contexts(number):
+    """The `context_fn` of a region. Where operators have classes, views and what has no class are computed again."""
+
+    def made():
+        entries = iter(REGIONS[number])
+
+        def policy(context, operation, *arguments, **named):
+            called = operation.name().split("::")[-1].split(".")[0]
+            if COUNTED and called not in COUNTED:
+                return AGAIN
+            name, one, chosen = next(entries, ("", "", None))
+            if chosen is None or (one and COUNTED[called] != one):
+                raise RuntimeError(f"region {number}: {called} runs where the policy has {name or 'no more operators'}")
+            return chosen
+
+        return create_selective_checkpoint_contexts(policy)
+
+    return made
+'''
