@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import field, fields, replace
 from functools import wraps
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from crossopt.crossflow.cost import Prices
 from crossopt.crossflow.goodput import Failures, goodput
@@ -65,7 +65,15 @@ def remembered(work_out: Callable[[Asked], Known]) -> Callable[[Asked], Known]:
 #
 #     step time  <=  (budget - paid in any case) / (money of a second x steps) x share that lasts
 
-CEILINGS = ("time_per_sample", "worst_step_time", "energy_per_token", "rated_energy_per_token", "cost_per_token", "run_cost")
+CEILINGS = (
+    "time_per_sample",
+    "mean_step_time",
+    "worst_step_time",
+    "energy_per_token",
+    "rated_energy_per_token",
+    "cost_per_token",
+    "run_cost",
+)
 """Limits of the budget on what is an objective, which follow from the prices of a design."""
 _HOUR = 3600.0
 _AT_ONCE = 1e-30
@@ -107,6 +115,8 @@ class Goal:
     """Month and provider of a list price; empty where the question gives the rent."""
     target: float = inf
     """Wanted seconds of the whole run, which no limit holds it to."""
+    sites: "Groups | None" = None
+    """Groups that exchange rarely: a step of one group then takes its mean time with exchanges, times the factor on the steps."""
 
     @property
     def wanted(self) -> float:
@@ -119,7 +129,12 @@ class Goal:
 
     def seconds(self, step_time: float) -> float:
         """How long the run takes."""
-        return self.steps * step_time / self.lasting if self.lasting else inf
+        mean = step_time if self.sites is None else cast(float, self.sites.least(step_time)[()])
+        return self.steps * mean / self.lasting if self.lasting else inf
+
+    def steps_taken(self, step_time: float) -> int:
+        """Steps of the run: more than data parallelism needs where groups exchange rarely."""
+        return self.steps if self.sites is None else ceil(self.steps * self.sites.steps[self.sites.chosen(step_time)])
 
     def items(self, step_time: float) -> tuple[tuple[str, float], ...]:
         """What is paid for the run, item by item; none where neither rent nor purchase is given."""
@@ -219,9 +234,11 @@ def prices_of(file: CodesignFile, hardware: object, report: Callable[[str, str],
 
 
 def ceilings_of(file: CodesignFile, goal: Goal | None) -> tuple[tuple[str, float], ...]:
-    """Objectives that a design may have at most so much of: those of the budget, and the step by the slowest constants where the whole run
-    is to keep its limits by these."""
+    """Objectives that a design may have at most so much of: those of the budget, the mean step where groups exchange and the run has
+    limits, and the step by the slowest constants where the whole run is to keep its limits by these."""
     given = {name: most for name in CEILINGS if (most := getattr(file.budget, name)) is not None}
+    if goal is not None and goal.sites is not None and goal.step_time < inf:
+        given["mean_step_time"] = min(given.get("mean_step_time", inf), goal.step_time)
     if goal is not None and file.goal is not None and file.goal.by == "slowest" and goal.step_time < inf:
         given["worst_step_time"] = min(given.get("worst_step_time", inf), goal.step_time)
     return tuple((name, given[name]) for name in CEILINGS if name in given)
@@ -237,8 +254,9 @@ def asks_for_slowest(file: CodesignFile) -> list[str]:
     return [key for key, looks in uses.items() if looks]
 
 
-def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_node: int) -> Goal | None:
-    """The whole run at steps of so many tokens, with the devices, which are rated at `power`, bought where that is asked."""
+def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_node: int, sites: "Groups | None" = None) -> Goal | None:
+    """The whole run at steps of so many tokens, with the devices, which are rated at `power`, bought where that is asked.
+    Tokens and devices are those of all groups."""
     if (given := file.goal) is None:
         return None
     bought, purchase = given.purchase, None
@@ -254,7 +272,17 @@ def goal_of(file: CodesignFile, tokens: int, devices: int, power: float, usual_n
     lasting = 1.0 if failures is None else goodput(failures, devices).share
     rent, source = _rent_of(file)
     return Goal(
-        given.tokens, tokens, devices, given.deadline or inf, given.budget or inf, rent, purchase, lasting, source, given.target or inf
+        given.tokens,
+        tokens,
+        devices,
+        given.deadline or inf,
+        given.budget or inf,
+        rent,
+        purchase,
+        lasting,
+        source,
+        given.target or inf,
+        sites,
     )
 
 

@@ -83,9 +83,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
     stack = _stack(file, report)
     if isinstance(workload, Transformer) and stack is not None:
         workload = stack.trained(workload, file.workload)
-    whole = workload
-    apart = True
-    if file.sites is not None or file.objective == "mean_step_time":
+    whole, apart = workload, True
+    if file.sites is not None or file.objective == "mean_step_time" or file.budget.mean_step_time is not None:
         from crossopt.instances.codesign.sites import one_group  # noqa: PLC0415 - few questions have sites
 
         file, workload, apart = one_group(file, workload, report)
@@ -98,7 +97,8 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         options = plan_options(file.choices, workload, cluster, report)
     if not (sound and apart) or workload is None or cluster is None or hardware is None or options is None:
         return None
-    goal = goal_of(file, workload.tokens, cluster.devices, getattr(hardware, "power", 0.0), _usual_node(file))
+    sites = None if file.sites is None else _groups(file, whole, report)
+    goal = _goal(file, sites, workload, cluster.devices, getattr(hardware, "power", 0.0))
     instance = Instance(
         name=file.name or Path(written.source).stem,
         workload=workload,
@@ -115,7 +115,7 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         stack=stack,
         goal=goal,
         ceilings=ceilings_of(file, goal),
-        sites=None if file.sites is None else _groups(file, whole, report),
+        sites=sites,
         derived=derived_text(device_given(file.hardware)[0]) if file.hardware is not None else "",
         priced_by=_constants_text(file, stack),
         calibrated=file.hardware is None or is_calibrated(device_given(file.hardware)[0], file.launcher),
@@ -132,6 +132,12 @@ def resolve(file: CodesignFile, written: Written, document: dict[str, Any], repo
         remedy = "such as hardware: a100-80g or technology: {base: accelerator-7nm, constants: a100-80g}, without a section `efficiency`"
         report(worst[-1], f"the worst of several sets of constants needs a device that has them ({remedy})")
     return instance
+
+
+def _goal(file: CodesignFile, sites: "Groups | None", workload: Workload, devices: int, power: float) -> Goal | None:
+    """The whole run, of all groups."""
+    groups = 1 if sites is None else sites.groups
+    return goal_of(file, groups * workload.tokens, groups * devices, power, _usual_node(file), sites)
 
 
 def _groups(file: CodesignFile, workload: Workload | None, report: Report) -> "Groups | None":
@@ -421,4 +427,4 @@ def _budget(section: BudgetSection, hardware: Hardware | FreeHardware, goal: Goa
         if isinstance(hardware, Hardware) and getattr(section, name) is not None:
             report(f"budget.{name}", f"a device that is bought comes with its {what} (remove this key, or ask for a technology)")
     limits = {name: own if (limit := getattr(section, name)) is None else limit for name, own in usual.items()}
-    return Budget(**limits, step_time=min(section.step_time or inf, goal.step_time if goal else inf))
+    return Budget(**limits, step_time=min(section.step_time or inf, goal.step_time if goal and goal.sites is None else inf))

@@ -241,6 +241,7 @@ class BudgetSection:
         None
     )
     time_per_sample: Annotated[Duration | None, Doc("step time / samples per step")] = None
+    mean_step_time: Annotated[Duration | None, Doc("mean step of groups that exchange rarely (`sites`), times the factor on steps")] = None
     worst_step_time: Annotated[Duration | None, Doc("of a step with the slowest of the device's sets of constants")] = None
     energy_per_token: Annotated[Energy | None, Doc("per token")] = None
     rated_energy_per_token: Annotated[Energy | None, Doc("rated power x time per token")] = None

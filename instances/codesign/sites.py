@@ -27,9 +27,10 @@ def per_mean_step(file: CodesignFile, root: Node) -> CodesignFile:
 def one_group(file: CodesignFile, workload: Workload | None, report: Report) -> tuple[CodesignFile, Workload | None, bool]:
     """The question of one group, with its workload, and whether sites are sound; without sites as it is."""
     if file.sites is None:
-        if file.objective == OBJECTIVE:
-            report("objective", "the mean step is that of groups that exchange (add a section `sites`, or minimise step_time)")
-        return file, workload, file.objective != OBJECTIVE
+        asked = {"objective": file.objective == OBJECTIVE, "budget.mean_step_time": file.budget.mean_step_time is not None}
+        for path in (path for path, given in asked.items() if given):
+            report(path, "the mean step is that of groups that exchange (add a section `sites`, or write step_time)")
+        return file, workload, not any(asked.values())
     faults = _faults(file, file.sites, workload)
     for path, message in faults:
         report(path, message)
@@ -43,12 +44,14 @@ def one_group(file: CodesignFile, workload: Workload | None, report: Report) -> 
 def _faults(file: CodesignFile, sites: SitesSection, workload: Workload | None) -> list[tuple[str, str]]:
     """Faults of the section and of what does not go with it."""
     found, groups, devices = list[tuple[str, str]](), sites.groups, file.cluster.number
-    if file.objective != OBJECTIVE:
-        found.append(("objective", f"groups that exchange rarely are compared by their mean step, not {file.objective} (remove this key)"))
-    if file.goal is not None:
-        found.append(("goal", "a whole run of groups that exchange rarely is not priced (remove `goal`; their mean step is minimised)"))
-    if file.budget.step_time is not None or any(getattr(file.budget, name) is not None for name in _TIMES):
-        found.append(("budget", "limits on time do not go with `sites`, whose mean step is minimised (remove the limit)"))
+    if file.objective not in _OBJECTIVES:
+        allowed = f"one of {', '.join(_OBJECTIVES)}"
+        found.append(("objective", f"groups that exchange rarely are compared by their mean step, not {file.objective} ({allowed})"))
+    if file.goal is not None and file.goal.by == "slowest":
+        found.append(("goal.by", "with `sites` the run is that of the central constants (remove this key)"))
+    for name in _TIMES:
+        if getattr(file.budget, name) is not None:
+            found.append((f"budget.{name}", "with `sites` a limit is one on the mean step (write mean_step_time)"))
     if devices % groups:
         found.append(("sites.groups", f"{groups} groups do not divide the {devices} devices"))
     if workload is not None and not isinstance(workload, Transformer):
@@ -61,7 +64,9 @@ def _faults(file: CodesignFile, sites: SitesSection, workload: Workload | None) 
     return [*found, *_figure_faults(sites)]
 
 
-_TIMES = ("time_per_sample", "worst_step_time", "run_cost")
+_TIMES = ("step_time", "time_per_sample", "worst_step_time")
+_OBJECTIVES = (OBJECTIVE, "run_cost", "die_area", "power")
+"""Figures that no exchange changes, or that never fall when the mean step grows."""
 
 
 def _figure_faults(sites: SitesSection) -> list[tuple[str, str]]:

@@ -55,7 +55,7 @@ def job_text(form: str, stack: str, instance: Instance, launched: Launched) -> s
     """The job in a form of `--job`."""
     goal, devices = instance.goal, launched.plan.devices
     per_node = _per_node(instance, devices)
-    steps = str(goal.steps) if goal is not None else '"$STEPS"'
+    steps = str(goal.steps_taken(launched.step_time)) if goal is not None else '"$STEPS"'
     program = _PROGRAMS[stack](launched.text, steps)
     needs = (*program.needs, *(() if goal is not None else (_STEPS,)))
     name = _name(instance.name)

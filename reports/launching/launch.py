@@ -189,7 +189,7 @@ def _run_text(goal: Goal | None, step_time: float) -> list[str]:
     if goal is None:
         return []
     seconds = goal.seconds(step_time)
-    run = f"the run: {tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}, {days_of(seconds)} by the model"
+    run = f"the run: {tokens_of(goal.tokens)} tokens in {several(goal.steps_taken(step_time), 'step')}, {days_of(seconds)} by the model"
     if not isfinite(goal.wanted):
         return [run]
     if seconds <= goal.wanted:

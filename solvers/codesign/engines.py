@@ -13,6 +13,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import members
 from crossopt.instances.codesign.space import combinations, hardware_points
 from crossopt.instances.codesign.stacks.known import mean_error
+from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
 from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip
@@ -287,11 +288,15 @@ def _by_refinement(instance: Instance, engine: str, solver: str, limits: Limits,
 def _with_exchanges(
     instance: Instance, sites: "Groups", ask: Callable[..., SearchOutcome[Designs]], watch: Watch
 ) -> SearchOutcome[Designs]:
-    """The least mean step by the least step: it never falls when the step grows, so that the mean step of a bound is a bound. What proves
-    the bound of the step is about another question, so that the bound is the solver's word here."""
+    """The least mean step, or the least cost of a run, by the least step: neither falls when the step grows, so that the figure of a bound
+    is a bound. What proves the bound of the step is about another question, so that the bound is the solver's word here."""
+    if instance.ceilings or instance.objective not in ("mean_step_time", "run_cost"):
+        raise RefusedError("integer models answer questions with sites about the mean step or the run, without limits on them; use boxes")
 
     def mean(step: float | None) -> float | None:
-        return None if step is None else float("inf") if step == float("inf") else float(sites.least(step))
+        if step is None or step == float("inf"):
+            return step
+        return float(sites.least(step)) if instance.goal is None or instance.objective == "mean_step_time" else instance.goal.money(step)
 
     def tell(progress: Progress) -> None:
         watch(replace(progress, best=mean(progress.best), bound=mean(progress.bound)))

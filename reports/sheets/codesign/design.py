@@ -104,7 +104,7 @@ def run_figures(goal: Goal, step_time: float, likely: Range = (0.0, 0.0)) -> lis
     days = f"{days_of(goal.seconds(step_time))}{f' of {days_of(goal.wanted)}' if isfinite(goal.wanted) else ''}"
     paid = "" if money is None else f"{money:,.0f} USD{f' of {goal.budget:,.0f} USD' if isfinite(goal.budget) else ''}"
     entries = [f"{money:,.0f} USD {name}" for name, money in items] if goal.purchase is not None else []
-    failures = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.steps * step_time)} without"]
+    failures = [] if goal.lasting == 1.0 else [f"failures counted, {days_of(goal.seconds(step_time) * goal.lasting)} without"]
     return [days, *([paid] if paid else []), *(entries if len(entries) > 1 else []), *_likely(goal, likely), *failures]
 
 
@@ -141,7 +141,8 @@ def lasting_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     """What is left of the speed where devices fail now and then; nothing where they do not."""
     if instance.failures is None:
         return ""
-    left = goodput(instance.failures, instance.cluster.devices)
+    groups = 1 if instance.sites is None else instance.sites.groups
+    left = goodput(instance.failures, groups * instance.cluster.devices)
     tokens = f"{floor(evaluation.tokens_per_second * left.share):,}"
     often = f"a failure in {span_of(left.between)}, a checkpoint every {span_of(left.interval)} (no other interval leaves more)"
     return f"{tokens} tokens/s · {left.share:.1%} of the time lasts · {often}"
@@ -847,7 +848,8 @@ def _lead(context: Context, result: DesignResult) -> str:
     if question.goal is None and (free or question.objective != "step_time"):
         return ""
     device = f"{'chips of ' if free else ''}{context.design.hardware.name}"
-    return lead_text(question.goal, context.evaluation.step_time, question.cluster.devices, device, result.settled)
+    count = question.cluster.devices if question.sites is None else question.sites.groups * question.cluster.devices
+    return lead_text(question.goal, context.evaluation.step_time, count, device, result.settled)
 
 
 def short_chip(context: Context) -> str:

@@ -174,9 +174,9 @@ _NEVER: Final = "failures leave no time"
 
 def nearest_infeasible_by_search(instance: Instance, deadline: float) -> tuple[str, ...]:
     """The nearest miss if the designs beyond the limit were not priced: search for the fastest without it, until the deadline."""
-    if instance.budget.step_time == inf:
+    if (name := _limited_time(instance)) is None:
         return ()
-    found = search(replace(lift(instance, ("step_time",)), objective="step_time"), unwatched, Spend(deadline))
+    found = search(replace(lift(instance, (name,)), objective=name), unwatched, Spend(deadline))
     if found.value is None:
         return ("without a limit on the step time there is no design either",) if found.stopped == "complete" else ()
     return missed_text(instance, found.value, "fastest design" if found.stopped == "complete" else "fastest design found in time")
@@ -184,18 +184,28 @@ def nearest_infeasible_by_search(instance: Instance, deadline: float) -> tuple[s
 
 def nearest_infeasible(instance: Instance, conflicts: Sequence[Conflict]) -> tuple[str, ...]:
     """The nearest miss of the limit on the step time, as enumeration saw it."""
-    shares = [conflict.least_share for conflict in conflicts if conflict.limit == "step time" and not conflict.kept_by]
-    least = shares[0] * instance.budget.step_time if shares and shares[0] is not None else inf
+    if (name := _limited_time(instance)) is None:
+        return ()
+    shares = [conflict.least_share for conflict in conflicts if conflict.limit == name.replace("_", " ") and not conflict.kept_by]
+    least = shares[0] * limit_of(instance, name) if shares and shares[0] is not None else inf
     return missed_text(instance, least, "fastest design") if isfinite(least) else ()
 
 
+def _limited_time(instance: Instance) -> str | None:
+    """Which time of a step is limited: its own, or the mean one of groups that exchange; None where neither is."""
+    if instance.budget.step_time < inf:
+        return "step_time"
+    return "mean_step_time" if "mean_step_time" in dict(instance.ceilings) else None
+
+
 def missed_text(instance: Instance, least: float, who: str) -> tuple[str, ...]:
-    """What a design with this step time misses, with what would be enough."""
-    goal, limit = instance.goal, instance.budget.step_time
-    who = f"the {who} that keeps the other limits"
+    """What a design with this time of a step misses, with what would be enough; of groups that exchange the mean time."""
+    goal, name = instance.goal, _limited_time(instance) or "step_time"
+    limit, who = limit_of(instance, name), f"the {who} that keeps the other limits"
     if goal is None or goal.step_time > limit:
         text = f"{who} takes {format_quantity(least, 'time')} a step, {least / limit:.4g} times the {format_quantity(limit, 'time')}"
-        return (f"step time: {text} of `budget.step_time`",)
+        return (f"{name.replace('_', ' ')}: {text} of `budget.{name}`",)
+    goal = replace(goal, sites=None)  # exchanges are in the mean step
     return tuple(text for text in (_late(goal, least, who), _dear(goal, least, who)) if text)
 
 

@@ -1,6 +1,7 @@
 """Groups that exchange rarely: answers against brute force over plans and exchanges, faults, and what torchtitan is told."""
 
 from itertools import product
+from math import ceil
 from random import Random
 
 import pytest
@@ -98,8 +99,9 @@ def test_several_numbers_of_groups_are_compared() -> None:
         ("bandwidth: 1 Gbit/s, sync_every: [1, 30]", "", "how many steps training needs is not known for every 30 steps"),
         ("groups: [2, 4], bandwidth: 1 Gbit/s, sync_every: 30", "", "depends on the groups"),
         ("bandwidth: 1 Gbit/s, sync_every: [30, 60], quality: [{sync_every: 30, steps: 1}]", "", "no row for every 60 steps"),
-        ("bandwidth: 1 Gbit/s", "goal: {tokens: 1e9, deadline: 1 d}", "a whole run"),
-        ("bandwidth: 1 Gbit/s", "budget: {step_time: 1 s}", "limits on time"),
+        ("bandwidth: 1 Gbit/s", "goal: {tokens: 1e9, deadline: 1 d, by: slowest}", "that of the central constants"),
+        ("bandwidth: 1 Gbit/s", "objective: run_cost", "what a run costs needs its tokens and a rent"),
+        ("bandwidth: 1 Gbit/s", "budget: {step_time: 1 s}", "a limit is one on the mean step"),
         ("bandwidth: 1 Gbit/s", "objective: energy_per_token", "compared by their mean step"),
     ],
 )
@@ -107,6 +109,60 @@ def test_bad_sites_are_refused_in_a_sentence(sites: str, more: str, message: str
     with pytest.raises(InstanceError, match=message) as caught:
         question(text(sites, more))
     assert len(caught.value.faults) == 1
+
+
+def test_a_run_of_groups_takes_its_steps_times_the_mean_step() -> None:
+    written = text(
+        "bandwidth: 1 Gbit/s, sync_every: [1, 30], quality: [{steps: 1.25}]", "goal: {tokens: 1e9, rent: 3 USD, deadline: LIMIT s}"
+    )
+    answer = crossopt.solve(written.replace("LIMIT", "1e6"))
+    assert answer.value is not None
+    assert answer.days == pytest.approx(ceil(1e9 / (64 * 2048)) * answer.value / 86400.0, rel=1e-12)
+    assert answer.money == pytest.approx(8 * 3.0 * answer.days * 24.0, rel=1e-12)
+    for engine in ("exhaustive", "boxes"):
+        late = crossopt.solve(written.replace("LIMIT", f"{0.999 * 86400.0 * answer.days}"), engine=engine)
+        assert late.value is None
+        assert late.proved
+        assert "deadline: the fastest design" in " ".join(late.result.notes)
+    with pytest.raises(RefusedError, match="without limits"):
+        crossopt.solve(written.replace("LIMIT", "1e6"), engine="milp")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(20))
+def test_runs_of_groups_are_those_of_brute_force(seed: int) -> None:
+    """A run of all groups takes its steps times the mean step; so a deadline or a budget allows exactly what the least mean step keeps."""
+    sites, table = drawn(Random(seed))
+    least = brute_force(question(text(sites)), table)
+    seconds = ceil(1e9 / (64 * 2048)) * least
+    money = 8 * 3.0 * seconds / 3600.0
+    goal = "goal: {{tokens: 1e9, rent: 3 USD, deadline: {deadline} s, budget: {budget} USD}}\nobjective: {objective}"
+    for objective, value in (("run_cost", money), ("mean_step_time", least)):
+        loose = crossopt.solve(text(sites, goal.format(deadline=seconds * 1.001, budget=money * 1.001, objective=objective)))
+        assert loose.proved
+        assert loose.value == pytest.approx(value, rel=1e-12)
+        assert crossopt.check(loose).accepted
+    for late, dear in ((0.999, 2.0), (2.0, 0.999)):
+        limits = goal.format(deadline=seconds * late, budget=money * dear, objective="run_cost")
+        tight = crossopt.solve(text(sites, limits), engine="boxes")
+        assert tight.value is None
+        assert tight.proved
+        assert ("deadline" if late < 1.0 else "budget") in " ".join(tight.result.notes)
+
+
+def test_a_mean_step_is_a_limit_for_the_smallest_die() -> None:
+    sites = "groups: 2, bandwidth: 1 Gbit/s, sync_every: 30"
+    chip = text(sites, "objective: die_area\nbudget: {mean_step_time: LIMIT s}").replace(
+        "hardware: a100-80g", "technology: accelerator-7nm"
+    )
+    chip = chip.replace(PLANS, f"{PLANS}, compute_area: {{from: 300 mm^2, to: 500 mm^2, step: 20 mm^2}}")
+    areas = []
+    for limit in (0.22, 0.25, 9.0):
+        answer = crossopt.solve(chip.replace("LIMIT", str(limit)))
+        assert answer.proved
+        areas.append(answer.value or float("inf"))
+    assert areas[0] >= areas[1] >= areas[2]
+    assert areas[0] > areas[2]
 
 
 def test_a_single_exchange_needs_no_table() -> None:
