@@ -428,6 +428,25 @@ class PricedTiers:
 
 
 @dataclass(frozen=True, slots=True)
+class SystemLeaf:
+    """A box of choices beside tables: what its tables take at least, None if they have no plan; without a proof it exceeds the budget."""
+
+    bound: float | None
+    proof: PricedTiers | None
+
+
+@dataclass(frozen=True, slots=True)
+class PricedSystems:
+    """A tree of boxes of nodes and dense layers, with a bound on embedding tables for each leaf (solvers.embeddings.systems)."""
+
+    by: str
+    cuts: tuple[tuple[int, int] | None, ...]
+    """In preorder: an axis, and its last place in the first half; None for a leaf."""
+    leaves: tuple[SystemLeaf, ...]
+    form: Literal["priced-systems"] = "priced-systems"
+
+
+@dataclass(frozen=True, slots=True)
 class ChipPrices:
     """A tree of prices for the layers on one chip; a single leaf has no branches but None."""
 
@@ -472,5 +491,6 @@ Proof = (
     | Retained
     | MemoryLevels
     | PricedTiers
+    | PricedSystems
 )
 """Any proof of a bound."""

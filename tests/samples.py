@@ -73,6 +73,8 @@ cluster: {devices: 2, hbm: 60 MB, ddr: 120 MB, ssd: 0 B}
 choices: {sharding: [table, row, column, data], kernel: [fused, fused_uvm, dense], narrowest: 32}
 batch: 64
 """
+NODE = "node: {budget: 100 USD, hbm: [{size: 60 MB, price: 10 USD}, {size: 90 MB, price: 45 USD}], inter_node: [{bandwidth: 20 GB/s}]}\n"
+SYSTEM = f"{EMBEDDINGS}dense: {{bottom: [13, 64], top: [8, 1], interaction: concatenation, strategies: [data, fsdp]}}\n{NODE}"
 SHARDING = """\
 kind: sharding
 name: three
@@ -302,7 +304,9 @@ SAMPLES = {
     ),
     "instances": Sample((INSTANCES, SLOWED, RATES), ("latency=30 ms",)),
     "fleet": Sample((FLEET_OF_KINDS, SLICED), ("devices.small.available=1", "devices.large.available=0")),
-    "embeddings": Sample((EMBEDDINGS, f"{EMBEDDINGS}objective: step\n"), ("cluster.hbm=1 kB",), worse=("choices.sharding=[table]",)),
+    "embeddings": Sample(
+        (EMBEDDINGS, f"{EMBEDDINGS}objective: step\n", SYSTEM), ("cluster.hbm=1 kB",), worse=("choices.sharding=[table]",)
+    ),
     "knapsack": Sample((SACK,), ("room=2",)),
     "sharding": Sample((SHARDING, MESH), ("limit=2 B",), seconds=0.5, worse=("nodes.first.costs=[1, 1000000000000000000]",)),
 }

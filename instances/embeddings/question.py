@@ -3,12 +3,25 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import isfinite, prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from crossopt.crossflow.embeddings import Bandwidths, Group, Optimizer, Pipeline, Sharding
-from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Choice, Doc, NonZero, Positive, Prose, Ratio
+from crossopt.crossflow.fields import (
+    Bandwidth,
+    Bounds,
+    Bytes,
+    Choice,
+    Doc,
+    Money,
+    NonZero,
+    Positive,
+    Prose,
+    Ratio,
+    Throughput,
+)
+from crossopt.crossflow.recommendation import DenseOptimizer, Interaction, Level
 from crossopt.instances.embeddings.options import Choices, PricedOption, options_of, priced
 from crossopt.instances.embeddings.tables import (
     MOST_COLUMNS,
@@ -29,7 +42,7 @@ from crossopt.instances.files.written import Written, short_repr
 Objective = Literal["slowest_device", "step"]
 Dtype = Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "int2"]
 Choosable = Literal["fused", "fused_uvm", "fused_uvm_caching", "key_value", "dense"]
-MOST_DEVICES = 4_096
+MOST_DEVICES, MOST_PARTS = 4_096, 256
 _GIB, _MILLISECONDS = float(2**30), 1000.0
 
 
@@ -114,6 +127,53 @@ class ChoicesSection:
 
 
 @dataclass(frozen=True, slots=True)
+class DenseSection:
+    """Layers beside the tables: a bottom MLP for dense features, the interaction with the tables' vectors, and a top MLP."""
+
+    bottom: Annotated[tuple[int, ...], Bounds(1, MOST_COLUMNS), Doc("widths from the dense features to the vector of the interaction")]
+    top: Annotated[tuple[int, ...], Bounds(1, MOST_COLUMNS), Doc("widths after the interaction, whose width follows")]
+    interaction: Annotated[Interaction, Doc("products of all pairs of vectors, which are equally wide; or all side by side")] = "dot"
+    precision: Annotated[Literal["fp32", "fp16", "bf16"], Doc("of weights and activations")] = "fp16"
+    optimizer: Annotated[DenseOptimizer, Doc("whose state lies beside the weights")] = "adagrad"
+    throughput: Annotated[Throughput, NonZero(), Doc("that a device reaches; usual: half the peak of an A100")] = 156e12
+    strategies: Annotated[tuple[Level, ...], Choice(), Doc("of a stack's weights within nodes and across them")] = (
+        "data",
+        "fsdp",
+        "tensor",
+    )
+    tied: Annotated[bool, Doc("both stacks have the same strategy")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """A memory that may be bought."""
+
+    size: Annotated[Bytes, Doc("for a device")]
+    bandwidth: Annotated[Bandwidth | None, Doc("for a device; of ddr that of the link to it; default: as the cluster says")] = None
+    price: Annotated[Money, Bounds(0.0), Doc("for a device")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPart:
+    """A link that may be bought."""
+
+    bandwidth: Annotated[Bandwidth, NonZero(), Doc("of a device")]
+    price: Annotated[Money, Bounds(0.0), Doc("for a device")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSection:
+    """What a node may be made of; all nodes are alike."""
+
+    budget: Annotated[Money | None, Bounds(0.0), Doc("for all parts of a node")] = None
+    hbm: Annotated[tuple[MemoryPart, ...], Doc("options of HBM; default: as the cluster says")] = ()
+    ddr: Annotated[tuple[MemoryPart, ...], Doc("options of host memory")] = ()
+    ssd: Annotated[tuple[MemoryPart, ...], Doc("options of storage")] = ()
+    intra_node: Annotated[tuple[LinkPart, ...], Doc("options of links within a node")] = ()
+    inter_node: Annotated[tuple[LinkPart, ...], Doc("options of links between nodes")] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddingsFile:
     """Which embedding table lies where, cut how, in which memory?"""
 
@@ -128,6 +188,8 @@ class EmbeddingsFile:
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
     statistics: Annotated[bool, Doc("price what caches miss by the tables' reuse")] = False
     messages: Annotated[MessagesSection | None, Doc("bytes of an element that is sent; default: as wide as the table")] = None
+    dense: Annotated[DenseSection | None, Doc("the layers beside the tables, whose time is added")] = None
+    node: Annotated[NodeSection | None, Doc("a free node: memory and links to choose within a budget")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
 
@@ -144,6 +206,8 @@ class EmbeddingsQuestion:
     """Bytes of a device for tables, by tier."""
     choices: Choices
     document: dict[str, Any] = field(repr=False)
+    memory: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Bytes of a device by tier, of which some are kept back."""
 
     __repr__ = short_repr
 
@@ -166,12 +230,21 @@ class EmbeddingsQuestion:
     def nodes(self) -> int:
         return self.group.devices // self.group.per_node
 
+    @property
+    def has_system(self) -> bool:
+        """Whether parts of nodes or strategies of dense layers are chosen beside the tables' plan."""
+        return self.file.dense is not None or self.file.node is not None
+
 
 def size_of(question: EmbeddingsQuestion) -> str:
     """How large the question is, in words."""
     options, group = max(map(len, question.options), default=0), question.group
     nodes = f" in {question.nodes:,} nodes" if question.nodes > 1 else ""
-    return f"{len(question.tables):,} tables with up to {options} options on {group.devices:,} devices{nodes}"
+    free = [f"dense layers of {len(question.file.dense.strategies)} strategies"] if question.file.dense else []
+    if question.file.node is not None:
+        parts = [len(getattr(question.file.node, name)) for name in ("hbm", "ddr", "ssd", "intra_node", "inter_node")]
+        free.append(f"{prod(max(part, 1) for part in parts):,} nodes to choose from")
+    return f"{len(question.tables):,} tables with up to {options} options on {group.devices:,} devices{nodes}{', '.join(['', *free])}"
 
 
 def read(written: Written) -> EmbeddingsQuestion:
@@ -194,7 +267,8 @@ def read(written: Written) -> EmbeddingsQuestion:
         file=file,
         tables=found.tables,
         group=Group(devices, per_node, batch, _bandwidths(cluster), file.training, file.pipeline == "train_prefetch_sparse_dist"),
-        capacity=(max(int(hbm * (1.0 - cluster.reserve) - cluster.dense), 0), int(ddr), int(cluster.ssd)),
+        capacity=capacity_of(cluster, (hbm, ddr, cluster.ssd)),
+        memory=(hbm, ddr, cluster.ssd),
         choices=Choices(
             sharding=file.choices.sharding,
             kernel=file.choices.kernel,
@@ -211,8 +285,14 @@ def read(written: Written) -> EmbeddingsQuestion:
         ),
         document=written.document,
     )
-    written.refuse(_faults_of_options(question))
+    written.refuse((*_faults_of_options(question), *_faults_of_dense(question)))
     return question
+
+
+def capacity_of(cluster: ClusterSection, memory: tuple[float, float, float], dense: int = 0) -> tuple[int, int, int]:
+    """Bytes of a device for tables, beside so many of dense layers."""
+    hbm, ddr, ssd = memory
+    return max(int(hbm * (1.0 - cluster.reserve) - cluster.dense) - dense, 0), int(ddr), int(ssd)
 
 
 def _bandwidths(cluster: ClusterSection) -> Bandwidths:
@@ -271,6 +351,29 @@ def _faults_of_nodes(devices: int, per_node: int) -> Iterator[tuple[str, str]]:
         yield "cluster.devices", f"{devices:,} devices are more than the {MOST_DEVICES:,} that are answered"
     elif devices % per_node:
         yield "cluster.devices_per_node", f"{devices:,} devices are no whole number of nodes of {per_node:,} (nodes are alike)"
+
+
+def _faults_of_dense(question: EmbeddingsQuestion) -> Iterator[tuple[str, str]]:
+    """Stacks without layers, and products of vectors of unlike widths."""
+    dense, node = question.file.dense, question.file.node
+    if dense is not None:
+        if len(dense.bottom) < 2:
+            yield "dense.bottom", "two widths or more make layers (such as [13, 512, 64])"
+        if not dense.top:
+            yield "dense.top", "one width or more makes layers (such as [512, 256, 1])"
+        unlike = [table for table in question.tables if table.dimension != dense.bottom[-1]] if dense.bottom else []
+        if unlike and dense.interaction == "dot":
+            table, more = unlike[0], f" and {len(unlike) - 1} more" if len(unlike) > 1 else ""
+            yield (
+                "dense.interaction",
+                f"products of vectors need one width: the bottom ends with {dense.bottom[-1]:,}, and the table {quoted(table.name)} has "
+                f"{table.dimension:,}{more} (take `interaction: concatenation`)",
+            )
+    if node is not None and not (node.hbm or node.ddr or node.ssd or node.intra_node or node.inter_node):
+        yield "node", "there is nothing to choose (such as hbm: [{size: 32 GiB, price: 1000 USD}, {size: 80 GiB, price: 3000 USD}])"
+    for name in ("hbm", "ddr", "ssd", "intra_node", "inter_node") if node is not None else ():
+        if len(getattr(node, name)) > MOST_PARTS:
+            yield f"node.{name}", f"{len(getattr(node, name)):,} options are more than the {MOST_PARTS:,} that are answered"
 
 
 def _faults_of_options(question: EmbeddingsQuestion) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,10 @@ from itertools import groupby
 from typing import Any
 
 from crossopt.crossflow.embeddings import row_shards
+from crossopt.crossflow.recommendation import Strategy
 from crossopt.instances.embeddings.options import FIGURES, TIERS, PricedOption, devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.instances.embeddings.systems import AXES, Part, System, SystemFigures, all_parts, chosen_parts, fixed_at
 from crossopt.instances.embeddings.tables import Table as EmbeddingTable
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.reports.drawing.bars import Units, columns
@@ -42,20 +44,26 @@ _TORCHREC = {
 }
 
 
-def sheet(question: EmbeddingsQuestion, result: Result[EmbeddingPlan, EmbeddingFigures]) -> Sheet:
+def sheet(asked_for: EmbeddingsQuestion, result: Result[EmbeddingPlan, EmbeddingFigures]) -> Sheet:
     """What is shown."""
-    answer, said, file = result.answer, result.details, question.file
+    answer, said, question = result.answer, result.details, asked_for
+    if answer is not None and answer.system is not None:
+        question = fixed_at(asked_for, answer.system)
+    file = question.file
     asked = "slowest device" if file.objective == "slowest_device" else "slowest of each phase in all"
     sections: tuple[Section, ...] = ()
     if answer is not None and said is not None:
-        sections = (_limits(question, said), _phases(said), _devices(question, answer, said), _largest(question, answer))
+        beside = tuple(_system(asked_for, answer.system, said.system)) if answer.system and said.system else ()
+        sections = (*beside, _limits(question, said), _phases(said), _devices(question, answer, said), _largest(question, answer))
     return answer_sheet(
         result,
         "plan",
         f"Where does each embedding table lie, cut how, in which memory, so that the {asked} takes the least time?",
-        asks="slowest device" if file.objective == "slowest_device" else "step",
+        asks=("slowest device" if file.objective == "slowest_device" else "step") + (" with dense layers" if asked_for.file.dense else ""),
         summary=_ways(answer) if answer else "",
-        answer_rows=(("tables", _ways(answer)),) if answer else (),
+        answer_rows=(("tables", _ways(answer)), *(_choices(asked_for, answer.system, said.system) if answer.system and said else ()))
+        if answer
+        else (),
         figures=_figures(question, answer, said) if answer and said else (),
         given=_given(question),
         sections=(*sections, baselines_in("plan", result, result.baselines)),
@@ -148,6 +156,71 @@ def _limits(question: EmbeddingsQuestion, said: EmbeddingFigures) -> Section:
     return Section("Memory", (Limits(tuple(rows)),) if rows else ())
 
 
+def _strategy(strategy: Strategy) -> str:
+    return f"{strategy.within} within nodes, {strategy.across} across"
+
+
+def _choices(question: EmbeddingsQuestion, system: System, said: SystemFigures | None) -> Iterator[tuple[str, str]]:
+    """What was chosen beside the plan of tables."""
+    several_nodes = question.nodes > 1
+    for name, strategy in (("bottom", system.bottom), ("top", system.top)):
+        if strategy is not None:
+            yield f"{name} layers", _strategy(strategy) if several_nodes else strategy.within
+    if question.file.node is not None and said is not None:
+        parts = zip(AXES, chosen_parts(question, system), strict=True)
+        chosen = [f"{_part(name, part)}" for name, part in parts if getattr(question.file.node, name)]
+        yield "node", f"{', '.join(chosen)}, for {said.price:,.2f} USD"
+
+
+def _part(name: str, part: Part) -> str:
+    rate = rounded_quantity(part.bandwidth * 1e3, "bandwidth")
+    return f"{name.replace('_', '-')} of {f'{_size(part.size)} at ' if part.size else ''}{rate}"
+
+
+def _system(question: EmbeddingsQuestion, system: System, said: SystemFigures) -> Iterator[Section]:
+    """Layers with their strategies, and parts of the node beside the others of their kind."""
+    rows = [
+        (name, "-" if strategy is None else _strategy(strategy), cost)
+        for name, strategy, cost in (
+            ("bottom", system.bottom, said.bottom),
+            ("interaction", None, said.interaction),
+            ("top", system.top, said.top),
+        )
+        if cost is not None
+    ]
+    if rows:
+        table = Table(
+            (
+                names("layers", (name for name, _, _ in rows)),
+                names("strategy", (strategy for _, strategy, _ in rows)),
+                amounts("forward", [cost.forward for _, _, cost in rows], _time, "ms"),
+                amounts("backward", [cost.backward for _, _, cost in rows], _time, "ms"),
+                amounts("messages", [cost.messages for _, _, cost in rows], _time, "ms"),
+                amounts("HBM", [float(cost.memory) for _, _, cost in rows], _size, "B"),
+            )
+        )
+        note = "Messages of weights and of gradients overlap with products of the same pass; forward and backward say what is left."
+        yield Section("Dense layers", (note, table))
+    if question.file.node is not None:
+        own = [(name, part, chosen) for name, parts, chosen in zip(AXES, all_parts(question), system.parts, strict=True) for part in parts]
+        own = [(name, part, chosen) for name, part, chosen in own if getattr(question.file.node, name)]
+        table = Table(
+            (
+                names("part", (name.replace("_", "-") for name, _, _ in own)),
+                amounts("size", [part.size for _, part, _ in own], _size, "B"),
+                amounts(
+                    "bandwidth", [part.bandwidth for _, part, _ in own], lambda rate: rounded_quantity(rate * 1e3, "bandwidth"), "B/ms"
+                ),
+                amounts("price for a device", [part.price for _, part, _ in own], lambda price: f"{price:,.2f}", "USD"),
+                names("chosen", ("yes" if part.index == chosen else "" for _, part, chosen in own)),
+            ),
+            most=4 * _ROWS,
+        )
+        budget = question.file.node.budget
+        within = "" if budget is None else f" of a budget of {budget:,.2f} USD"
+        yield Section("The node", (f"{question.group.per_node} devices for {said.price:,.2f} USD{within}.", table))
+
+
 def _phases(said: EmbeddingFigures) -> Section:
     shown = [(name, time) for name, time in zip(FIGURES, said.phases, strict=True) if time]
     words = "The slowest device of each phase; their sum is the step, in which devices wait for each other after every phase."
@@ -236,6 +309,7 @@ def plan_document(question: EmbeddingsQuestion, result: Result[EmbeddingPlan, Em
     """Shards of every table in TorchRec's terms: sharding type, kernel, ranks, and rows and columns of each shard."""
     if result.answer is None:
         return {}
+    said = None if result.details is None else result.details.system
     group, options = question.group, [{option.option: option for option in own} for own in question.options]
     plan = dict[str, Any]()
     for table, kind, held in zip(question.tables, question.types, result.answer.tables, strict=True):
@@ -248,7 +322,8 @@ def plan_document(question: EmbeddingsQuestion, result: Result[EmbeddingPlan, Em
             "ranks": ranks,
             "shards": list(_shards(table, held, ranks, group.per_node)),
         }
-    return {"world_size": group.devices, "local_world_size": group.per_node, "plan": plan}
+    system = {} if result.answer.system is None else {"system": dict(_choices(question, result.answer.system, said))}
+    return {"world_size": group.devices, "local_world_size": group.per_node, **system, "plan": plan}
 
 
 def _shards(table: EmbeddingTable, held: TablePlan, ranks: Sequence[int], per_node: int) -> Iterator[dict[str, Any]]:

@@ -19,6 +19,7 @@ from crossopt.formulation.embeddings import (
 )
 from crossopt.instances.embeddings.options import FIGURES, TIERS, Option, PricedOption, devices_of, priced
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.instances.embeddings.systems import System, SystemFigures
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
@@ -43,6 +44,8 @@ class EmbeddingPlan:
     """Tables in the order of the question."""
 
     tables: tuple[TablePlan, ...]
+    system: System | None = None
+    """What else was chosen, where the question leaves it open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class EmbeddingFigures:
     """Time of each device in each phase."""
     memory: tuple[tuple[int, int, int], ...]
     """Bytes of each device by tier."""
+    system: SystemFigures | None = None
+    """Of what else was chosen; all figures above are of the tables alone."""
 
 
 def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[EmbeddingFigures]:

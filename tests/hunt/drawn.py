@@ -44,6 +44,7 @@ from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_fleet, 
 from tests.solvers.embeddings.drawn import drawn as embeddings_question
 from tests.solvers.embeddings.test_embeddings import least_of_all as least_embeddings
 from tests.solvers.embeddings.test_embeddings import ways_of
+from tests.solvers.embeddings.test_systems import drawn_systems, least_of_systems
 from tests.solvers.memory.drawn import best_memory, drawn_memory
 from tests.solvers.network.drawn import catalogue_question, chunks_question, least_bandwidths, least_chunks
 from tests.solvers.network.test_network import least_sends, sends_question
@@ -567,6 +568,7 @@ DRAWS = {
     "accelerator": Draw("accelerator", drawn_accelerator, least_of_everything, nearness=1e-9, often=8),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
+    "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),

@@ -1,0 +1,136 @@
+"""The judge and the proof of nodes within a budget and strategies of dense layers, chosen with the plan of the tables.
+
+No choice of a box is better than tables on the largest and fastest parts of the box, beside the least time and memory of its dense layers.
+A tree of boxes is walked again; each of its leaves has a bound on such a plain question about tables, or exceeds the budget.
+"""
+
+from dataclasses import replace
+from math import inf
+
+from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.instances.embeddings.systems import (
+    AXES,
+    Box,
+    Space,
+    SystemFigures,
+    at,
+    best_parts,
+    chosen_parts,
+    dense_costs,
+    dense_figures,
+    fixed_at,
+    node_price,
+    space_of,
+    tightened,
+    within_budget,
+)
+from crossopt.solvers.answer import Result, Verdict, Watch
+from crossopt.solvers.embeddings import judge as tables
+from crossopt.solvers.embeddings.judge import EmbeddingFigures, EmbeddingPlan
+from crossopt.solvers.family import Proved
+from crossopt.solvers.proofs import PricedSystems, SystemLeaf, UnverifiedBound
+
+BY_SYSTEMS = "boxes of choices with prices of memory"
+
+
+def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[EmbeddingFigures]:
+    """Value, broken limits and figures; a ValueError where something is chosen that the question does not offer."""
+    system = answer.system
+    if not question.has_system:
+        if system is not None:
+            raise ValueError("the question offers nothing but plans of tables")
+        return tables.judge(question, answer)
+    if system is None:
+        raise ValueError("the question asks for more than a plan of tables")
+    parts = chosen_parts(question, system)
+    found = tables.judge(fixed_at(question, system), answer)
+    costs = dense_costs(question, parts, (system.bottom, system.top))
+    time = 0.0 if costs is None else sum(cost.time for cost in costs)
+    price = float(node_price(question, parts))
+    over = () if within_budget(question, parts) else (f"a node costs {price:,.2f} USD, more than the budget",)
+    details = replace(found.details, system=SystemFigures(price, *(costs or ())))
+    return Verdict(found.value + time, (*over, *found.violations), details)
+
+
+def full_box(space: Space) -> Box:
+    """All choices."""
+    return tuple((0, size - 1) for size in space.sizes)
+
+
+def least_of(question: EmbeddingsQuestion, space: Space, box: Box) -> tuple[EmbeddingsQuestion, float]:
+    """The plain question that no choice of a box is better than, and the least time of dense layers."""
+    parts, (low, high) = best_parts(space, box), box[-1]
+    figures = [dense_figures(question, parts, pair) for pair in space.pairs[low : high + 1]]
+    return at(question, parts, min(memory for _, memory in figures)), min(time for time, _ in figures)
+
+
+def halves(box: Box, axis: int, last: int) -> tuple[Box, Box]:
+    """Both parts of a box, of which the first ends with this place of an axis."""
+    low, high = box[axis]
+    return tuple(
+        tuple(ends if place == axis else own for place, own in enumerate(box))  # type: ignore[return-value]
+        for ends in ((low, last), (last + 1, high))
+    )
+
+
+def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures], watch: Watch) -> Proved:
+    """Walk the tree of boxes again, and prove the bound of each leaf."""
+    proof = saved.proof
+    if not question.has_system:
+        return tables.prove(question, saved, watch)
+    if isinstance(proof, UnverifiedBound):
+        return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
+    if not isinstance(proof, PricedSystems):
+        return Proved((), ("proof: bounds on nodes and dense layers are proved by boxes",))
+    claimed = inf if saved.bound is None else float(saved.bound)
+    try:
+        least = _least_leaf(question, saved, proof, watch)
+    except ValueError as error:
+        return Proved((), (f"proof: {error}",))
+    faults = () if claimed <= least else (f"bound: the boxes show {least!r} ms, the result claims {claimed!r}",)
+    return Proved((f"the bounds of {len(proof.leaves):,} boxes of choices were evaluated again",), faults, by=BY_SYSTEMS)
+
+
+def _least_leaf(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures], proof: PricedSystems, watch: Watch) -> float:
+    """The least bound of all leaves of the tree; a ValueError where they do not cover all choices."""
+    space = space_of(question)
+    leaves, boxes, least = iter(proof.leaves), [full_box(space)], inf
+    for cut in proof.cuts:
+        if not boxes:
+            raise ValueError("there are more boxes than the cuts make")
+        box = boxes.pop()
+        if cut is not None:
+            axis, last = cut
+            if not 0 <= axis <= len(AXES) or not box[axis][0] <= last < box[axis][1]:
+                raise ValueError("a cut is outside of its box")
+            boxes += reversed(halves(box, axis, last))
+        elif (leaf := next(leaves, None)) is not None:
+            least = min(least, _leaf_bound(question, saved, space, box, leaf, watch))
+        else:
+            raise ValueError("a box has no bound")
+    if boxes or next(leaves, None) is not None:
+        raise ValueError("boxes or bounds are left over")
+    return least
+
+
+def _leaf_bound(
+    question: EmbeddingsQuestion,
+    saved: Result[EmbeddingPlan, EmbeddingFigures],
+    space: Space,
+    box: Box,
+    leaf: SystemLeaf,
+    watch: Watch,
+) -> float:
+    """What no choice of a box is below; a ValueError where that is not shown."""
+    within = tightened(question, space, box)
+    if leaf.proof is None:
+        if within is not None:
+            raise ValueError("a box is left out that the budget allows")
+        return inf
+    if within is None:
+        raise ValueError("a box exceeds the budget, and has a bound")
+    plain, time = least_of(question, space, within)
+    shown = tables.prove(plain, replace(saved, proof=leaf.proof, bound=leaf.bound), watch)
+    if shown.refused or shown.by != leaf.proof.by:
+        raise ValueError((*shown.refused, f"a box is bounded by {shown.by}, not by {leaf.proof.by}")[0])
+    return inf if leaf.bound is None else leaf.bound + time
