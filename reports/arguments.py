@@ -488,6 +488,11 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", metavar="NAMES", help=formats)
     parser.add_argument("--cache", metavar="NAMES", help="formats of the cache offered: bf16, fp8")
     parser.add_argument("--mode", metavar="NAMES", help="prefill and decode together, apart, or both offered (default)")
+    parser.add_argument(
+        "--data", metavar="N", help="groups of ranks with attention of their own offered, such as 1,8 (models with experts)"
+    )
+    drafts = "speculative decoding: mean tokens of a step by drafted ones, as measured, such as 1:1.8,3:2.6"
+    parser.add_argument("--drafts", metavar="PAIRS", help=drafts)
     shapes = "one: all workers of a part are alike (default); any: also several shapes (with --at mean)"
     parser.add_argument("--shapes", metavar="MIX", help=shapes)
     goal = "throughput (default): most requests a second; devices: fewest for --rate; cost: least money for --rate, or for an output token"

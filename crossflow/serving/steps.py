@@ -36,6 +36,12 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 # launched as one graph, and each starts `gap` after the one before it. Of a layer these are its products, attention of the prompt's piece
 # and of the sequences, two exchanges over the tensor ranks, and four kernels that move activations (two norms, rotation with the write to
 # the cache, activation). Exchanges of a few rows are bound by their latency, products of a few rows by the stream of the weights.
+#
+# With data-parallel attention the tensor ranks are d groups: each has attention, shared experts and head of its own sequences, over its
+# t / d ranks, and experts see the rows of all groups, which are gathered before and scattered after. All groups have like sequences, and
+# some or all of them a piece of a prompt. With k drafted tokens a step has k + 1 rows for each sequence, and a draft model, of a few
+# layers of the network's kind, runs k times: first on the rows of the step, then on one of each sequence.
+
 
 VALUE: Final = 2.0
 """Bytes of an activation."""
@@ -85,6 +91,8 @@ class Engine:
     """Seconds until the first token over those of its prefill, where nothing else waits."""
     wait: Real = 0.0
     """Prefills of others that a request waits for, for each of them in flight beside it."""
+    aligned: bool = False
+    """Whether pieces of prompts come to all groups with attention of their own in the same steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +103,32 @@ class Split:
     pipeline: Real
     expert: Real = 1.0
     """Tensor ranks that hold whole experts, each its own; the rest split every expert."""
+    data: Real = 1.0
+    """Groups of tensor ranks that have attention of their own sequences (data-parallel attention)."""
+
+    @property
+    def attention(self) -> Real:
+        """Ranks over which attention is split."""
+        return self.tensor / self.data
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """Tokens that are drafted in a step, and verified in the next."""
+
+    drafted: float = 0.0
+    accepted: float = 1.0
+    """Mean tokens of a step for each sequence, the last one included."""
+    layers: float = 0.0
+    """Layers of the draft model."""
+
+
+NO_DRAFTS: Final = Speculation()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Content of one step: sequences with a new token each, and tokens of a prompt."""
+    """Content of one step: sequences with new tokens, and tokens of a prompt; of each group with attention of its own."""
 
     sequences: Real
     keys: Real
@@ -112,6 +141,19 @@ class Step:
     """Tokens of the whole prompt."""
     prompts: Real = 1.0
     """Prompts of that length whose pieces these are."""
+    tokens: Real = 1.0
+    """New tokens of each sequence: one, and those that are verified."""
+    groups: Real = np.inf
+    """Groups that have such a piece of a prompt; all by default."""
+
+    @property
+    def rows(self) -> Real:
+        """Of a group."""
+        return self.sequences * self.tokens + self.prompt
+
+    def rows_of_all(self, data: Real) -> Real:
+        """Of all groups, which experts see."""
+        return self.sequences * self.tokens * data + self.prompt * np.minimum(self.groups, data)
 
 
 def kv_heads(model: Transformer, tensor: Real) -> Real:
@@ -119,27 +161,54 @@ def kv_heads(model: Transformer, tensor: Real) -> Real:
     return np.ceil(model.attention_groups / tensor)
 
 
-def step_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
+def step_time(
+    model: Transformer,
+    kernels: Kernels,
+    engine: Engine,
+    split: Split,
+    step: Step,
+    hardware: Hardware,
+    drafts: Speculation = NO_DRAFTS,
+) -> Real:
     """Seconds of a step on one copy of the model, from its first layer to its last, without the pipeline's transfers."""
-    rows = step.sequences + step.prompt
+    step = replace(step, tokens=1.0 + drafts.drafted)
+    kinds = layer_kinds(replace(model, prediction_layers=0))
     layers: Real = 0.0
-    for number, kind in layer_kinds(replace(model, prediction_layers=0)):
+    for number, kind in kinds:
         layers = layers + number * layer_time(kind, kernels, engine, split, step, hardware)
-    head = head_time(model, kernels, engine, split, step.sequences + np.where(np.greater(step.prompt, 0.0), step.prompts, 0.0), hardware)
-    return engine.host + engine.request * step.sequences + np.where(rows > 0.0, layers + head, 0.0)
+    asked = step.sequences * step.tokens + np.where(np.greater(step.prompt, 0.0), step.prompts, 0.0)
+    head = head_time(model, kernels, engine, split, asked, hardware)
+    both = layers + head
+    if drafts.drafted:
+        both = both + _draft_time(kinds[-1][1], kernels, engine, split, step, hardware, drafts)
+    return engine.host + engine.request * (step.sequences * step.tokens) + np.where(step.rows > 0.0, both, 0.0)
+
+
+def _draft_time(
+    kind: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware, drafts: Speculation
+) -> Real:
+    """Seconds in which tokens are drafted, one after the other: the first pass is on all rows of the step."""
+    following = Step(step.sequences, step.keys)
+    first, later = (layer_time(kind, kernels, engine, split, own, hardware) for own in (step, following))
+    head = head_time(kind, kernels, engine, split, step.sequences, hardware)
+    more = np.where(np.greater(step.sequences, 0.0), (drafts.drafted - 1.0) * drafts.layers * later + drafts.drafted * head, 0.0)
+    return drafts.layers * first + more
 
 
 def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
     """Seconds of one layer."""
-    rows = np.maximum(step.sequences + step.prompt, _NEXT_TO_NONE)
+    rows, everywhere = (np.maximum(own, _NEXT_TO_NONE) for own in (step.rows, step.rows_of_all(split.data)))
     time: Real = 0.0
-    for call, constants in layer_products(model, kernels, split, rows):
+    for call, constants in layer_products(model, kernels, split, rows, everywhere):
         time = time + product_time(call, replace(constants, launch=engine.gap), hardware)
     time = time + _attention(model, kernels, engine, split, step, hardware)
     message = rows * model.hidden * VALUE
-    exchange = engine.gap + exchange_time(split.tensor, message, 2.0, kernels.all_reduce, hardware)
-    time = time + 2.0 * np.where(np.greater(split.tensor, 1.0), exchange, 0.0)
-    return time + _moves(model, kernels, engine, split, rows, hardware)
+    exchange = engine.gap + exchange_time(split.attention, message, 2.0, kernels.all_reduce, hardware)
+    time = time + 2.0 * np.where(np.greater(split.attention, 1.0), exchange, 0.0)
+    if model.experts > 1:
+        gathered = engine.gap + exchange_time(split.tensor, everywhere * model.hidden * VALUE, 1.0, kernels.all_gather, hardware)
+        time = time + 2.0 * np.where(np.greater(split.data, 1.0), gathered, 0.0)
+    return time + _moves(model, kernels, engine, split, rows, everywhere / rows, hardware)
 
 
 def exchange_time(ranks: Real, message: Real, sends: float, constants: CollectiveConstants, hardware: Hardware) -> Real:
@@ -148,9 +217,11 @@ def exchange_time(ranks: Real, message: Real, sends: float, constants: Collectiv
     return np.where(np.greater(ranks, 1.0), collective_time(call, constants, hardware), 0.0)
 
 
-def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Real) -> Iterator[tuple[ProductCall, ProductConstants]]:
-    """Products of one layer on one rank."""
-    heads, hidden, form = model.heads / split.tensor, float(model.hidden), kernels.form
+def layer_products(
+    model: Transformer, kernels: Kernels, split: Split, rows: Real, everywhere: Real | None = None
+) -> Iterator[tuple[ProductCall, ProductConstants]]:
+    """Products of one layer on one rank; experts have rows of all groups, by default as many of each."""
+    heads, hidden, form = model.heads / split.attention, float(model.hidden), kernels.form
     queries, values = heads * model.score_width, heads * model.value_width
     shapes: list[tuple[Real, Real]]
     if model.latent:
@@ -158,16 +229,16 @@ def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Rea
         shapes += [(queries, float(model.query_rank) or hidden), (heads * model.head_width, float(model.kv_rank))]
         shapes += [(values, float(model.kv_rank))]
     else:
-        shapes = [(queries + kv_heads(model, split.tensor) * (model.score_width + model.value_width), hidden)]
+        shapes = [(queries + kv_heads(model, split.attention) * (model.score_width + model.value_width), hidden)]
     shapes.append((hidden, values))
     gates = float(model.projections - 1)
     if model.experts == 1:
-        wide = model.ffn / split.tensor
+        wide = model.ffn / split.attention
         shapes += [(gates * wide, hidden), (hidden, wide)]
     for columns, depth in shapes:
         yield ProductCall(rows, columns, depth, form), kernels.products
     if model.experts > 1:
-        yield from _expert_products(model, kernels, split, rows)
+        yield from _expert_products(model, kernels, split, rows, rows * split.data if everywhere is None else everywhere)
 
 
 def active_experts(model: Transformer, rows: Real) -> Real:
@@ -175,16 +246,18 @@ def active_experts(model: Transformer, rows: Real) -> Real:
     return model.experts * (1.0 - power(1.0 - model.experts_per_token / model.experts, rows))
 
 
-def _expert_products(model: Transformer, kernels: Kernels, split: Split, rows: Real) -> Iterator[tuple[ProductCall, ProductConstants]]:
+def _expert_products(
+    model: Transformer, kernels: Kernels, split: Split, rows: Real, everywhere: Real
+) -> Iterator[tuple[ProductCall, ProductConstants]]:
     """The router, shared experts, and those that tokens choose: a grouped product over the active experts of a rank."""
     hidden, gates, form = float(model.hidden), float(model.projections - 1), kernels.form
     yield ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide
     if model.shared_experts:
-        wide = model.shared_experts * model.expert_width / split.tensor
+        wide = model.shared_experts * model.expert_width / split.attention
         yield ProductCall(rows, gates * wide, hidden, form), kernels.products
         yield ProductCall(rows, hidden, wide, form), kernels.products
-    active = np.maximum(active_experts(model, rows), _NEXT_TO_NONE)
-    each, own = rows * model.experts_per_token / active, active / split.expert
+    active = np.maximum(active_experts(model, everywhere), _NEXT_TO_NONE)
+    each, own = everywhere * model.experts_per_token / active, active / split.expert
     wide = model.expert_width / (split.tensor / split.expert)
     grouped = replace(kernels.products, step=0.0)
     yield ProductCall(each, own * gates * wide, hidden, form), grouped
@@ -192,11 +265,11 @@ def _expert_products(model: Transformer, kernels: Kernels, split: Split, rows: R
 
 
 def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
-    heads, groups = model.heads / split.tensor, kv_heads(model, split.tensor)
+    heads, groups = model.heads / split.attention, kv_heads(model, split.attention)
     window = float(model.window if model.global_layers != model.layers else 0)
     prompt = prompt_attention(model, kernels, split, step, hardware) * step.share
     prompt = np.where(np.greater(step.prompt, 0.0), engine.gap + prompt, 0.0)
-    sequences = np.maximum(step.sequences, 1.0)
+    sequences, heads = np.maximum(step.sequences, 1.0), heads * step.tokens  # verified tokens of a sequence share its keys
     if model.latent:
         size = (model.kv_rank + model.rope_size) / 2.0
         shared = GenerationCall(heads, np.float64(1.0), size, window, sequences, step.keys, kernels.shared_form)
@@ -217,29 +290,30 @@ def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
 
 def prompt_attention(model: Transformer, kernels: Kernels, split: Split, step: Step, hardware: Hardware) -> Real:
     """Seconds of one layer's attention over whole prompts, without its launch."""
-    heads = model.heads / split.tensor
-    groups = heads if model.latent else kv_heads(model, split.tensor)
+    heads = model.heads / split.attention
+    groups = heads if model.latent else kv_heads(model, split.attention)
     window = float(model.window if model.global_layers != model.layers else 0)
     size = (model.score_width + model.value_width) / 2.0
     call = ContextCall(heads, groups, size, window, step.prompts, step.whole, kernels.context_form)
     return context_time(call, replace(kernels.context, launch=0.0), hardware)
 
 
-def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
+def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, groups: Real, hardware: Hardware) -> Real:
     """Kernels that move activations: norms with their additions, rotation and cache, activation, and routing."""
-    inner = model.ffn if model.experts == 1 else model.expert_width * (model.experts_per_token / split.expert + model.shared_experts)
-    wide = inner / (split.tensor / split.expert if model.experts > 1 else split.tensor)
-    queries = (model.heads / split.tensor + 2.0 * kv_heads(model, split.tensor)) * model.head_width
+    routed = model.experts_per_token * groups / split.expert
+    inner = model.ffn if model.experts == 1 else model.expert_width * (routed + model.shared_experts)
+    wide = inner / (split.tensor / split.expert if model.experts > 1 else split.attention)
+    queries = (model.heads / split.attention + 2.0 * kv_heads(model, split.attention)) * model.head_width
     values = 2.0 * 4.0 * model.hidden + 2.0 * queries + float(model.projections) * wide
     count = _MOVES
     if model.experts > 1:
-        values, count = values + 4.0 * model.experts_per_token * model.hidden / split.expert, count + _ROUTING
+        values, count = values + 4.0 * routed * model.hidden, count + _ROUTING
     return count * engine.gap + rows * values * VALUE / (hardware.dram.bandwidth * kernels.wide.stream)
 
 
 def head_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
     """The last norm, the product with the vocabulary and the gathering of its results."""
-    columns = model.vocabulary / split.tensor
+    columns = model.vocabulary / split.attention
     call = ProductCall(np.maximum(rows, _NEXT_TO_NONE), columns, float(model.hidden), kernels.wide_form)
-    gathered = exchange_time(split.tensor, rows * model.vocabulary * VALUE, 1.0, kernels.all_gather, hardware)
+    gathered = exchange_time(split.attention, rows * model.vocabulary * VALUE, 1.0, kernels.all_gather, hardware)
     return engine.gap + product_time(call, replace(kernels.wide, launch=engine.gap), hardware) + gathered

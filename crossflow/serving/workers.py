@@ -6,11 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.arrays import Real, power
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.parameters import copied_parameters, expert_parameters, layer_parameters, norm_parameters
 from crossopt.crossflow.records import dataclass
-from crossopt.crossflow.serving.steps import VALUE, Engine, Kernels, Split, Step, kv_heads, step_time
+from crossopt.crossflow.serving.steps import NO_DRAFTS, VALUE, Engine, Kernels, Speculation, Split, Step, kv_heads, step_time
 from crossopt.crossflow.workload import Transformer, layer_kinds
 
 # Requests of S_in tokens that ask for S_out, on a copy that keeps b of them going:
@@ -24,6 +24,14 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 #     time per output token = (1 - min(f, 1)) D + min(f, 1) M + max(f - 1, 0) A
 #     time to first token   = first P + wait (b - 1) P + D / 2
 #     rate                  = b / (P + (S_out - 1) time per output token)            and 1 / P' where S_out is 1
+#
+# With drafted tokens a step gives a tokens to each sequence on average: there are (S_out - 1) / a steps of a request, and a time per output
+# token is that of a step over a.
+#
+# With data-parallel attention of d groups b is that of a group. A step is as long as that of the group with most to do: a piece comes to
+# one at least with the chance F = 1 - (1 - f)^d, and d f come in a step. With M_1 for a step with a piece in one group, and M_d in all,
+# a mean step takes (1 - F) D + d (F - f) / (d - 1) M_1 + (d f - F) / (d - 1) M_d for f up to 1; M is what makes it (1 - f) D + f M.
+# Engines that hand new requests to all groups at once have M_d in its place.
 #
 # On p stages decode runs as p groups of b / p sequences, and a step takes p stages of one group; a piece is beside one group of p, which
 # makes f so much smaller. Apart, prefill workers give 1 / P' and decode workers b / ((S_out - 1) D), where P' is the slowest stage. All are
@@ -60,7 +68,13 @@ class Worker:
     chunk: float
     """Most tokens of prompts in a step."""
     prompts: Real = 1.0
-    """Prompts that are computed at once; more than one where all their tokens fit into a step."""
+    """Prompts that a group computes at once; more than one where all their tokens fit into a step."""
+    drafts: Speculation = NO_DRAFTS
+
+    @property
+    def group(self) -> Real:
+        """Sequences of a group of ranks with attention of its own."""
+        return self.batch / self.split.data
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,8 @@ class WorkerTimes:
     """Pieces of the prompts of all others for each step of a request, by stages."""
     pieces: Real
     """Of a prompt."""
+    accepted: float = 1.0
+    """Tokens of a step."""
 
 
 def stage_layers(model: Transformer, split: Split) -> Real:
@@ -105,23 +121,25 @@ def cache_of_token(model: Transformer, split: Split, stored: Bytes) -> Real:
     """Bytes of the cache of one token on one device; layers with a window count like all others."""
     if model.latent:
         return stage_layers(model, split) * ((model.kv_rank + model.rope_size) * stored.cache)
-    return stage_layers(model, split) * (kv_heads(model, split.tensor) * ((model.score_width + model.value_width) * stored.cache))
+    return stage_layers(model, split) * (kv_heads(model, split.attention) * ((model.score_width + model.value_width) * stored.cache))
 
 
-def weights_on_device(model: Transformer, split: Split, stored: Bytes) -> Real:
+def weights_on_device(model: Transformer, split: Split, stored: Bytes, drafted: float = 0.0) -> Real:
     """Bytes of the weights on the fullest device: layers in the format, embedding and head in 16 bits.
 
-    Every rank holds norms and projections to latents; ranks beyond the heads of keys and values hold copies of these.
+    Every rank holds norms and projections to latents; ranks beyond the heads of keys and values hold copies of these. Groups with attention
+    of their own hold all weights but those of experts. Layers of a draft model come to those of a stage.
     """
     layers: Real = 0.0
     for number, kind in layer_kinds(replace(model, prediction_layers=0)):
         whole = float(copied_parameters(kind) + norm_parameters(kind))
         group = 0.0 if kind.latent else float(kind.hidden * (kind.score_width + kind.value_width))
-        copies = group * (kv_heads(kind, split.tensor) - kind.attention_groups / split.tensor)
-        layers = layers + number / model.layers * ((layer_parameters(kind) - whole) / split.tensor + whole + copies)
+        copies = group * (kv_heads(kind, split.attention) - kind.attention_groups / split.attention)
+        again = (layer_parameters(kind) - whole - kind.experts * expert_parameters(kind)) * (split.data - 1.0) / split.tensor
+        layers = layers + number / model.layers * ((layer_parameters(kind) - whole) / split.tensor + whole + copies + again)
     table = model.vocabulary * model.hidden * VALUE
     ends = np.where(np.greater(split.pipeline, 1.0) | model.tied, 1.0, 2.0)
-    return layers * stage_layers(model, split) * stored.weight + ends * table / split.tensor
+    return layers * (stage_layers(model, split) + drafted) * stored.weight + ends * table / split.attention
 
 
 def streaming_floor(model: Transformer, split: Split, stored: Bytes, hardware: Hardware) -> Real:
@@ -137,34 +155,55 @@ def streaming_floor(model: Transformer, split: Split, stored: Bytes, hardware: H
 def worker_memory(model: Transformer, worker: Worker, requests: Requests, stored: Bytes) -> WorkerMemory:
     """What lies in memory with all sequences at their full length; working memory is that of one step's activations."""
     split = worker.split
-    rows = worker.prompts * np.minimum(worker.chunk, float(requests.input - requests.cached)) + worker.batch
+    rows = worker.prompts * np.minimum(worker.chunk, float(requests.input - requests.cached)) + worker.group * (1.0 + worker.drafts.drafted)
     inner = model.ffn if model.experts == 1 else model.expert_width * (model.experts_per_token + model.shared_experts)
-    working = rows * VALUE * (4.0 * model.hidden + (model.projections * inner + 3.0 * model.heads * model.score_width) / split.tensor)
-    working = working + worker.batch * model.vocabulary * 4.0
-    tokens = float(requests.input + requests.output)
-    return WorkerMemory(weights_on_device(model, split, stored), worker.batch * tokens * cache_of_token(model, split, stored), working)
+    wide = (model.projections * inner + 3.0 * model.heads * model.score_width) / split.attention
+    working = rows * VALUE * ((2.0 + 2.0 * split.data) * model.hidden + wide)
+    working = working + worker.group * (1.0 + worker.drafts.drafted) * model.vocabulary * 4.0
+    tokens, drafted = float(requests.input + requests.output), worker.drafts.layers if worker.drafts.drafted else 0.0
+    cached = cache_of_token(model, split, stored) * (1.0 + drafted / stage_layers(model, split))
+    return WorkerMemory(weights_on_device(model, split, stored, drafted), worker.group * tokens * cached, working)
 
 
 def worker_times(
     model: Transformer, kernels: Kernels, engine: Engine, worker: Worker, requests: Requests, hardware: Hardware
 ) -> WorkerTimes:
     """Seconds of prefill and decode."""
-    split, stages = worker.split, worker.split.pipeline
-    group, middle = worker.batch / stages, requests.input + requests.output / 2.0
+    split, stages, drafts = worker.split, worker.split.pipeline, worker.drafts
+    group, middle = worker.group / stages, requests.input + requests.output / 2.0
     alone, mixed = 0.0 * worker.batch, 0.0 * worker.batch
+    single, several = 0.0 * worker.batch, bool(np.any(np.greater(split.data, 1.0))) and not engine.aligned
     sends, count = 0.0 * worker.batch, 0
     for tokens, share in pieces_of(requests.input, worker.chunk, requests.cached):
         piece = Step(0.0 * worker.batch, 1.0, worker.prompts * tokens, share, float(requests.input), worker.prompts)
-        alone = alone + step_time(model, kernels, engine, split, piece, hardware)
-        mixed = mixed + step_time(model, kernels, engine, split, replace(piece, sequences=group, keys=middle), hardware)
+        alone = alone + step_time(model, kernels, engine, split, piece, hardware, drafts)
+        beside = replace(piece, sequences=group, keys=middle)
+        mixed = mixed + step_time(model, kernels, engine, split, beside, hardware, drafts)
+        if several:
+            single = single + step_time(model, kernels, engine, split, replace(beside, groups=1.0), hardware, drafts)
         sends, count = np.maximum(sends, _send(model, worker.prompts * tokens, hardware)), count + 1
     filled = alone / stages + alone / count * (stages - 1.0) / stages + (stages - 1.0) * sends
     decode: Real = 0.0
     for context in contexts(requests):
-        decode = decode + step_time(model, kernels, engine, split, Step(group, context), hardware)
-    passed = stages * np.where(np.greater(stages, 1.0), _send(model, group, hardware), 0.0)
-    load = count * np.maximum(worker.batch - 1.0, 0.0) / (max(requests.output - 1.0, 1.0) * stages)
-    return WorkerTimes(filled, alone / stages, decode / CONTEXTS + passed, mixed / count + passed, alone / count, load, count)
+        decode = decode + step_time(model, kernels, engine, split, Step(group, context), hardware, drafts)
+    passed = stages * np.where(np.greater(stages, 1.0), _send(model, group * (1.0 + drafts.drafted), hardware), 0.0)
+    load = count * np.maximum(worker.group - 1.0, 0.0) / (max(requests.output - 1.0, 1.0) / drafts.accepted * stages)
+    if several:
+        mixed = count * _of_some_groups(split.data, np.minimum(load, 1.0), decode / CONTEXTS, single / count, mixed / count)
+    steps = decode / CONTEXTS + passed, mixed / count + passed
+    return WorkerTimes(filled, alone / stages, *steps, alone / count, load, count, drafts.accepted)
+
+
+def _of_some_groups(data: Real, part: Real, decode: Real, single: Real, every: Real) -> Real:
+    """Seconds of a step for each piece that comes to a group, by those of steps without pieces, with one, and with one in each group."""
+    part = np.maximum(part, _FEW)
+    some, others = 1.0 - power(1.0 - part, data), np.maximum(data - 1.0, 1.0)
+    mean = (1.0 - some) * decode + data * (some - part) / others * single + (data * part - some) / others * every
+    return np.where(np.greater(data, 1.0), decode + (mean - decode) / part, every)
+
+
+_FEW: Final = 1.0e-6
+"""Pieces of a step in place of none."""
 
 
 def mixed_times(parts: Sequence[tuple[float, Requests, WorkerTimes]], worker: Worker) -> WorkerTimes:
@@ -179,8 +218,9 @@ def mixed_times(parts: Sequence[tuple[float, Requests, WorkerTimes]], worker: Wo
         decode=decode / steps if steps else parts[0][2].decode,
         mixed=mixed / pieces,
         piece=piece / pieces,
-        load=pieces * np.maximum(worker.batch - 1.0, 0.0) / (max(steps, 1.0) * worker.split.pipeline),
+        load=pieces * np.maximum(worker.group - 1.0, 0.0) / (max(steps, 1.0) / worker.drafts.accepted * worker.split.pipeline),
         pieces=pieces,
+        accepted=worker.drafts.accepted,
     )
 
 
@@ -219,18 +259,18 @@ def output_time(times: WorkerTimes, requests: Requests) -> Real:
     if requests.output == 1:
         return 0.0 * times.decode
     part = np.minimum(times.load, 1.0)
-    return (1.0 - part) * times.decode + part * times.mixed + np.maximum(times.load - 1.0, 0.0) * times.piece
+    return ((1.0 - part) * times.decode + part * times.mixed + np.maximum(times.load - 1.0, 0.0) * times.piece) / times.accepted
 
 
 def first_token_time(times: WorkerTimes, batch: Real, engine: Engine) -> Real:
-    """Mean seconds to the first token with all slots in use: the step under way, prefills of others, and its own."""
+    """Mean seconds to the first token with all slots of a group in use: the step under way, prefills of others, and its own."""
     return (engine.first + engine.wait * np.maximum(batch - 1.0, 0.0)) * times.prefill + times.decode / 2.0
 
 
-def together_rate(times: WorkerTimes, batch: Real, requests: Requests) -> Real:
-    """Requests a second of a copy that prefills and decodes; answers of one token are prefills, one after the other."""
+def together_rate(times: WorkerTimes, batch: Real, requests: Requests, groups: Real = 1.0) -> Real:
+    """Requests a second of a copy that prefills and decodes; answers of one token are prefills, one after the other in each group."""
     if requests.output == 1:
-        return prefill_rate(times, 1.0)
+        return prefill_rate(times, groups)
     return batch / (times.prefill + (requests.output - 1.0) * output_time(times, requests))
 
 
@@ -241,7 +281,7 @@ def prefill_rate(times: WorkerTimes, prompts: Real) -> Real:
 
 def decode_rate(times: WorkerTimes, batch: Real, requests: Requests) -> Real:
     """Requests a second of a copy that only decodes."""
-    return batch / ((requests.output - 1.0) * times.decode)
+    return batch / ((requests.output - 1.0) / times.accepted * times.decode)
 
 
 def transfer_time(model: Transformer, requests: Requests, stored: Bytes, bandwidth: Real) -> Real:
@@ -276,7 +316,8 @@ _FULL = 1.0e-9
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A copy as queues see it; arrays of one shape. Workers that only prefill have one slot, and no steps."""
+    """A copy, or its groups with attention of their own, as queues see it; arrays of one shape. Workers that only prefill have one slot,
+    and no steps."""
 
     slots: Real
     """Requests that a copy holds at once."""
@@ -289,7 +330,7 @@ class Pool:
     prefill: Real
     """Seconds in a slot before the first token."""
     steps: Real
-    """Tokens after the first."""
+    """After the first token."""
     decode: Real
     mixed: Real
     piece: Real
@@ -300,6 +341,8 @@ class Pool:
     """Squares of the coefficients of variation of the seconds in a slot,"""
     uneven_busy: Real
     """and of those of prompts."""
+    accepted: Real = 1.0
+    """Tokens of a step."""
 
 
 def waiting_share(servers: Real, load: Real) -> Real:
@@ -346,4 +389,4 @@ def output_time_beyond(pool: Pool, rate: Real, normal: float) -> Real:
     came = rate * token_seconds(pool, rate)
     pieces = pool.pieces * (came + normal * np.sqrt(came)) / np.maximum(pool.steps, 1.0)
     part = np.minimum(pieces, 1.0)
-    return (1.0 - part) * pool.decode + part * pool.mixed + np.maximum(pieces - 1.0, 0.0) * pool.piece
+    return ((1.0 - part) * pool.decode + part * pool.mixed + np.maximum(pieces - 1.0, 0.0) * pool.piece) / pool.accepted

@@ -70,6 +70,7 @@ class Copy:
     pipeline: int
     expert: int
     batch: int
+    data: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ class Served:
     first_token: float | None
     whole: float | None
     """Seconds of a whole request."""
+    data: int = 1
+    """Groups of ranks with attention of their own sequences; tensor and batch are those of all."""
     prefill: Copy | None = None
     """Where prefill and decode are apart, the worker that prefills; the figures above are of the one that decodes."""
 
@@ -172,8 +175,6 @@ def _served(cells: Cells) -> Served:
         raise _RejectedError(f"not stated: {', '.join(missing)}")
     if times["tpot_ms"] is None and times["latency_s"] is None:
         raise _RejectedError("no time is stated")
-    if any((own["dp"] or 1) > 1 for own in sides.values()):
-        raise _RejectedError("attention of several data-parallel ranks is not priced")
     gpu, name, shape = gpu_named(given["gpu"]), given["model"], _shape(given["model"])
     copies = [_copy(own, shape, gpu) for own in sides.values()]
     first = copies[0]
@@ -197,6 +198,7 @@ def _served(cells: Cells) -> Served:
         output_time=None if times["tpot_ms"] is None else times["tpot_ms"] * 1e-3,
         first_token=None if times["ttft_ms"] is None else times["ttft_ms"] * 1e-3,
         whole=times["latency_s"],
+        data=first.data,
         prefill=copies[1] if mode == "apart" else None,
     )
 
@@ -215,14 +217,17 @@ _DEGREES: Final = ("tp", "batch", "pp", "dp", "moe_ep")
 
 
 def _copy(counts: dict[str, int | None], shape: Transformer, gpu: str) -> Copy:
-    tensor = counts["tp"] or 1
+    data = counts["dp"] or 1
+    if data > 1 and shape.experts == 1:
+        raise _RejectedError("data-parallel ranks of a model without experts are copies")
+    tensor = (counts["tp"] or 1) * data
     most = min(device(gpu).devices_per_node, MOST_RANKS)
     if tensor > most:
         raise _RejectedError(f"exchanges of more than {most} tensor ranks are not priced")
     if shape.heads % tensor:
         raise _RejectedError(f"{tensor} tensor ranks do not share {shape.heads} heads evenly")
     expert = min(counts["moe_ep"] or 1, tensor) if shape.experts > 1 else 1
-    return Copy(tensor, counts["pp"] or 1, expert, counts["batch"] or 1)
+    return Copy(tensor, counts["pp"] or 1, expert, (counts["batch"] or 1) * data, data)
 
 
 @lru_cache(maxsize=64)

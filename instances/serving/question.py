@@ -48,6 +48,7 @@ JOINT: Final = " and "
 """Between the classes of a pool."""
 BEYOND: Final = {"p90": (0.10, 1.2816), "p95": (0.05, 1.6449), "p99": (0.01, 2.3263)}
 """Of percentiles the share of requests beyond, and the standard deviations at which a normal figure has that share beyond."""
+MOST_DRAFTED: Final = 32
 MOST_DEVICES, MOST_SHAPES, MOST_TOKENS, MOST_PIECES, MOST_KINDS, MOST_CLASSES = 100_000, 200_000, 1 << 21, 256, 4, 6
 _BATCHES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _POWERS: Final = (1, 2, 4, 8, 16)
@@ -99,6 +100,7 @@ class ChoicesSection:
     tensor: Annotated[CountChoice | None, Doc("tensor degrees")] = None
     pipeline: Annotated[CountChoice, Doc("pipeline degrees")] = (1,)
     expert: Annotated[CountChoice | None, Doc("tensor ranks that hold whole experts; the rest split every expert")] = None
+    data: Annotated[CountChoice, Doc("groups of tensor ranks with attention of their own sequences, of models with experts")] = (1,)
     batch: Annotated[CountChoice | None, Doc("requests of a copy in flight")] = None
     prefill_batch: Annotated[CountChoice, Doc("prompts at once of a worker that only prefills, where all fit into a step")] = (1, 2, 4, 8)
     chunk: Annotated[CountChoice | None, Doc("most tokens of prompts in a step (chunked prefill); default: the engine's")] = None
@@ -122,6 +124,17 @@ class MatchingSection:
     decode: Annotated[Ratio, NonZero(), Doc("share of the decode workers' rate that is reached")] = 1.0
     ttft: Annotated[float, Bounds(1.0, 1000.0), Doc("time to first token over that of the model: a factor for queues")] = 1.0
     link: Annotated[float | None, Doc("bytes per second between prefill and decode workers; default: the device's network")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationSection:
+    """Speculative decoding: tokens that a draft model proposes, and the network verifies in one step."""
+
+    accepted: Annotated[
+        dict[str, Annotated[float, Bounds(1.0, 100.0)]],
+        Doc("mean tokens of a step by the number of drafted ones, as measured: {1: 1.8, 3: 2.6}; drafting none is offered, too"),
+    ]
+    layers: Annotated[int, Bounds(1, 256), Doc("layers of the draft model, each like one of the network (MTP and EAGLE: 1)")] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +211,7 @@ class ServingFile:
     choices: Annotated[ChoicesSection, Doc("what may be chosen")] = ChoicesSection()
     engine: Annotated[EngineName, Doc("serving engine, whose fitted constants price steps")] = "vllm"
     matching: Annotated[MatchingSection, Doc("losses of workers that are matched")] = MatchingSection()
+    speculation: Annotated[SpeculationSection | None, Doc("speculative decoding by its acceptance length")] = None
     workers: Annotated[dict[str, WorkerSection] | None, Doc("in place of model and hardware: workers by name, with their figures")] = None
     context: Annotated[Positive | None, Doc("longest context of the model; longer requests are refused")] = None
     memory: Annotated[Ratio | None, NonZero(), Doc("share of the memory that the engine may fill; default: the engine's")] = None
@@ -232,6 +246,8 @@ class Options:
     tensor: tuple[int, ...] = ()
     pipeline: tuple[int, ...] = ()
     expert: tuple[int, ...] = ()
+    data: tuple[int, ...] = (1,)
+    drafted: tuple[int, ...] = (0,)
     batch: tuple[int, ...] = ()
     prefill_batch: tuple[int, ...] = ()
     chunk: tuple[int, ...] = ()
@@ -488,6 +504,8 @@ def _options(file: ServingFile, shape: Transformer, peaks: dict[str, float], nod
         pipeline=choices.pipeline,
         expert=choices.expert
         or ((1,) if shape.experts == 1 else tuple(one for one in _POWERS if one <= node and shape.experts % one == 0)),
+        data=choices.data,
+        drafted=(0, *sorted(int(count) for count in file.speculation.accepted)) if file.speculation else (0,),
         batch=choices.batch or _BATCHES,
         prefill_batch=choices.prefill_batch,
         chunk=choices.chunk or (entry.chunk,),
@@ -500,7 +518,7 @@ def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
     """Faults of what is there and what is not."""
     yield from _faults_of_requests(file)
     if file.workers is not None:
-        for key in ("model", "config", "hardware", "available", "rents", "chip"):
+        for key in ("model", "config", "hardware", "available", "rents", "chip", "speculation"):
             if getattr(file, key) is not None:
                 yield key, f"{key} is not needed where workers are stated (take one of them away)"
         if not file.workers:
@@ -512,11 +530,27 @@ def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
     if (file.model is None) == (file.config is None):
         yield "model" if file.model else "", "one of model and config is needed (such as model: llama3-70b)"
     yield from _faults_of_machine(file)
+    yield from _faults_of_drafts(file)
     for key, by_kind in (("available", file.available), ("rents", file.rents)):
         for name in set(by_kind or ()) - set(file.hardware or ()):
             yield f"{key}.{name}", f"{quoted(name)} is none of the devices (add it to hardware, or take it away)"
     if file.choices.shapes == "any" and file.limits.at != "mean":
         yield "choices.shapes", "queues in front of several shapes are not priced (take shapes: one, or limits: {at: mean})"
+
+
+def _faults_of_drafts(file: ServingFile) -> Iterator[tuple[str, str]]:
+    """Of numbers of drafted tokens, and of those that a step gives."""
+    for count, accepted in (file.speculation.accepted if file.speculation else {}).items():
+        where = f"speculation.accepted.{count}"
+        if not (count.isdecimal() and count == str(int(count)) and 1 <= int(count) <= MOST_DRAFTED):
+            yield where, f"{quoted(count)} is no number of drafted tokens (give a whole number from 1 to {MOST_DRAFTED})"
+        elif accepted > int(count) + 1:
+            yield (
+                where,
+                f"a step that verifies {count} drafted tokens gives {int(count) + 1} at most, not {accepted:g} (count its own one, too)",
+            )
+    if file.speculation is not None and not file.speculation.accepted:
+        yield "speculation.accepted", "no number of drafted tokens is given (such as {3: 2.6})"
 
 
 def _faults_of_requests(file: ServingFile) -> Iterator[tuple[str, str]]:
@@ -545,6 +579,8 @@ def _faults_of_machine(file: ServingFile) -> Iterator[tuple[str, str]]:
         for key in ("hardware", "available", "rents"):
             if getattr(file, key) is not None:
                 yield key, f"{key} is not needed where the chip is free (take one of them away)"
+        if file.choices.data != (1,):
+            yield "choices.data", "on a free chip all ranks share attention, as steps of groups are not bounded (leave this out)"
     elif file.hardware is None:
         yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
     elif len(file.hardware) > MOST_KINDS:
@@ -609,19 +645,39 @@ def _faults_of_options(file: ServingFile, options: Options, shape: Transformer, 
         if pipeline > shape.layers:
             yield "choices.pipeline", f"{pipeline} stages are more than the {shape.layers} layers (take fewer)"
     yield from _faults_of_chunks(file, options)
-    for expert in options.expert:
-        if expert > 1 and shape.experts == 1:
-            yield "choices.expert", "the model has no experts (leave this out)"
-        elif shape.experts % expert:
-            yield "choices.expert", f"{expert} ranks cannot share {shape.experts} experts evenly (take divisors of {shape.experts})"
-    if file.choices.expert and not any(tensor % expert == 0 for tensor in options.tensor for expert in options.expert):
-        yield "choices.expert", "no degree divides a tensor degree (experts are spread over tensor ranks)"
-    sizes = (options.tensor, options.pipeline, options.expert, options.batch, options.chunk, options.weights, options.cache)
+    yield from _faults_of_experts(file, options, shape)
+    sizes = (
+        options.tensor,
+        options.pipeline,
+        options.expert,
+        options.data,
+        options.drafted,
+        options.batch,
+        options.chunk,
+        options.weights,
+        options.cache,
+    )
     shapes = 1
     for column in sizes:
         shapes *= len(column)
     if shapes > MOST_SHAPES:
         yield "choices", f"{shapes:,} combinations are more than the {MOST_SHAPES:,} that are priced (leave fewer options)"
+
+
+def _faults_of_experts(file: ServingFile, options: Options, shape: Transformer) -> Iterator[tuple[str, str]]:
+    """Of degrees of experts, and of groups with attention of their own."""
+    for expert in options.expert:
+        if expert > 1 and shape.experts == 1:
+            yield "choices.expert", "the model has no experts (leave this out)"
+        elif shape.experts % expert:
+            yield "choices.expert", f"{expert} ranks cannot share {shape.experts} experts evenly (take divisors of {shape.experts})"
+    for data in file.choices.data:
+        if data > 1 and shape.experts == 1:
+            yield "choices.data", "the model has no experts, of which copies could share more than replicas do (leave this out)"
+        elif not any(tensor % data == 0 for tensor in options.tensor):
+            yield "choices.data", f"{data} groups divide none of the tensor degrees (groups are of tensor ranks)"
+    if file.choices.expert and not any(tensor % expert == 0 for tensor in options.tensor for expert in options.expert):
+        yield "choices.expert", "no degree divides a tensor degree (experts are spread over tensor ranks)"
 
 
 def _faults_of_chunks(file: ServingFile, options: Options) -> Iterator[tuple[str, str]]:

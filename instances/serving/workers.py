@@ -11,7 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Real, Whole
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.serving.steps import Split
+from crossopt.crossflow.serving.steps import NO_DRAFTS, Speculation, Split
 from crossopt.crossflow.serving.workers import (
     Bytes,
     Pool,
@@ -61,6 +61,10 @@ class Shape:
     batch: int = 1
     """Requests in flight; of prefill workers prompts at once."""
     chunk: int = 0
+    data: int = 1
+    """Groups of tensor ranks with attention of their own sequences."""
+    drafted: int = 0
+    """Tokens that are drafted in a step."""
     device: str = ""
     """Kind of device, where the question has several."""
     classes: str = ""
@@ -104,11 +108,15 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
         every = product(options.weights, options.cache, options.tensor, options.pipeline, options.expert)
         splits = [split for split in every if not split[2] % split[4]]
         for role in roles_of(question):
-            for split, chunk in product(splits, options.chunk):
-                for batch in options.prefill_batch if role == "prefill" else options.batch:
-                    fits = role != "prefill" or batch == 1 or batch * max(one.computed for one in question.classes) <= chunk
-                    if fits and (role == "prefill" or batch >= split[3]):
-                        yield Shape(role, "", *split, batch, chunk, device, question.label)
+            drafts = options.drafted[-1:] if role == "prefill" else options.drafted  # a draft model needs its cache of the prompts
+            for split, chunk, data, drafted in product(splits, options.chunk, options.data, drafts):
+                if split[2] % data:
+                    continue
+                for batch in sorted({data * one for one in options.prefill_batch}) if role == "prefill" else options.batch:
+                    if batch % data or (role != "prefill" and batch < split[3] * data):
+                        continue
+                    if role != "prefill" or batch == data or batch // data * max(one.computed for one in question.classes) <= chunk:
+                        yield Shape(role, "", *split, batch, chunk, data, drafted, device, question.label)
 
 
 def roles_of(question: ServingQuestion) -> tuple[Role, ...]:
@@ -123,9 +131,9 @@ def priced(question: ServingQuestion, shapes: Iterable[Shape]) -> tuple[Offer, .
     every = tuple(shapes)
     if question.file.workers is not None:
         return tuple(_stated(question, shape) for shape in every)
-    groups: dict[tuple[str, Role, WeightFormat, CacheFormat, int], list[int]] = {}
+    groups: dict[tuple[object, ...], list[int]] = {}
     for place, shape in enumerate(every):
-        groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk), []).append(place)
+        groups.setdefault((shape.device, shape.role, shape.weights, shape.cache, shape.chunk, shape.drafted), []).append(place)
     found: dict[int, Offer] = {}
     for places in groups.values():
         found |= dict(zip(places, _group(question, [every[place] for place in places]), strict=True))
@@ -156,7 +164,7 @@ def sent_at(question: ServingQuestion) -> float:
 
 
 def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer]:
-    """Shapes of one role, format and chunk, as columns."""
+    """Shapes of one role, format, chunk and number of drafted tokens, as columns."""
     figures = columns_of(question, shapes, network_of(question, shapes[0])[1])
     for place, shape in enumerate(shapes):
         own = {name: float(column[place]) for name, column in figures.items()}
@@ -174,7 +182,8 @@ def _group(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[Offer
 
 
 def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Hardware, bounded: bool = False) -> dict[str, Array]:
-    """Figures of shapes of one role, format and chunk, on one device or each on its own; where bounded, without what more bundles add."""
+    """Figures of shapes of one role, format, chunk and number of drafted tokens, on one device or each on its own; where bounded, without
+    what more bundles add."""
     file, first = question.file, shapes[0]
     model = network_of(question, first)[0]
     kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
@@ -182,12 +191,12 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
         kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
     engine = constants_of_engine(file.engine)
     stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
-    tensor, pipeline, expert, batch = (
-        np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+    tensor, pipeline, expert, data, batch = (
+        np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )
+    split, prefills, drafts = Split(tensor, pipeline, expert, data), first.role == "prefill", drafts_of(question, first)
     alone = np.ones(len(shapes))
-    split, prefills = Split(tensor, pipeline, expert), first.role == "prefill"
-    worker = Worker(split, alone if prefills else batch, float(first.chunk), batch if prefills else alone)
+    worker = Worker(split, data if prefills else batch, float(first.chunk), batch / data if prefills else alone, drafts)
     parts = [
         (share, one, worker_times(model, kernels, engine, worker, one, hardware))
         for share, one in ((share, Requests(own.input, own.output, own.cached)) for share, own in question.shares)
@@ -208,7 +217,14 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
 
 def replace_batch(worker: Worker, batch: Array) -> Worker:
     """The worker with as many sequences in memory as its batch says."""
-    return Worker(worker.split, batch, worker.chunk, worker.prompts)
+    return replace(worker, batch=batch)
+
+
+def drafts_of(question: ServingQuestion, shape: Shape) -> Speculation:
+    """What a worker drafts."""
+    if not shape.drafted or (said := question.file.speculation) is None:
+        return NO_DRAFTS
+    return Speculation(float(shape.drafted), said.accepted[str(shape.drafted)], float(said.layers))
 
 
 def _latencies(
@@ -225,17 +241,30 @@ def _latencies(
     times = parts[0][2] if len(parts) == 1 else mixed_times(parts, worker)
     longer = reduce(np.maximum, [own.prefill for _, _, own in parts]) - times.prefill
     if shape.role == "both":
-        first = (first_token_time(times, batch, engine) + engine.first * longer) * file.matching.ttft
-        rate = together_rate(times, batch, asked)
-        crowd = engine.wait * np.maximum(batch - 1.0, 0.0) * times.prefill * file.matching.ttft
+        group, data = worker.group, worker.split.data
+        first = (first_token_time(times, group, engine) + engine.first * longer) * file.matching.ttft
+        rate = together_rate(times, batch, asked, data)
+        crowd = engine.wait * np.maximum(group - 1.0, 0.0) * times.prefill * file.matching.ttft
         uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
         pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
         if asked.output > 1:
-            steps, pieces = none + (asked.output - 1.0), times.pieces / worker.split.pipeline
+            steps, pieces = none + (asked.output - 1.0) / times.accepted, times.pieces / worker.split.pipeline
             busy, own_steps = times.mixed * times.pieces, (times.decode, times.mixed, times.piece)
-            held = [(share, own.prefill + (one.output - 1.0) * times.decode) for share, one, own in parts]
+            held = [(share, own.prefill + (one.output - 1.0) / times.accepted * times.decode) for share, one, own in parts]
             beside = unevenness([(share, own.mixed * own.pieces) for share, _, own in parts])
-            pool = Pool(batch, first - crowd, crowd, busy, times.prefill, steps, *own_steps, none + pieces, unevenness(held), beside)
+            pool = Pool(
+                group,
+                first - crowd,
+                crowd,
+                busy,
+                times.prefill,
+                steps,
+                *own_steps,
+                none + pieces,
+                unevenness(held),
+                beside,
+                none + times.accepted,
+            )
         return {"rate": rate, "ttft": first, "tpot": output_time(times, asked), **_queue(pool)}
     if shape.role == "prefill":
         sent = transfer_time(model, asked, Bytes(0.0, CACHE_BYTES[shape.cache]), link)
@@ -243,10 +272,11 @@ def _latencies(
         uneven = unevenness([(share, own.slowest_stage) for share, _, own in parts])
         pool = Pool(none + 1.0, first, none, none, times.slowest_stage, *(none,) * 5, uneven, none)
         return {"rate": prefill_rate(times, batch) * file.matching.prefill, "ttft": first, "tpot": 0.0, **_queue(pool)}
-    steps = none + (asked.output - 1.0)
+    steps = none + (asked.output - 1.0) / times.accepted
     uneven = none + unevenness([(share, none + (one.output - 1.0)) for share, one, _ in parts])
-    pool = Pool(batch, *(none,) * 4, steps, times.decode, times.decode, none, none, uneven, none)
-    return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": times.decode, **_queue(pool)}
+    pool = Pool(worker.group, *(none,) * 4, steps, times.decode, times.decode, none, none, uneven, none, none + times.accepted)
+    token = times.decode / times.accepted
+    return {"rate": decode_rate(times, batch, asked) * file.matching.decode, "ttft": 0.0, "tpot": token, **_queue(pool)}
 
 
 _QUEUE: Final = tuple(Pool.__dataclass_fields__)
@@ -271,8 +301,8 @@ def pool_latencies(level: Level, pool: Pool, copies: Array, rates: Array) -> tup
 
 
 def _group_of(shape: Shape) -> int:
-    """Prompts that are computed at once, which wait as one."""
-    return shape.batch if shape.role == "prefill" else 1
+    """Prompts that are computed at once, which wait as one; of others groups with attention of their own, which have like queues."""
+    return shape.batch if shape.role == "prefill" else shape.data
 
 
 def units_within(level: Level, ttft: float, tpot: float, offer: Offer, copies: Whole) -> Whole:
@@ -301,7 +331,7 @@ def least_latencies(question: ServingQuestion, offer: Offer) -> tuple[float, flo
     if question.level == "mean" or offer.shape.role != "both":
         return offer.ttft, offer.tpot
     own = dict(zip(_QUEUE, offer.queue, strict=True))
-    return own["first"], own["decode"]
+    return own["first"], own["decode"] / own["accepted"]
 
 
 def broken(question: ServingQuestion, offer: Offer) -> tuple[str, ...]:
@@ -326,4 +356,5 @@ def floors(question: ServingQuestion) -> dict[str, float]:
             for tensor in kind.options.tensor:
                 split = Split(np.float64(tensor), np.float64(1.0))
                 best = min(best, float(streaming_floor(question.model, split, Bytes(WEIGHT_BYTES[weights], 0.0), kind.hardware)))
-    return {"tpot": best}
+    drafts = question.file.speculation
+    return {"tpot": best / max((1.0, *drafts.accepted.values()) if drafts else (1.0,))}

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from crossopt.instances.catalogue.engines import ENGINES
 from crossopt.instances.codesign.short import count_of, groups_in, model_named
 from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.files.units import quoted
 from crossopt.instances.question import read_again, read_given
 from crossopt.instances.serving.question import ServingQuestion, stated_context
 from crossopt.instances.serving.workers import Shape
@@ -40,6 +41,8 @@ _OPTIONS: Final = {
     "choices.cache": "--cache",
     "choices.mode": "--mode",
     "choices.shapes": "--shapes",
+    "choices.data": "--data",
+    "speculation.accepted": "--drafts",
     "objective": "--minimize",
     "rent": "--rent",
     "context": "--context",
@@ -77,6 +80,7 @@ def _lines(options: Namespace) -> Iterator[str]:
     shares = {"prefill": options.prefill_share, "decode": options.decode_share, "ttft": options.ttft_factor}
     levels = {name: getattr(options, name) for name in ("ttft", "tpot", "at") if getattr(options, name)}
     choices = {name: _listed(getattr(options, name)) for name in ("weights", "cache", "mode", "shapes") if getattr(options, name)}
+    data = [_tokens("--data", part) for part in _listed(options.data)] if options.data else []
     yield f"kind: {KIND}"
     yield f"name: {json.dumps(f'{Path(value).stem} on {devices}')}"
     yield f"{key}: {json.dumps(str(Path(value).resolve()) if key == 'config' else value)}"
@@ -94,14 +98,26 @@ def _lines(options: Namespace) -> Iterator[str]:
     yield f"engine: {json.dumps(options.engine)}"
     if levels:
         yield f"limits: {json.dumps(levels)}"
-    if choices:
-        yield f"choices: {json.dumps(choices)}"
+    if choices or data:
+        yield f"choices: {json.dumps({**choices, **({'data': data} if data else {})})}"
+    if options.drafts:
+        yield f"speculation: {json.dumps({'accepted': dict(_drafts(options.drafts))})}"
     if matching := {name: share for name, share in shares.items() if share is not None}:
         yield f"matching: {json.dumps(matching)}"
     if options.minimize:
         yield f"objective: {json.dumps(options.minimize)}"
     if options.rent:
         yield f"rent: {json.dumps(options.rent if options.rent.strip()[-1:].isalpha() else f'{options.rent} USD')}"
+
+
+def _drafts(text: str) -> Iterator[tuple[str, float]]:
+    """Pairs such as 3:2.6 of drafted tokens and mean tokens of a step."""
+    for part in _listed(text):
+        count, _, accepted = part.partition(":")
+        try:
+            yield count.strip(), float(accepted)
+        except ValueError:
+            raise ValueError(f"--drafts: {quoted(part)} is no pair of drafted tokens and tokens of a step (such as 3:2.6)") from None
 
 
 def _tokens(option: str, text: str) -> float:
@@ -142,8 +158,8 @@ def export_flags(path: Path, engine: str) -> str:
     lines = [f"# {result.question['name']}: {result.details.rate:.4g} requests/s on {result.details.devices} devices"]
     if engine != question.file.engine and (engine, question.file.engine) != ("vllm", "eager"):
         lines.append(f"# priced for {question.file.engine}: other engines differ (solve with engine: {engine})")
-    lines += [f"# {text}" for text in _remarks(engine, question)]
     shapes = [copies.shape for copies in result.answer.workers]
+    lines += [f"# {text}" for text in (*_remarks(engine, question), *_remarks_of_shapes(engine, question, shapes))]
     for place, copies in enumerate(result.answer.workers):
         lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, place)]
     if any(shape.classes for shape in shapes):
@@ -188,6 +204,21 @@ def _remarks(engine: str, question: ServingQuestion) -> Iterator[str]:
         yield f"{_COMMANDS[engine].length} is left out, as no context is stated (serve --context 40960): the engine takes the model's own"
 
 
+def _remarks_of_shapes(engine: str, question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
+    """What drafts and groups with attention of their own need beside the options."""
+    drafted, data = max(shape.drafted for shape in shapes), [shape for shape in shapes if shape.data > 1]
+    if drafted and engine != "trtllm" and not (question.model and question.model.prediction_layers):
+        yield "DRAFT_MODEL is the name of an EAGLE-3 draft model for this model"
+    if drafted and engine == "trtllm":
+        kind = "MTP" if question.model and question.model.prediction_layers else "Eagle"
+        length = f"{'num_nextn_predict_layers' if kind == 'MTP' else 'max_draft_len'}: {drafted}"
+        yield f"add --extra_llm_api_options FILE with speculative_config: {{decoding_type: {kind}, {length}}}"
+    if data and engine == "vllm":
+        yield "--max-num-seqs counts the requests of each data-parallel rank"
+    if data and engine == "trtllm":
+        yield "add --extra_llm_api_options FILE with enable_attention_dp: true, for which groups have one rank each (choices.data = tensor)"
+
+
 def _router(engine: str, shapes: Sequence[Shape]) -> Iterator[str]:
     """What prefill and decode workers need in front of them."""
     yield "a router in front sends each prompt to a prefill worker, and its cache to a decode worker with few requests for its slots"
@@ -216,19 +247,31 @@ def _share(question: ServingQuestion) -> str:
 
 
 def _sequences(question: ServingQuestion, shape: Shape) -> str:
+    """Of a group with attention of its own, whose scheduler takes them."""
     del question
-    return str(shape.batch)
+    return str(shape.batch // shape.data)
+
+
+def _draft_of(question: ServingQuestion, said: dict[str, object]) -> dict[str, object]:
+    """The draft model of vLLM: layers of the network's own for multi-token prediction, or one that is named by hand."""
+    if question.model is not None and question.model.prediction_layers:
+        return {"method": "mtp", **said}
+    return {"method": "eagle3", "model": "DRAFT_MODEL", **said}
 
 
 def _vllm(question: ServingQuestion, shape: Shape, place: int) -> Flags:
     """https://docs.vllm.ai, engine arguments and the guide of NixlConnector."""
     del place
-    yield "--tensor-parallel-size", str(shape.tensor)
+    yield "--tensor-parallel-size", str(shape.tensor // shape.data)
+    if shape.data > 1:
+        yield "--data-parallel-size", str(shape.data)
     if shape.pipeline > 1:
         yield "--pipeline-parallel-size", str(shape.pipeline)
     if shape.expert > 1:
         yield "--enable-expert-parallel", ""
     yield "--max-num-seqs", _sequences(question, shape)
+    if shape.drafted:
+        yield "--speculative-config", json.dumps(_draft_of(question, {"num_speculative_tokens": shape.drafted}))
     yield "--max-num-batched-tokens", str(shape.chunk)
     yield "--gpu-memory-utilization", _share(question)
     if shape.weights in ("fp8", "fp8-block"):
@@ -247,7 +290,18 @@ def _sglang(question: ServingQuestion, shape: Shape, place: int) -> Flags:
         yield "--pp-size", str(shape.pipeline)
     if shape.expert > 1:
         yield "--ep-size", str(shape.expert)
-    yield "--max-running-requests", _sequences(question, shape)
+    if shape.data > 1:
+        yield "--dp-size", str(shape.data)
+        yield "--enable-dp-attention", ""
+    yield "--max-running-requests", str(shape.batch)
+    if shape.drafted:
+        own = question.model is not None and question.model.prediction_layers > 0
+        yield "--speculative-algorithm", "EAGLE" if own else "EAGLE3"
+        if not own:
+            yield "--speculative-draft-model-path", "DRAFT_MODEL"
+        yield "--speculative-num-steps", str(shape.drafted)
+        yield "--speculative-eagle-topk", "1"
+        yield "--speculative-num-draft-tokens", str(shape.drafted + 1)
     yield "--chunked-prefill-size", str(shape.chunk)
     yield "--mem-fraction-static", _share(question)
     if shape.weights in ("fp8", "fp8-block"):

@@ -203,9 +203,9 @@ def binding(question: ServingQuestion, offer: Offer) -> str:
     """What keeps the next larger batch of this shape out."""
     question = of_classes(question, offer.shape.classes.split(JOINT)) if offer.shape.classes else question
     options = question.kind_of(offer.shape.device).options
-    batches = options.prefill_batch if offer.shape.role == "prefill" else options.batch
+    batches = [offer.shape.data * one for one in options.prefill_batch] if offer.shape.role == "prefill" else options.batch
     part = {"both": "", "prefill": "prefill: ", "decode": "decode: "}[offer.shape.role]
-    larger = min((batch for batch in batches if batch > offer.shape.batch), default=None)
+    larger = min((batch for batch in batches if batch > offer.shape.batch and batch % offer.shape.data == 0), default=None)
     if larger is None:
         return f"{part}no larger batch is offered"
     after = priced(question, [replace(offer.shape, batch=larger)])[0]
@@ -248,6 +248,8 @@ def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
         _, lent = serving_kernels(gpu, shape.weights, shape.cache, question.file.engine)
         if lent:
             found.append(f"kernels of {gpu} are taken over: {', '.join(lent)}")
+        if shape.drafted and shape.role != "prefill":
+            found.append("drafted tokens are accepted as often as stated, in all requests alike")
         if shape.expert > 1:
             found.append("experts are taken at random: a router that prefers some makes their ranks slower")
     return tuple(dict.fromkeys(found))

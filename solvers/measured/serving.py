@@ -1,9 +1,9 @@
 """How far prices of serving are from measured runs: errors by engine, model and device, order of settings, and constants fitted to rows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -88,17 +88,17 @@ def _times(runs: Sequence[Served], engine: Engine) -> Array:
     first = runs[0]
     hardware = build_device(device(first.gpu), first.gpu, "bf16", 1)
     kernels, _ = serving_kernels(first.gpu, first.weights, first.cache, first.engine)
-    tensor, pipeline, expert, batch = (
-        np.array([getattr(run, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+    tensor, pipeline, expert, data, batch = (
+        np.array([getattr(run, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )
-    worker, asked = Worker(Split(tensor, pipeline, expert), batch, CHUNK), Requests(first.input, first.output)
+    worker, asked = Worker(Split(tensor, pipeline, expert, data), batch, CHUNK), Requests(first.input, first.output)
     times = worker_times(first.shape, kernels, engine, worker, asked, hardware)
     if first.prefill is None:
-        return np.stack([output_time(times, asked), first_token_time(times, batch, engine)], axis=1)
-    tensor, pipeline, expert, batch = (
-        np.array([getattr(run.prefill, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "batch")
+        return np.stack([output_time(times, asked), first_token_time(times, worker.group, engine)], axis=1)
+    tensor, pipeline, expert, data, batch = (
+        np.array([getattr(run.prefill, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )
-    prompts = Worker(Split(tensor, pipeline, expert), np.ones(len(runs)), CHUNK, batch)
+    prompts = Worker(Split(tensor, pipeline, expert, data), data, CHUNK, batch / data)
     prefill = worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
     sent = transfer_time(first.shape, asked, Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
     return np.stack([np.asarray(times.decode), engine.first * prefill + sent], axis=1)
@@ -175,14 +175,16 @@ def fit_engine(runs: Sequence[Served]) -> Engine:
     def residuals(points: Array) -> Array:
         columns = []
         for point in np.exp(points):
-            priced = price_served(rows, _engine(point))
+            priced = price_served(rows, _engine(point, rows[0]))
             predicted = np.log([[row.output_time, row.first_token] for row in priced])
             columns.append((predicted - measured).T.ravel())
         return np.stack(columns, axis=1)
 
     [found] = fit_together(residuals, [Problem(start, np.concatenate([share, _OF_FIRST * share]))], low, high, _WIDTH)
-    return _engine(np.array([float(f"{value:.{_DIGITS}g}") for value in np.exp(found.point)]))
+    return _engine(np.array([float(f"{value:.{_DIGITS}g}") for value in np.exp(found.point)]), rows[0])
 
 
-def _engine(values: Array) -> Engine:
-    return Engine(**dict(zip(_BOUNDS, map(float, values), strict=True)))
+def _engine(values: Array, run: Served) -> Engine:
+    """That of a run with other constants."""
+    own: dict[str, Any] = dict(zip(_BOUNDS, map(float, values), strict=True))
+    return replace(constants_of_engine(run.engine, run.version), **own)

@@ -192,7 +192,8 @@ def _units_of_role(question: ServingQuestion, hardware: Hardware, role: Role) ->
     groups: dict[tuple[object, ...], list[Shape]] = {}
     for shape in shapes_of(question):
         if shape.role == role:
-            groups.setdefault((shape.weights, shape.cache, shape.chunk, shape.batch if role == "prefill" else 0), []).append(shape)
+            own = (shape.weights, shape.cache, shape.chunk, shape.data, shape.drafted, shape.batch if role == "prefill" else 0)
+            groups.setdefault(own, []).append(shape)
     found: Units = {}
     for shapes in groups.values():
         _add_group(question, hardware, shapes, found)
@@ -206,7 +207,7 @@ def _add_group(question: ServingQuestion, hardware: Hardware, shapes: Sequence[S
     memory = columns["weights"] + columns["cache"] + columns["working"]
     ttft, tpot = columns["ttft"], columns["tpot"]
     if question.level != "mean" and shapes[0].role == "both":
-        ttft, tpot = columns["first"], columns["decode"]
+        ttft, tpot = columns["first"], columns["decode"] / columns["accepted"]
     within = (memory <= np.asarray(kind.usable_memory)[rows]) & (ttft <= question.ttft) & (tpot <= question.tpot)
     sizes = np.tile([shape.tensor * shape.pipeline for shape in shapes], boxes)
     top = np.ceil(columns["rate"] * UNITS).astype(np.int64)

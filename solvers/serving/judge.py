@@ -254,8 +254,9 @@ def brief_shape_text(shape: Shape) -> str:
         return shape.name
     split = f"tensor {shape.tensor}" + (f" x pipeline {shape.pipeline}" if shape.pipeline > 1 else "")
     split += f" x expert {shape.expert}" if shape.expert > 1 else ""
+    split += f" x attention data {shape.data}" if shape.data > 1 else ""
     role = {"both": "", "prefill": "prefill ", "decode": "decode "}[shape.role]
-    return f"{role}{split}, batch {shape.batch}"
+    return f"{role}{split}, batch {shape.batch}" + (f", {shape.drafted} drafted" if shape.drafted and shape.role != "prefill" else "")
 
 
 # The best plan by the dynamic program: what the engine answers, and what a check carries out anew.

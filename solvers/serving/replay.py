@@ -22,7 +22,7 @@ from crossopt.crossflow.serving.steps import Split, Step, step_time
 from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, pieces_of, transfer_time, worker_times
 from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engine, serving_kernels
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
-from crossopt.instances.serving.workers import Shape, network_of, sent_at
+from crossopt.instances.serving.workers import Shape, drafts_of, network_of, sent_at
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, units_of_copy
 
 LOAD: Final = 0.9
@@ -49,11 +49,15 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class _Prices:
-    """Seconds of the steps of one shape by the number of sequences, without and with each piece of a prompt."""
+    """Seconds of the steps of one shape by the number of sequences, without and with each piece of prompts."""
 
     decode: Sequence[float]
-    pieces: Sequence[Sequence[Sequence[float]]]
-    """By class, piece and number of sequences."""
+    pieces: Sequence[Sequence[Sequence[Sequence[float]]]]
+    """By class, piece, number of groups with one, and number of sequences."""
+    steps: Sequence[int]
+    """After the first token, by class."""
+    groups: int
+    """With attention of their own, each of which takes a prompt at a time."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,8 @@ class _Slots:
     ends: list[tuple[int, int]] = field(default_factory=list)
     waiting: deque[tuple[float, int]] = field(default_factory=deque)
     piece: int = 0
+    taken: int = 1
+    """Prompts that are computed, of groups each."""
 
     @property
     def load(self) -> int:
@@ -163,32 +169,34 @@ def _prices(question: ServingQuestion, shape: Shape, most: int) -> _Prices:
     """Steps of 0 to `most` sequences; of prefill workers pieces are those of 1 to `batch` prompts at once."""
     (model, hardware), file = network_of(question, shape), question.file
     kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
-    split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert)))
-    numbers, stages = np.arange(most + 1, dtype=np.float64), float(shape.pipeline)
+    split = Split(*(np.float64(value) for value in (shape.tensor, shape.pipeline, shape.expert, shape.data)))
+    numbers, stages, drafts = np.ceil(np.arange(most + 1) / shape.data), float(shape.pipeline), drafts_of(question, shape)
     engine, tokens = constants_of_engine(file.engine), sum(part * one.output for part, one in question.shares)
     middle = sum(part * one.output * (one.input + one.output / 2.0) for part, one in question.shares) / tokens
 
     def seconds(step: Step) -> Array:
-        return np.broadcast_to(np.asarray(step_time(model, kernels, engine, split, step, hardware)), numbers.shape)
+        return np.broadcast_to(np.asarray(step_time(model, kernels, engine, split, step, hardware, drafts)), numbers.shape)
 
     alone = seconds(Step(numbers / stages, middle))
-    found = list[list[list[float]]]()
+    found = list[list[list[list[float]]]]()
     for one in question.classes:
         whole = float(one.input)
         found.append([])
         for tokens, share in pieces_of(one.input, float(shape.chunk), float(one.cached)):
-            mixed = seconds(Step(numbers / stages, middle, tokens, share, whole))
-            found[-1].append((alone + (mixed - alone) / stages).tolist())
-    return _Prices(alone.tolist(), found)
+            found[-1].append([])
+            for groups in range(1, shape.data + 1):
+                mixed = seconds(Step(numbers / stages, middle, tokens, share, whole, groups=float(groups)))
+                found[-1][-1].append((alone + (mixed - alone) / stages).tolist())
+    return _Prices(alone.tolist(), found, [ceil(steps / drafts.accepted) for steps in _steps(question)], shape.data)
 
 
 def _prefills(question: ServingQuestion, shape: Shape, one: RequestClass) -> list[tuple[float, float]]:
     """Seconds in which a prefill worker computes 1, 2, ... prompts of a class at once, and after which it takes the next ones."""
     (model, hardware), file = network_of(question, shape), question.file
     kernels, _ = serving_kernels(hardware.name, shape.weights, shape.cache, file.engine)
-    prompts = np.arange(1, shape.batch + 1, dtype=np.float64)
-    split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert)))
-    worker = Worker(split, np.ones(len(prompts)), float(shape.chunk), prompts)
+    prompts, data = np.ceil(np.arange(1, shape.batch + 1) / shape.data), float(shape.data)
+    split = Split(*(np.full(len(prompts), float(value)) for value in (shape.tensor, shape.pipeline, shape.expert, data)))
+    worker = Worker(split, np.full(len(prompts), data), float(shape.chunk), prompts, drafts_of(question, shape))
     asked = Requests(one.input, one.output, one.cached)
     times = worker_times(model, kernels, constants_of_engine(file.engine), worker, asked, hardware)
     return list(zip(np.asarray(times.prefill).tolist(), np.asarray(times.slowest_stage).tolist(), strict=True))
@@ -199,13 +207,12 @@ def _together(question: ServingQuestion, workers: Sequence[Copies], requests: li
     own = [
         _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in workers for _ in range(copies.count)
     ]
-    steps = _steps(question)
     for number, request in enumerate(requests):
         for worker in own:
-            _run(worker, request.arrived, requests, steps)
+            _run(worker, request.arrived, requests)
         _emptiest(own).waiting.append((request.arrived, number))
     for worker in own:
-        _run(worker, inf, requests, steps)
+        _run(worker, inf, requests)
 
 
 def _emptiest(own: Sequence[_Slots]) -> _Slots:
@@ -213,8 +220,9 @@ def _emptiest(own: Sequence[_Slots]) -> _Slots:
     return min(own, key=lambda worker: (worker.load + 1) / worker.slots)
 
 
-def _run(worker: _Slots, until: float, requests: list[_Request], steps: Sequence[int]) -> None:
+def _run(worker: _Slots, until: float, requests: list[_Request]) -> None:
     """Run the steps that begin before a time."""
+    steps = worker.prices.steps
     while worker.now < until and (worker.ends or worker.waiting):
         running = len(worker.ends)
         if worker.waiting and running < worker.slots:
@@ -222,17 +230,20 @@ def _run(worker: _Slots, until: float, requests: list[_Request], steps: Sequence
             if worker.now >= until:
                 return
             pieces = worker.prices.pieces[requests[worker.waiting[0][1]].kind]
-            worker.now += pieces[worker.piece][running]
+            if not worker.piece:
+                worker.taken = _taken(worker, requests)
+            worker.now += pieces[worker.piece][worker.taken - 1][running]
             worker.steps += 1
             worker.piece += 1
             if worker.piece == len(pieces):
                 worker.piece = 0
-                _, number = worker.waiting.popleft()
-                requests[number].first = worker.now
-                if steps[requests[number].kind]:
-                    heappush(worker.ends, (worker.steps + steps[requests[number].kind], number))
-                else:
-                    requests[number].done = worker.now
+                for _ in range(worker.taken):
+                    _, number = worker.waiting.popleft()
+                    requests[number].first = worker.now
+                    if steps[requests[number].kind]:
+                        heappush(worker.ends, (worker.steps + steps[requests[number].kind], number))
+                    else:
+                        requests[number].done = worker.now
         else:
             each = worker.prices.decode[running]
             many = worker.ends[0][0] - worker.steps
@@ -242,6 +253,17 @@ def _run(worker: _Slots, until: float, requests: list[_Request], steps: Sequence
             worker.steps += many
         while worker.ends and worker.ends[0][0] <= worker.steps:
             requests[heappop(worker.ends)[1]].done = worker.now
+
+
+def _taken(worker: _Slots, requests: list[_Request]) -> int:
+    """Prompts of the first one's class that are there, at most one for each group and free slot."""
+    free, kind, count = min(worker.prices.groups, worker.slots - len(worker.ends)), requests[worker.waiting[0][1]].kind, 1
+    while count < min(free, len(worker.waiting)):
+        arrived, number = worker.waiting[count]
+        if arrived > worker.now or requests[number].kind != kind:
+            break
+        count += 1
+    return count
 
 
 def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[_Request]) -> None:
@@ -267,21 +289,22 @@ def _apart(question: ServingQuestion, workers: Sequence[Copies], requests: list[
     own = [
         _Slots(_prices(question, copies.shape, copies.shape.batch), copies.shape.batch) for copies in second for _ in range(copies.count)
     ]
-    _decode_all(own, ready, requests, _steps(question))
+    _decode_all(own, ready, requests)
 
 
-def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], requests: list[_Request], steps: Sequence[int]) -> None:
+def _decode_all(own: Sequence[_Slots], ready: Sequence[tuple[float, int]], requests: list[_Request]) -> None:
     """Send prompts that are ready to decode workers, and fill in their first and last tokens."""
     for at, number in sorted(ready):
         for worker in own:
-            _decode(worker, at, requests, steps)
+            _decode(worker, at, requests)
         _emptiest(own).waiting.append((at, number))
     for worker in own:
-        _decode(worker, inf, requests, steps)
+        _decode(worker, inf, requests)
 
 
-def _decode(worker: _Slots, until: float, requests: list[_Request], steps: Sequence[int]) -> None:
+def _decode(worker: _Slots, until: float, requests: list[_Request]) -> None:
     """Run decode steps that begin before a time; sequences enter between two steps where a slot is free."""
+    steps = worker.prices.steps
     while worker.now < until and (worker.ends or worker.waiting):
         if not worker.ends:
             worker.now = max(worker.now, worker.waiting[0][0])

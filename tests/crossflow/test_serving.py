@@ -7,7 +7,7 @@ import pytest
 
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.fitted import ProductCall, product_time
-from crossopt.crossflow.serving.steps import Engine, Kernels, Split, Step, active_experts, kv_heads, layer_products, step_time
+from crossopt.crossflow.serving.steps import Engine, Kernels, Speculation, Split, Step, active_experts, kv_heads, layer_products, step_time
 from crossopt.crossflow.serving.workers import (
     Bytes,
     Requests,
@@ -197,3 +197,48 @@ def test_every_device_prices_every_format_or_borrows() -> None:
 def test_versions_have_their_own_constants() -> None:
     assert constants_of_engine("trtllm", "1.0.0rc3") != constants_of_engine("trtllm", "1.2.0")
     assert constants_of_engine("trtllm") == constants_of_engine("trtllm", "1.2.0") == constants_of_engine("trtllm", "10.0")
+
+
+def test_groups_with_attention_of_their_own_share_latents_and_hold_their_weights_of_attention() -> None:
+    """Eight groups of one rank: an eighth of the cache of each rank, eight times its attention, and the same experts."""
+    deepseek, one = network("deepseek-v3"), np.float64(8.0)
+    shared, own = (Split(one, np.float64(1.0), one, np.float64(data)) for data in (1.0, 8.0))
+    memory = [worker_memory(deepseek, Worker(part, np.float64(64.0), 8192.0), ALL, FP8) for part in (shared, own)]
+    assert memory[1].cache == memory[0].cache / 8
+    experts = 58 * 256 * 3 * 7168 * 2048
+    assert 1.0 < (8 * memory[1].weights - experts) / (8 * memory[0].weights - experts) < 8.0
+    assert cache_of_token(deepseek, own, FP8) == cache_of_token(deepseek, shared, FP8)
+    llama = network("llama3-70b")
+    assert cache_of_token(llama, own, FP8) == 8 * cache_of_token(llama, shared, FP8)
+
+
+def test_attention_of_its_own_pays_for_latents_of_many_sequences() -> None:
+    deepseek, eight = network("deepseek-v3"), np.float64(8.0)
+    for batch, better in ((8.0, False), (512.0, True)):
+        times = []
+        for data in (1.0, 8.0):
+            worker = Worker(Split(eight, np.float64(1.0), eight, np.float64(data)), np.float64(batch), 8192.0)
+            times.append(worker_times(deepseek, kernels(), ENGINES["vllm"].constants, worker, Requests(4096, 256), hardware()).decode)
+        assert (times[1] < times[0]) == better
+
+
+def test_drafts_shorten_steps_of_few_sequences_by_less_than_the_tokens_that_they_give() -> None:
+    llama = network("llama3-70b")
+    for batch, least, most in ((1.0, 0.4, 0.6), (512.0, 0.6, 2.0)):
+        plain, drafted = (
+            worker_times(llama, kernels(), ENGINES["vllm"].constants, worker, ALL, hardware())
+            for worker in (
+                Worker(split(8), np.float64(batch), 8192.0),
+                Worker(split(8), np.float64(batch), 8192.0, drafts=Speculation(3.0, 2.5, 1.0)),
+            )
+        )
+        assert drafted.decode > plain.decode
+        assert drafted.mixed > drafted.decode
+        assert least < drafted.decode / 2.5 / plain.decode < most
+
+
+def test_a_draft_that_is_never_accepted_takes_all_its_time() -> None:
+    llama, worker = network("llama3-70b"), Worker(split(8), np.float64(4.0), 8192.0, drafts=Speculation(1.0, 1.0, 1.0))
+    drafted = worker_times(llama, kernels(), ENGINES["vllm"].constants, worker, ALL, hardware())
+    assert drafted.decode > priced(8, 4.0).decode
+    assert weights_on_device(llama, split(8), FP8, 1.0) > weights_on_device(llama, split(8), FP8)

@@ -300,3 +300,23 @@ def test_the_best_workers_of_each_part_matched_are_a_baseline(capsys: pytest.Cap
     assert "5 x prefill tensor 4, batch 1" in text
     assert "3 x decode tensor 4, batch 64" in text
     assert "as good: matched" in text
+
+
+def test_drafts_and_groups_with_attention_of_their_own_are_launched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "r.json"
+    line = ["serve", "deepseek-v3", "--gpus", "8xb200", "--input", "2000", "--output", "200", "--mode", "together", "--at", "mean"]
+    assert main([*line, "--data", "8", "--drafts", "3:3.9", "--out", str(out)]) == 0
+    assert "attention data 8" in said(capsys)
+    options = {
+        "vllm": ("--tensor-parallel-size 1 ", "--data-parallel-size 8", '{"method": "mtp", "num_speculative_tokens": 3}'),
+        "sglang": ("--tp-size 8 ", "--dp-size 8", "--enable-dp-attention", "--speculative-num-draft-tokens 4"),
+        "trtllm": ("--tp_size 8 ", "enable_attention_dp: true", "num_nextn_predict_layers: 3"),
+    }
+    for engine, parts in options.items():
+        assert main(["export", str(out), "--as", engine]) == 0
+        text = said(capsys)
+        for part in parts:
+            assert part in text
+    with pytest.raises(SystemExit):
+        main([*line, "--drafts", "3"])
+    assert "is no pair of drafted tokens and tokens of a step" in capsys.readouterr().err

@@ -27,7 +27,7 @@ REJECTED = {
     "Llama-3.1-70B,H100,vllm,,beside,fp8,4,1,1,,1024,1024,16,121,13,": "mode: 'beside' is unknown",
     "DeepSeek-R1,GB200,trtllm,,together,fp8,16,1,1,,1024,1024,16,121,13,": "exchanges of more than 8 tensor ranks are not priced",
     "Llama-3.1-70B,H100,vllm,,together,fp8,4,1,1,,1024,1024,64,121,13,kv8+queue": "do not fit, so that requests wait",
-    "Llama-3.1-70B,H100,vllm,,together,fp8,4,1,2,,1024,1024,16,121,13,": "several data-parallel ranks",
+    "Llama-3.1-70B,H100,vllm,,together,fp8,4,1,2,,1024,1024,16,121,13,": "data-parallel ranks of a model without experts are copies",
     "Llama-9,H100,vllm,,together,fp8,4,1,1,,1024,1024,16,121,13,": "'Llama-9' is no model of the registry",
     "Llama-3.1-70B,Z900,vllm,,together,fp8,4,1,1,,1024,1024,16,121,13,": "no device of the registry",
     "Llama-3.1-70B,H100,tgi,,together,fp8,4,1,1,,1024,1024,16,121,13,": "engine: 'tgi' is unknown",
@@ -147,7 +147,7 @@ def test_workers_apart_have_a_time_each(tmp_path: Path) -> None:
         "requests in flight are those of several decode workers, of which the number is not stated"
     ]
     first, second = price_served(runs.measured)
-    assert (first.run.batch, first.run.tensor, first.run.prefill) == (32, 8, Copy(4, 1, 1, 1))
+    assert (first.run.batch, first.run.tensor, first.run.prefill) == (32, 8, Copy(4, 1, 1, 1, 1))
     assert (first.output_time, first.first_token) == (second.output_time, second.first_token)
     together = price_served(read_served(table(tmp_path, ROWS.replace(",8,1,1,,1024,1024,16,", ",8,1,1,,1024,1024,32,"))).measured)[1]
     assert 0.5 * together.output_time < first.output_time < together.output_time

@@ -42,7 +42,7 @@ def at(rate: float, mode: str, seed: int = 0) -> Replayed:
 def test_a_request_alone_takes_its_prefill_and_steps_of_one_sequence() -> None:
     question, plan, _ = planned("together")
     prices, found = _prices(question, plan.workers[0].shape, 1), at(0.01, "together")
-    assert found.first == (pytest.approx(prices.pieces[0][0][0]),) * 3
+    assert found.first == (pytest.approx(prices.pieces[0][0][0][0]),) * 3
     assert found.token == (pytest.approx(prices.decode[1]),) * 3
 
 
@@ -95,9 +95,9 @@ def test_answers_of_one_token_end_with_their_first() -> None:
 
 def test_decode_workers_get_sequences_by_their_slots_and_a_wait_for_one_counts_to_the_first_token() -> None:
     """Steps of a second, answers of 3 tokens: one slot and three take four of five requests at once, and the fifth waits for 2 s."""
-    prices = _Prices([0.0, 1.0, 1.0, 1.0], ())
+    prices = _Prices([0.0, 1.0, 1.0, 1.0], (), [2], 1)
     own, requests = [_Slots(prices, 1), _Slots(prices, 3)], [_Request(0.0) for _ in range(5)]
-    _decode_all(own, [(0.0, number) for number in range(5)], requests, [2])
+    _decode_all(own, [(0.0, number) for number in range(5)], requests)
     assert [request.first for request in requests] == [0.0, 0.0, 0.0, 0.0, 2.0]
     assert [request.done for request in requests] == [2.0, 2.0, 2.0, 2.0, 4.0]
     assert [worker.steps for worker in own] == [2, 4]

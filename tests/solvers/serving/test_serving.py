@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import inf
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import UNITS, Offer, broken, priced, shapes_of
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.checking import solve_and_verify
+from crossopt.solvers.checking import check, solve_and_verify
 from crossopt.solvers.family import family_of
 from crossopt.solvers.serving.engines import exhaustive, program
 from crossopt.solvers.serving.judge import ServingPlan, best_of, judge, multiplier_bound, prove, reasons_of, table_of
@@ -90,6 +91,65 @@ def test_small_questions_of_a_model_as_by_a_look_at_every_plan() -> None:
         )
         question = ask(f"{text}objective: {objective}\n".replace("output: 200", "output: 200, rate: 3"))
         assert best_value(question) == exhaustive(question, Limits(), unwatched).value
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(30, marks=pytest.mark.thorough)])
+def test_drawn_questions_of_drafts_and_attention_by_groups_as_by_a_look_at_every_plan(count: int) -> None:
+    """The better of the two is taken, the check repeats it, and each alone is no better."""
+    random, family, taken = Random(9), family_of("serving"), set[str]()
+    for _ in range(count):
+        accepted, level, batch = random.choice((1.05, 2.2)), random.choice(("mean", "p95")), random.choice((8, 256))
+        text = (
+            f"kind: serving\nmodel: deepseek-v3\nhardware: b200\ndevices: {random.choice((8, 16))}\n"
+            f"requests: {{input: {random.choice((500, 2000))}, output: {random.choice((1, 200))}, rate: 0.5}}\n"
+            f"limits: {{ttft: 5 s, tpot: {random.choice((20, 60))} ms, at: {level}}}\n"
+            f"objective: {random.choice(('throughput', 'devices'))}\nSPECULATION"
+            "choices: {tensor: 8, expert: 8, data: DATA, "
+            f"batch: {batch}, prefill_batch: 1, mode: {random.choice(('together', '[apart, together]'))}}}\n"
+        )
+        values = {}
+        for data in ("1", "8", "[1, 8]"):
+            for name, drafts in (("none", ""), ("some", f"speculation: {{accepted: {{2: {accepted}}}}}\n")):
+                question = ask(text.replace("SPECULATION", drafts).replace("DATA", data))
+                found, looked = (engine(question, Limits(), unwatched) for engine in (program, exhaustive))
+                assert (found.answer is None) == (looked.answer is None)
+                values[data, name] = inf if found.answer is None else float(judge(question, found.answer).value)
+                assert values[data, name] == found.bound == (looked.value or inf)
+                if found.answer is not None:
+                    taken |= {f"data {copies.shape.data}, drafted {copies.shape.drafted}" for copies in found.answer.workers}
+        for name in ("none", "some"):
+            assert values["[1, 8]", name] <= min(values["1", name], values["8", name])
+    result = solve_and_verify(family, ask(text.replace("SPECULATION", "").replace("DATA", "[1, 8]")), "auto", Limits(), unwatched)
+    assert check(family, result, Path()).accepted
+    assert len(taken) > 1
+
+
+def test_more_tokens_of_a_step_never_serve_less() -> None:
+    before = 0.0
+    for accepted in (1.0, 1.5, 2.0, 3.0):
+        now = rate_of(ask(f"{LLAMA}speculation: {{accepted: {{2: {accepted}}}}}\n".replace("1 s, tpot", "2 s, tpot")))
+        assert now >= before
+        before = now
+    assert before > rate_of(ask(LLAMA.replace("1 s, tpot", "2 s, tpot")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("speculation: {accepted: {2: 3.5}}", "a step that verifies 2 drafted tokens gives 3 at most"),
+        ("speculation: {accepted: {0: 1}}", "is no number of drafted tokens"),
+        ("speculation: {accepted: {x: 1}}", "is no number of drafted tokens"),
+        ("speculation: {accepted: {}}", "no number of drafted tokens is given"),
+        ("speculation: {accepted: {2: .nan}}", "speculation.accepted.2"),
+        ("choices: {data: 8}", "the model has no experts"),
+        ("model: deepseek-v3\nchoices: {data: 3}", "3 groups divide none of the tensor degrees"),
+    ],
+)
+def test_faults_of_drafts_and_groups_are_sentences(text: str, message: str) -> None:
+    plain = LLAMA.replace("choices: {tensor: [4, 8], batch: [8, 32]}\n", "")
+    with pytest.raises(InstanceError) as caught:
+        ask((plain.replace("model: llama3-70b\n", "") if "model" in text else plain) + text + "\n")
+    assert message in str(caught.value)
 
 
 def test_rate_matching_of_published_workers() -> None:
