@@ -352,6 +352,17 @@ def _as_tree(size: Real, members: Members, ring: Exchange, outer: tuple[Real, ..
     return tuple(traffic)
 
 
+def _in_switch(size: Real, members: Members, ring: Exchange, outer: tuple[Real, ...]) -> Exchange:
+    """Sum in the switches of the outermost level that the group spans, rings inside: two steps, up and down, and its bytes once each way
+    (SHARP: Graham et al. 2016). On switches inside, a scatter takes the time of a ring's: each device sends all but its own part."""
+    shard = size
+    traffic = []
+    for part, count, last in zip(ring, members, outer, strict=True):
+        traffic.append(_with(part, np.where(last, 2.0, part.steps), np.where(last, shard, part.bytes)))
+        shard = shard / count
+    return tuple(traffic)
+
+
 def _with(part: Traffic, steps: Real, size: Real) -> Traffic:
     """A copy with other steps and bytes. (`replace` is several times slower, and every cost is made of many.)"""
     return Traffic(part.starts, steps, size, part.ranks, part.kind, part.reach, part.evenly)
@@ -559,19 +570,25 @@ def _table_of(shares: tuple[float, ...]) -> Array:
 
 
 def all_reduce_time(size: Real, members: Members, links: tuple[Link, ...]) -> Real:
-    """Seconds of the faster of ring and tree, if the links of the outermost level that the group spans allow trees.
+    """Seconds of the fastest of a ring, and of a tree or a sum in the switch where the outermost level that the group spans allows them.
 
     A minimum of monotone times is monotone.
     """
     around, outer = ring_all_reduce(size, members), _outermost(members)
-    ring = exchange_time(around, links)
-    if not any(_has_trees(link) for link in links):
-        return ring
-    tree = exchange_time(_as_tree(size, members, around, outer), links)
-    allowed: Real = 0.0
-    for last, link in zip(outer, links, strict=True):
-        allowed = allowed + last * float(_has_trees(link))
-    return np.where(np.greater(allowed, 0.5), np.minimum(ring, tree), ring)
+    least = exchange_time(around, links)
+    for form, allows in ((_as_tree, _has_trees), (_in_switch, _adds_up)):
+        if not any(map(allows, links)):
+            continue
+        other = exchange_time(form(size, members, around, outer), links)
+        allowed: Real = 0.0
+        for last, link in zip(outer, links, strict=True):
+            allowed = allowed + last * float(allows(link))
+        least = np.where(np.greater(allowed, 0.5), np.minimum(least, other), least)
+    return least
+
+
+def _adds_up(link: Link) -> bool:
+    return link.reduces
 
 
 def _has_trees(link: Link) -> bool:

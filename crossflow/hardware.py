@@ -64,6 +64,8 @@ class Link:
     shape: Annotated[Shape, Key(None)] = "switch"
     size: Annotated[int, Key(None)] = 1
     """Units joined by the level, used if it has no switch (`exchanges.shapes`)."""
+    reduces: Annotated[bool, Key(None)] = False
+    """Whether its switches add up what passes through them."""
 
 
 Share: TypeAlias = Annotated[Real, NonZero(), Bounds(0.0, 1.0)]

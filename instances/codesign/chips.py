@@ -91,7 +91,7 @@ def device_of(free: FreeHardware, built: Architecture, least: Split, most: Split
 
 def joined(link: Link, join: Join) -> Link:
     """The level's share of the wires of such links, by its topology."""
-    return replace(link, bandwidth=link.bandwidth * join.share, shape=join.shape, size=join.units)
+    return replace(link, bandwidth=link.bandwidth * join.share, shape=join.shape, size=join.units, reduces=join.reduces)
 
 
 def drawn_of(free: FreeHardware, chosen: Mapping[str, float]) -> dict[str, float]:

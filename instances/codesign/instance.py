@@ -313,11 +313,12 @@ Options = tuple[tuple[str, tuple[Any, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Topology of a network level, units that it joins where needed, and its share of the links it uses."""
+    """Topology of a network level, units that it joins where needed, its share of the links it uses, and whether its switches add up."""
 
     shape: Shape
     units: int
     share: float
+    reduces: bool = False
 
 
 @dataclass(frozen=True, slots=True)

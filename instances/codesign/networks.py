@@ -218,7 +218,7 @@ def _dimensions(section: ClusterSection, usual_node: int, report: Report) -> tup
 
 
 def _given(dim: DimensionSection) -> LinkSection:
-    return LinkSection(None if dim.bandwidth is None else only(dim.bandwidth), dim.latency, dim.setup, dim.ring_latency)
+    return LinkSection(None if dim.bandwidth is None else only(dim.bandwidth), dim.latency, dim.setup, dim.ring_latency, dim.reduces)
 
 
 def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, str]]:
@@ -231,6 +231,8 @@ def _faults(section: ClusterSection, listed: Dimensions) -> Iterator[tuple[str, 
         at = f"cluster.network[{index}]"
         if dim.shape == "rails" and index == 0:
             yield f"{at}.shape", "rails join devices of several units, and no dimension lies inside (write switch)"
+        if dim.reduces and dim.shape not in ("switch", "rails"):
+            yield f"{at}.reduces", "only switches add up what passes them (write shape: switch, or remove this key)"
         if dim.share is not None and dim.bandwidth is not None:
             yield f"{at}.share", "a bandwidth that is given is no share of the hardware's links (remove one of the two)"
         if 0.0 in (dim.share or ()):
@@ -299,6 +301,7 @@ def link_of(level: Level, usual: Link) -> Link:
         ring_latency=around if given.ring_latency is None else given.ring_latency,
         shape=level.shape,
         size=level.joined,
+        reduces=given.reduces,
     )
 
 
@@ -310,7 +313,8 @@ def whole_link_of(level: Level, report: Report) -> Link | None:
     if given.bandwidth is None:
         report(level.path, "a link of a technology is given whole or not at all (add its bandwidth)")
         return None
-    return Link(given.bandwidth, given.latency or 0.0, given.setup or 0.0, shape=level.shape, size=level.joined)
+    added = level.given.reduces
+    return Link(given.bandwidth, given.latency or 0.0, given.setup or 0.0, shape=level.shape, size=level.joined, reduces=added)
 
 
 def link_bandwidths(section: ClusterSection) -> list[tuple[str, float | None]]:

@@ -367,7 +367,7 @@ def _free(file: CodesignFile, levels: Levels, precision: Precision, report: Repo
         setups=setups_of(entry, section.constants),
         levels=tuple("intra" if level.links == "node" else "inter" for level in levels),
         overrides=tuple(whole_link_of(level, report) for level in levels),
-        joins=tuple(Join(level.shape, level.joined, level.share) for level in levels),
+        joins=tuple(Join(level.shape, level.joined, level.share, level.given.reduces) for level in levels),
         options=tuple((name, getattr(file.choices, name)) for name in _given_hardware_choices(file.choices)),
         prices=technologies.usual_prices(entry, section.logic or node, section.memory),
         like=(section.constants or entry.constants) if fitted else None,

@@ -59,6 +59,7 @@ class LinkSection:
         Duration | None,
         Doc("per step of a ring over all sharing ranks, if longer than `latency`; default: the hardware's if neither is given"),
     ] = None
+    reduces: Annotated[bool, Doc("whether the switches add up all-reduces that pass them (SHARP)")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +98,7 @@ class DimensionSection:
             "share of the bandwidth of those links; default: equal shares for dimensions on the same links, everything if all are switches"
         ),
     ] = None
+    reduces: Annotated[bool, Doc("whether the switches add up all-reduces that pass them (SHARP)")] = False
 
 
 @dataclass(frozen=True, slots=True)

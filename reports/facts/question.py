@@ -72,12 +72,17 @@ def text_of_question(instance: Instance) -> QuestionText:
     devices = f"{count:,} device{'s' * (count != 1)}{_of_each(instance.sites)}"
     which = f"Which chip of {name} and which plan train" if free else "Which plan trains"
     sentence = f"{which} {instance.workload.name} on {devices}{'' if free else f' of {name}'} {_AIMS[instance.objective]}?"
-    sizes = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
+    inside = " in ".join(f"groups of {size:,}" for size in instance.cluster.level_sizes[:-1])
     terms = [
         ("workload", _workload(instance)),
         *zip(("model", "work"), model_text(instance.workload), strict=False),
-        ("devices", f"{count:,}{f', in {sizes}' if sizes else ''}{_of_each(instance.sites)}"),
+        ("devices", f"{count:,}{f', in {inside}' if inside else ''}{_of_each(instance.sites)}"),
     ]
+    hardware, sizes = instance.hardware, instance.cluster.level_sizes
+    reduces = [join.reduces for join in hardware.joins] if isinstance(hardware, FreeHardware) else [link.reduces for link in hardware.links]
+    if any(reduces):
+        adding = " and ".join(f"{size:,}" for size, adds in zip(sizes, reduces, strict=True) if adds)
+        terms.append(("switches", f"those that join {adding} devices add up all-reduces"))
     if instance.failures is not None:
         left = goodput(instance.failures, count)
         terms.append(("failures", f"one in {left.between / 3600.0:.3g} h; with the best checkpoints {left.share:.1%} of the time lasts"))

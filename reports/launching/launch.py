@@ -20,7 +20,7 @@ from crossopt.instances.catalogue.entries import Numerics
 from crossopt.instances.catalogue.huggingface import config_in, numerics_in, transformer_from_config
 from crossopt.instances.catalogue.registry import model as model_entry
 from crossopt.instances.catalogue.registry import names
-from crossopt.instances.codesign.instance import Goal, Instance
+from crossopt.instances.codesign.instance import FreeHardware, Goal, Instance
 from crossopt.instances.codesign.stacks.rules import STACKS, broken_rows, launchable, nearest
 from crossopt.instances.codesign.stacks.table import NAMED_OPTIONS, Machine, Stack
 from crossopt.instances.errors import RefusedError
@@ -180,7 +180,11 @@ def launched(name: str, instance: Instance, chosen: Candidate) -> Launched:
         options += tuple((setting.label, setting.meaning) for setting in apart)
         heads.append(f"one of {instance.sites.groups} groups, whose mean step is {float(instance.sites.least(priced.step_time)):.4g} s")
     notes = tuple(f"note: {words}" for words in found.remarks if UNSAID not in words)
-    environment = EXPORTS[name].environment(model, found.plan, instance.machine)
+    levels = instance.hardware.joins if isinstance(instance.hardware, FreeHardware) else instance.hardware.links
+    summed = (
+        (("NCCL_COLLNET_ENABLE", "1"),) if any(level.reduces for level in levels[1:]) else ()
+    )  # off by default; inside nodes NVLS is on
+    environment = (*EXPORTS[name].environment(model, found.plan, instance.machine), *summed)
     return Launched(found.plan, text, options, tuple(heads), notes, environment, priced.step_time)
 
 

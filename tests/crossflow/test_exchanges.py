@@ -456,6 +456,39 @@ def exchanged(plan: Plan, hardware: Hardware, model: Transformer = GPT) -> dict[
     return {field.name: float(np.asarray(getattr(priced, field.name)).item()) for field in fields(DataExchange)}
 
 
+def test_a_switch_that_adds_up_passes_every_byte_once_up_and_once_down() -> None:
+    """On the outermost level of a group, which has the part that the ring inside scatters; others may not gain by it."""
+    inner, outer = Link(100e9, 2e-6, 5e-6), Link(10e9, 7e-6, 11e-6, trees=False)
+    adding = replace(outer, reduces=True)
+    sizes, ranks = np.array([1e3, 1e6, 1e9]), (np.float64(8.0), np.float64(16.0))
+    inside = 2 * 5e-6 + 14 * 2e-6 + 2 * 7 / 8 * sizes / 100e9 - 5e-6
+    found = all_reduce_time(sizes, ranks, (inner, adding))
+    assert found == pytest.approx(inside + 11e-6 + 2 * 7e-6 + sizes / 8 / 10e9)
+    assert (found < all_reduce_time(sizes, ranks, (inner, outer))).all()
+    assert (found < all_reduce_time(sizes, ranks, (inner, replace(outer, trees=True)))).all()
+    assert (all_reduce_time(sizes, ranks, (replace(inner, reduces=True), outer)) == all_reduce_time(sizes, ranks, (inner, outer))).all()
+    alone = (np.float64(8.0), np.float64(1.0))
+    assert all_reduce_time(1e6, alone, (replace(inner, reduces=True), outer)) == pytest.approx(5e-6 + 2 * 2e-6 + 1e6 / 100e9)
+    assert exchange_time(all_gather(1e6, ranks), (inner, adding)) == exchange_time(all_gather(1e6, ranks), (inner, outer))
+
+
+@given(
+    st.lists(st.sampled_from((1.0, 2.0, 4.0, 6.0)), min_size=2, max_size=2),
+    st.floats(1.0, 1e10),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_adding_up_in_switches_never_makes_a_sum_longer(ranks: list[float], size: float, near: bool, far: bool, trees: bool) -> None:
+    members = tuple(map(np.float64, ranks))
+    links = (Link(100e9, 2e-6, 5e-6, trees=trees), Link(10e9, 7e-6, 11e-6, trees=trees))
+    adding = tuple(replace(link, reduces=adds) for link, adds in zip(links, (near, far), strict=True))
+    assert all_reduce_time(size, members, adding) <= all_reduce_time(size, members, links)
+    faster = tuple(replace(link, bandwidth=2.0 * link.bandwidth) for link in adding)
+    assert all_reduce_time(size, members, faster) <= all_reduce_time(size, members, adding)
+    assert all_reduce_time(2.0 * size, members, adding) >= all_reduce_time(size, members, adding)
+
+
 def test_without_sharing_the_gradients_are_all_reduced(plain: Hardware) -> None:
     """Four bytes a weight, 2 x 3/4 of them at 100 GB/s."""
     found = exchanged(DATA, plain)

@@ -42,7 +42,7 @@ _CHOICES = (
 )
 _NETWORKS = (
     f"[{{size: 2, links: node, share: 0.5}}, {{size: 4, links: cluster, {_SECOND_LINK}}}]",
-    "[{size: 2, bandwidth: [50 GB/s, 100 GB/s]}, {size: 4, shape: rails, bandwidth: 30 GB/s}]",
+    "[{size: 2, bandwidth: [50 GB/s, 100 GB/s]}, {size: 4, shape: rails, bandwidth: 30 GB/s, reduces: true}]",
     "[{size: divisors, links: node}, {size: divisors, shape: ring, bandwidth: 30 GB/s}]",
     "[{size: 2, links: node}, {size: 2, links: pod, shape: fully_connected}, {size: 2, links: cluster}]",
     "[{size: 2, bandwidth: [50 GB/s, 70 GB/s]}, {size: 4, shape: ring, bandwidth: 20 GB/s}], network_bandwidth: 80 GB/s",
@@ -51,6 +51,7 @@ _CLUSTERS = (
     "cluster.devices_per_pod=4 ; cluster.pod={bandwidth: 90 GB/s, latency: 4 us, setup: 3 us, ring_latency: 5 us}",
     f"cluster.node={{bandwidth: 200 GB/s, {_SECOND_LINK}}}",
     f"cluster.cluster={{bandwidth: 20 GB/s, {_SECOND_LINK}}}",
+    "cluster.node={reduces: true} ; cluster.cluster={bandwidth: 5 GB/s, latency: 5 us, reduces: true}",
     *(f"cluster={{devices: 8, network: {network}}}" for network in _NETWORKS),
     "cluster.host={memory: 64 GiB, bandwidth: 20 GB/s, energy: 9 pJ/bit}",
     "cluster.reserved_memory=1 GiB",

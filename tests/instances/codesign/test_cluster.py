@@ -113,6 +113,10 @@ def test_links_of_a_chip_are_shared_as_its_wires_are() -> None:
             ],
         ),
         (
+            "[{size: 8, shape: ring, reduces: true}, {size: 2, reduces: true}]",
+            ["cluster.network[0].reduces: only switches add up what passes them (write shape: switch, or remove this key)"],
+        ),
+        (
             "[{size: 8, shape: rails}, {size: 2}]",
             ["cluster.network[0].shape: rails join devices of several units, and no dimension lies inside (write switch)"],
         ),

@@ -35,7 +35,7 @@ _OBJECTIVES = (
 _DIMENSIONS = (
     "[{size: 4, shape: ring, bandwidth: 90 GB/s}, {size: 2, shape: ring, bandwidth: 90 GB/s}]",
     "[{size: 2, shape: fully_connected, bandwidth: 200 GB/s}, {size: 4, shape: switch, bandwidth: 25 GB/s}]",
-    "[{size: 2, shape: switch, bandwidth: 300 GB/s}, {size: 4, shape: rails, bandwidth: 40 GB/s, latency: 5 us}]",
+    "[{size: 2, shape: switch, bandwidth: 300 GB/s}, {size: 4, shape: rails, bandwidth: 40 GB/s, latency: 5 us, reduces: true}]",
     "[{size: 4, shape: fully_connected, bandwidth: 200 GB/s}, {size: 4, shape: ring, bandwidth: 50 GB/s}]",
     "[{size: 2, shape: ring, bandwidth: 60 GB/s}, {size: 2, shape: ring, bandwidth: 60 GB/s}, {size: 4, shape: ring, bandwidth: 60 GB/s}]",
 )

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import crossopt
 from crossopt.formulation.codesign.forms import FORMS
 from crossopt.instances.codesign.instance import MultiScaleQuestion
 from crossopt.instances.errors import InstanceError
@@ -27,6 +28,28 @@ from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.editing import passes, refused, remembering
 from tests.solvers.codesign.questions import TINY_FREE, ask
 from tests.solvers.codesign.test_agreement import agree
+
+ADDING = """\
+kind: codesign
+workload: {model: gpt3-6.7b, global_batch: 64, precision: bf16}
+cluster: {devices: 64, cluster: {bandwidth: 2 GB/s, reduces: true}}
+hardware: a100-80g
+choices: {tensor: [2, 4, 8], microbatch: [1, 2, 4], zero: [0, 1]}
+"""
+
+
+def test_switches_that_add_up_may_change_the_plan_and_every_engine_sees_it() -> None:
+    """Gradients are then all-reduced by more replicas, where rings had better scatter them for fewer."""
+    answers = [crossopt.solve(ADDING, engine=engine) for engine in ("exhaustive", "boxes", "milp", "cpsat")]
+    plain = crossopt.solve(ADDING.replace(", reduces: true", ""))
+    assert {(answer.plan.data, answer.plan.zero, answer.value) for answer in answers} == {(16, 0, answers[0].value)}
+    assert plain.value > 1.2 * answers[0].value
+    assert (plain.plan.data, plain.plan.zero) == (8, 1)
+    assert all(crossopt.check(answer).accepted for answer in answers)
+    saved = to_text(answers[0].result)
+    assert checked(reread(json.loads(saved))).accepted
+    assert not checked(reread(json.loads(saved.replace("reduces: true", "reduces: false")))).accepted
+
 
 # The number of devices as a choice: against every number asked for on its own, with every edit of the answer refused.
 
