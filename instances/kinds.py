@@ -154,6 +154,7 @@ KINDS = {
         "crossopt.instances.embeddings.question",
         family="crossopt.solvers.embeddings.family",
         shown=f"{_SHEETS}.embeddings",
+        commands=f"{_COMMANDS}.embeddings_explained",
     ),
     "instances": Kind(
         "instances on the threads of a server",

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +62,61 @@ def test_tables_that_fit_nowhere_are_named(tables: Path, capsys: pytest.CaptureF
     line = ["embed", str(tables), "--devices", "2", "--hbm", "1 MB", "--ddr", "0 B", "--ssd", "0 B", "--sharding", "table"]
     assert main(line) == 20
     assert "the table user takes" in " ".join(capsys.readouterr().out.split())
+
+
+QUESTION = """\
+kind: embeddings
+tables:
+- {name: a, rows: 20000, dimension: 64, pooling: 20}
+- {name: b, rows: 5000, dimension: 64}
+cluster: {devices: 2, hbm: 4 MB, ddr: 90 MB, ssd: 0 B}
+choices: {sharding: [table], kernel: [fused, fused_uvm]}
+batch: 64
+"""
+
+
+def explained(text: str, folder: Path, capsys: pytest.CaptureFixture[str], code: int = 0) -> dict[str, Any]:
+    path = folder / "question.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert main(["explain", str(path), "--time-limit", "24s", "--json"]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_more_memory_is_worth_what_the_question_with_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explained(QUESTION, tmp_path, capsys)
+    worth = {own["change"]: own["value"] for own in found["changes"]}
+    assert main(["solve", str(tmp_path / "question.yaml"), "--set", f"cluster.hbm={4e6 + 8 * 2**30:.0f} B", "--json"]) == 0
+    assert worth["8 GiB more HBM a device"] == json.loads(capsys.readouterr().out)["value"] < found["value"]
+    assert worth["half as much bandwidth to host memory again"] < found["value"]
+    assert all(own["value"] is None or own["value"] >= found["value"] for own in found["baselines"])
+
+
+def test_a_smallest_set_of_limits_and_choices_clashes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = explained(QUESTION.replace("[fused, fused_uvm]", "[fused]"), tmp_path, capsys, 20)
+    assert found["clash"]["members"] == ["HBM of a device", "choices.sharding: table", "choices.kernel: fused"]
+    assert found["clash"]["smallest"]
+    least = 20000 * (64 * 4 + 4)  # rows with the optimizer's state, beside buffers
+    assert least < found["enough"] < 1.2 * least
+    assert "the table a takes" in found["reasons"][0]
+
+
+def test_one_strategy_for_all_dense_layers_is_no_faster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dense = "dense: {bottom: [13, 2048, 64], top: [16, 1], strategies: [data, fsdp]}\n"
+    node = "node: {budget: 20 USD, hbm: [{size: 4 MB}, {size: 9 MB, price: 11 USD}]}\n"
+    found = explained(f"{QUESTION}{dense}{node}", tmp_path, capsys)
+    worth = {own["change"]: own["value"] for own in found["changes"]}
+    assert worth["a tenth more budget"] < found["value"] <= worth["one strategy for both stacks"]
+    assert "8 GiB more HBM a device" not in worth
+
+
+def test_explain_says_in_words_what_it_does_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "question.yaml"
+    path.write_text(QUESTION, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["explain", str(path), "--force", "sharding=table"])
+    assert "--force: this does not apply to embedding tables" in capsys.readouterr().err
+    assert main(["explain", str(path), "--time-limit", "12s"]) == 0
+    text = capsys.readouterr().out
+    assert "baselines beside this plan" in text
+    assert "8 GiB more HBM a device" in text
