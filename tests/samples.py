@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from textwrap import indent
 
+from crossopt.crossflow.operator_graph import Node, OperatorGraph, Weights
+from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.traces.graph_file import Trace, document_of
 from tests.solvers.stages.piper.graphs import document, random_document
 from tests.trace_steps import few_kernels, training_step
@@ -176,6 +178,36 @@ TIED = (
     .replace("objective: quality", "objective: time")
     .replace("size: 30 kB, time: 10 ms", "size: 34 kB, quality: 0.8")
 )
+FREE_CHIPS = """\
+kind: layers
+objective: time
+graph: net.json
+technology: accelerator-4nm
+training: true
+cluster: {devices: 4, devices_per_node: 2}
+splits: [features]
+groups: [4]
+choices: {hbm_stacks: [5], network_area: [2 mm^2, 4 mm^2]}
+formats: [fp8]
+format_area: {fp8: 5%}
+quality: {first: {fp8: 0.25}, last: {fp8: 0.5}}
+budgets: {quality: 0.6}
+"""
+NET = graph_text(
+    OperatorGraph(
+        "net",
+        ("x",),
+        ("y",),
+        {"x": (64, 32, 14, 14), "a": (64, 64, 14, 14), "r": (64, 64, 14, 14), "flat": (64, 12544), "y": (64, 1024)},
+        {"first.w": Weights((64, 32, 3, 3)), "last.w": Weights((12544, 1024))},
+        (
+            Node("first", "convolution", ("x",), ("a",), ("first.w",), (12544, 288, 64, 1), (3, 3)),
+            Node("relu", "activation", ("a",), ("r",)),
+            Node("flat", "view", ("r",), ("flat",)),
+            Node("last", "product", ("flat",), ("y",), ("last.w",), (64, 12544, 1024, 1)),
+        ),
+    )
+)
 SERVING = """\
 kind: serving
 requests: {input: 4000, output: 500, rate: 1}
@@ -286,7 +318,7 @@ SAMPLES = {
     ),
     "piper": Sample((json.dumps(document(maxDevices=4)), json.dumps(random_document(3, 5, 4))), ("memory=1 B",), ".json"),
     "pipedream": Sample((PROFILE, PROFILE + "\tnode2 -- node4\n"), ("memory=1 MB",), ".txt"),
-    "layers": Sample((LAYERS, TIED), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",)),
+    "layers": Sample((LAYERS, TIED, FREE_CHIPS), ("budgets.size=2 kB",), worse=("budgets.size=25 kB",), files=(("net.json", NET),)),
     "serving": Sample(
         (SERVING, SERVING.replace("devices: 9", "objective: devices"), SERVED, CHIP_THAT_SERVES),
         ("limits.tpot=1 us",),

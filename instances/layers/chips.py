@@ -1,11 +1,11 @@
-"""Chips of a technology for a question about formats: a grid of their parts, and figures of all operators on all of them at once.
+"""Chips of a technology for a question about formats and splits: a grid of their parts, and figures of all operators on all of them.
 
-A chip is a point of the grid: areas and watts of its cores, area of L2, stacks of memory; what is not named is as in the technology's usual
-chip. Each format that needs circuits of its own (`format_area`) is built into the cores or left out, so that chips with and without it are
-compared. Chips that cannot be built, or break a limit of area or power, are left out.
+A chip is a point of the grid: areas and watts of its cores, areas of L2 and links, stacks of memory; what is not named is as in the
+technology's usual chip. Each format that needs circuits of its own (`format_area`) is built into the cores or left out, so that chips with
+and without it are compared. Chips that cannot be built, or break a limit of area or power, are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf, prod
@@ -15,15 +15,17 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.device import device_from
-from crossopt.crossflow.generator import Split, generate
+from crossopt.crossflow.generator import Split as AreaSplit
+from crossopt.crossflow.generator import generate
 from crossopt.crossflow.hardware import Efficiency, Hardware, Memory, take
-from crossopt.crossflow.operator_costs import columns_of, graph_costs
+from crossopt.crossflow.operator_costs import Columns, columns_of, graph_costs
 from crossopt.crossflow.operator_graph import Node
+from crossopt.crossflow.operator_splits import Split
 from crossopt.crossflow.roofline import NOTHING
 from crossopt.crossflow.technology import Technology, at_precision
 from crossopt.instances.catalogue.chips import TechnologyChip, placed, split_of
 from crossopt.instances.catalogue.entries import TechnologyEntry
-from crossopt.instances.catalogue.registry import constants_of, technology_named
+from crossopt.instances.catalogue.registry import constants_of, setups_of, technology_named
 from crossopt.instances.catalogue.technologies import build_technology, edges_of, usual_areas
 from crossopt.instances.layers.network import (
     BITS,
@@ -37,9 +39,12 @@ from crossopt.instances.layers.network import (
     narrow_saving,
     offered_formats,
 )
-from crossopt.instances.layers.problem import Figures, Problem, problem_of
+from crossopt.instances.layers.problem import Figures
+from crossopt.instances.layers.splits import Parallel, SplitPricing, SplitProblem, split_problem
 
 Options = tuple[tuple[str, tuple[float, ...]], ...]
+_LINKS = ("node_network", "network")
+"""Links of a chip, by their names in files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,8 @@ class Chips:
     """The network; its device is that of the first chip."""
     objective: str
     budgets: Figures
+    parallel: Parallel | None = None
+    """Devices over which operators are split, all of the same chip."""
 
     def __len__(self) -> int:
         return sum(len(family.points) for family in self.families)
@@ -90,12 +97,14 @@ class Chips:
             row -= len(family.points)
         raise ValueError(f"there is no chip number {chip:,} (chips are numbered from 0 to {len(self) - 1:,})")
 
-    def problem(self, chip: int) -> Problem:
-        """The question about formats on one chip."""
+    def asked(self, chip: int) -> SplitProblem:
+        """The question about formats and splits on one chip, with rules to compare with."""
         family, row = self.find(chip)
         found = {dtype: take(hardware, row) for dtype, hardware in family.formats.items()}
-        device = replace(self.request.device, formats=found)
-        return problem_of(format_problem(replace(self.request, device=device), self.objective, self.budgets))
+        request = replace(self.request, device=replace(self.request.device, formats=found))
+        if self.parallel is None:
+            return SplitProblem(format_problem(request, self.objective, self.budgets), {}, ())
+        return split_problem(request, self.parallel, self.objective, self.budgets)
 
     def described(self, chip: int) -> dict[str, float]:
         """What is chosen of a chip, and its area, power, peak and bandwidth."""
@@ -113,10 +122,18 @@ class Chips:
                 "throughput": float(made.throughput),
                 "bandwidth": float(made.dram.bandwidth),
             }
+            | {f"{name}_bandwidth": float(link.bandwidth) for name, link in zip(_LINKS, made.links, strict=False)}
         )
 
 
-def chips_of(grid: ChipGrid, request: GraphRequest, objective: str, budgets: Figures, formats: Sequence[Format]) -> Chips:
+def chips_of(
+    grid: ChipGrid,
+    request: GraphRequest,
+    objective: str,
+    budgets: Figures,
+    formats: Sequence[Format],
+    parallel: Parallel | None = None,
+) -> Chips:
     """All chips of a grid; a ValueError in words where the technology lacks a format, or no chip is within the limits."""
     entry, node = technology_named(grid.technology)
     base = request.device.base
@@ -135,12 +152,13 @@ def chips_of(grid: ChipGrid, request: GraphRequest, objective: str, budgets: Fig
     for built in (subset for count in range(len(optional) + 1) for subset in combinations(optional, count)):
         grown = 1.0 + sum(grid.format_area[dtype] for dtype in (base, *built) if dtype in grid.format_area)
         technology = replace(plain, core=replace(plain.core, area=plain.core.area * grown))
-        families.append(_family(grid, entry, technology, efficiency, {dtype: rates[dtype] for dtype in (*fixed, *built)}, points, base))
+        own: dict[str, float] = {dtype: rates[dtype] for dtype in (*fixed, *built)}
+        families.append(_family(grid, entry, technology, efficiency, own, points, base, len(parallel.levels) if parallel else 0))
     families = [family for family in families if len(family.points)]
     if not families:
         raise ValueError("no chip of the grid can be built within the limits of area and power (allow more, or smaller parts)")
     first = Device(grid.technology, base, {dtype: take(hardware, 0) for dtype, hardware in families[-1].formats.items()}, tuple(rates))
-    return Chips(grid, tuple(families), replace(request, device=first), objective, budgets)
+    return Chips(grid, tuple(families), replace(request, device=first), objective, budgets, parallel)
 
 
 def _family(
@@ -151,8 +169,9 @@ def _family(
     rates: Mapping[str, float],
     points: Whole,
     base: str,
+    levels: int,
 ) -> Family:
-    """The chips of all points whose cores compute in these formats."""
+    """The chips of all points whose cores compute in these formats, with links of so many levels of a network."""
     split = entry.split
     usual = TechnologyChip(
         technology,
@@ -169,7 +188,10 @@ def _family(
     found = dict[str, Hardware]()
     for dtype, rate in rates.items():
         made = replace(usual, technology=at_precision(technology, rate, BITS[dtype] / 8.0))
-        found[dtype] = _devices(made, split_of(made, chosen), chosen, efficiency, len(points), entry.reserved_memory)
+        device = _devices(made, split_of(made, chosen), chosen, efficiency, len(points), entry.reserved_memory)
+        joined = zip(device.links[:levels], setups_of(entry, None), strict=False)
+        links = tuple(replace(link, setup=setup, bandwidth=_full(link.bandwidth, len(points))) for link, setup in joined)
+        found[dtype] = replace(device, links=links)
     limits = {
         "die_area": split.die_area if grid.die_area is None else grid.die_area,
         "package_area": split.package_area if grid.package_area is None else grid.package_area,
@@ -187,7 +209,7 @@ def _family(
 
 
 def _devices(
-    usual: TechnologyChip, split: Split, chosen: Mapping[str, Array], efficiency: Efficiency, count: int, reserved: float
+    usual: TechnologyChip, split: AreaSplit, chosen: Mapping[str, Array], efficiency: Efficiency, count: int, reserved: float
 ) -> Hardware:
     """The devices of a split, every figure of which is an array."""
     technology = usual.technology
@@ -205,7 +227,7 @@ def _devices(
     names = ("throughput", "vector_throughput", "bundles", "energy_per_flop", "idle_power", "running_power", "power", "die_area")
     own: dict[str, Any] = {name: _full(getattr(device, name), count) for name in (*names, "package_area", "power_density", "dies")}
     own |= {name: _full_memory(getattr(device, name), count) for name in ("dram", "l2", "l1", "registers")}
-    return replace(device, links=(), headroom=0.0, **own)
+    return replace(device, headroom=0.0, **own)
 
 
 def _full_memory(level: Memory, count: int) -> Memory:
@@ -217,14 +239,19 @@ def _full(value: object, count: int) -> Array:
 
 
 def _is_built(hardware: Hardware) -> Mask:
-    """Chips with cores and all memories."""
+    """Chips with cores, all memories, and the links that they need."""
     memories = (hardware.dram, hardware.l2, hardware.l1, hardware.registers)
     needed = [hardware.throughput, hardware.bundles, *(part for memory in memories for part in (memory.capacity, memory.bandwidth))]
+    needed += [link.bandwidth for link in hardware.links]
     return np.asarray(np.all([np.greater(value, 0.0) for value in needed], axis=0))
 
 
 # Bounds of all chips at once.
 
+_NETWORKS, _STEPS = 64, 8
+"""Networks that are priced one by one, and steps of bandwidth in a factor of two where there are more."""
+_WHOLE = Split("whole", 1)
+"""The split of a question without splits."""
 _SAFE = 1e-9
 """Share by which sums of floats are taken off, far above their rounding."""
 
@@ -236,62 +263,119 @@ def screened(chips: Chips, prices: Figures) -> Array:
 
 
 def in_base(chips: Chips) -> Array:
-    """The objective on each chip with every operator in the base format, or infinity where it is neither time nor energy."""
+    """The objective on each chip with every operator in the base format, split by the batch where it can be, and nothing between operators;
+    infinity where it is neither time nor energy."""
+    base = chips.request.device.base
     if chips.objective not in ("time", "energy"):
         return np.full(len(chips), inf)
-    request, base = chips.request, chips.request.device.base
-    found = [_tables(request, replace(family, formats={base: family.formats[base]}))[chips.objective, base] for family in chips.families]
-    return np.concatenate([own[[not is_view(node) for node in request.graph.nodes]].sum(axis=0) for own in found])
+    found = list[Array]()
+    for family in chips.families:
+        own = dict[str, Array]()
+        for figures in _ways(chips, replace(family, formats={base: family.formats[base]})):
+            for node in figures.nodes if figures.split.kind in ("whole", "batch") else ():
+                own[node.name] = np.asarray(figures.of(node, base)[chips.objective])
+        found.append(sum(own.values(), np.zeros(len(family.points))))
+    return np.concatenate(found)
 
 
 def _screened(chips: Chips, family: Family, prices: Figures) -> Array:
-    device = replace(chips.request.device, formats={dtype: take(hardware, 0) for dtype, hardware in family.formats.items()})
-    request, count = replace(chips.request, device=device), len(family.points)
-    pricing = Pricing(request)
-    offered, tables = offered_formats(request, pricing), _tables(request, family)
-    total, least = np.zeros(count), {name: np.zeros(count) for name in chips.budgets}
-    for row, node in enumerate(request.graph.nodes):
-        if is_view(node):
-            continue
-        ways = [_figures(pricing, node, dtype, {name: own[row] for name, own in tables.items()}, family) for dtype in offered[node.name]]
-        weighed = [sum((own[name] * prices.get(name, 0.0) for name in chips.budgets), own[chips.objective]) for own in ways]
-        total = total + np.min(np.broadcast_arrays(*weighed, total)[:-1], axis=0)
-        least = {
-            name: found + np.min(np.broadcast_arrays(*(own[name] for own in ways), found)[:-1], axis=0) for name, found in least.items()
-        }
+    count, names = len(family.points), tuple(chips.budgets)
+    rows = {node.name: row for row, node in enumerate(node for node in chips.request.graph.nodes if not is_view(node))}
+    cheapest = np.full((len(rows), 1 + len(names), count), inf)
+    """Of each operator: objective and prices together, and each budget's figure alone."""
+    for figures in _ways(chips, family):
+        for node in figures.nodes:
+            for dtype in figures.offered[node.name]:
+                own = figures.of(node, dtype)
+                weighed = sum((own[name] * prices.get(name, 0.0) for name in names), own[chips.objective])
+                for column, value in enumerate((weighed, *(own[name] for name in names))):
+                    np.minimum(cheapest[rows[node.name], column], value, out=cheapest[rows[node.name], column])
+    total, least = np.zeros(count), np.zeros((len(names), count))
+    for row in cheapest:
+        total, least = total + row[0], least + row[1:]
     credit = sum(prices.get(name, 0.0) * limit for name, limit in chips.budgets.items())
     bounds = total - credit - _SAFE * (total + credit)
     bounds = np.where(np.isfinite(bounds), np.maximum(bounds, 0.0), 0.0)  # of prices that are beyond any number nothing follows
-    for name, found in least.items():
+    for name, found in zip(names, least, strict=True):
         bounds = np.where(found * (1.0 - _SAFE) > chips.budgets[name], inf, bounds)
     return bounds
-
-
-def _cheapest(count: int, ways: Sequence[Array | float]) -> Array:
-    """The least of several figures on each chip."""
-    return np.asarray(np.min([np.broadcast_to(way, count) for way in ways], axis=0))
 
 
 Tables = dict[tuple[str, str], Array]
 """Seconds or joules of all operators on all chips, by figure and format."""
 
 
-def _tables(request: GraphRequest, family: Family) -> Tables:
-    columns, shape = columns_of(request.graph), (len(request.graph.nodes), len(family.points))
-    found: Tables = {}
+def _ways(chips: Chips, family: Family) -> "Iterator[_Figures]":
+    """Figures of operators on all chips of a family, split after split, whole operators first."""
+    device = replace(chips.request.device, formats={dtype: take(hardware, 0) for dtype, hardware in family.formats.items()})
+    request = replace(chips.request, device=device)
+    columns, nodes = columns_of(request.graph), tuple(node for node in request.graph.nodes if not is_view(node))
+    if chips.parallel is None:
+        pricing = Pricing(request)
+        yield _Figures(pricing, family, _tables(request, columns, family), nodes, offered_formats(request, pricing))
+        return
+    split_pricing = SplitPricing(request, chips.parallel)
+    classes, number = _networks(split_pricing, family)
+    offered = offered_formats(request, split_pricing.plain)
+    for split in split_pricing.every_split:
+        tables = _tables(request, split_pricing.shared(split), family)
+        own = tuple(node for node in nodes if split in split_pricing.splits[node.name])
+        yield _Figures(split_pricing.plain, family, tables, own, offered, split, classes, number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Figures:
+    """Figures of operators on all chips of a family, in one split."""
+
+    pricing: Pricing
+    family: Family
+    tables: Tables
+    nodes: tuple[Node, ...]
+    """Operators that have the split."""
+    offered: Mapping[str, Sequence[str]]
+    """Formats of each operator."""
+    split: Split = _WHOLE
+    networks: tuple[SplitPricing, ...] = ()
+    """Prices of what is sent, by number of the network; none where nothing is split."""
+    network_of: Whole | None = None
+    """The number of each chip's network."""
+
+    def of(self, node: Node, dtype: str) -> dict[str, Array | float]:
+        """Figures of an operator in a format: of time and energy arrays over the chips."""
+        base, operands, row = self.pricing.base, has_operands(node), self.pricing.rows[node.name]
+        first = self.networks[0] if self.networks else None
+        share = 1.0 if first is None else first.graph.output(node, self.split).share(first.devices)
+        found: dict[str, Array | float] = dict(
+            self.pricing.figures(node, dtype) if first is None else first.stored(node, dtype, self.split)
+        )
+        plain = operands or dtype == base
+        less = NOTHING if plain else narrow_saving(self.pricing.request, node, dtype, self.family.formats[base], share)
+        for place, (figure, saved) in enumerate((("time", less.time), ("energy", less.energy))):
+            own = np.maximum(self.tables[figure, dtype if operands else base][row] - saved, 0.0)
+            if first is not None and self.network_of is not None:
+                sent = np.array([network.sent(node, self.split)[place] for network in self.networks])[self.network_of]
+                own = (own if figure == "time" else own * first.devices) + sent
+            found[figure] = own
+        return found
+
+
+def _networks(pricing: SplitPricing, family: Family) -> tuple[tuple[SplitPricing, ...], Whole]:
+    """Prices of what is sent for each network that chips have, and the number of each chip's network. Of very many networks those that are
+    nearly alike are one, of the highest bandwidth."""
+    links = family.formats[pricing.base].links
+    bandwidths = np.stack([np.asarray(link.bandwidth, np.float64) for link in links], axis=-1)
+    if len(np.unique(bandwidths, axis=0)) > _NETWORKS:
+        bandwidths = np.maximum(np.exp2(np.ceil(np.log2(bandwidths) * _STEPS) / _STEPS), bandwidths)
+    unique, number = np.unique(bandwidths, axis=0, return_inverse=True)
+    made = (tuple(replace(link, bandwidth=float(own)) for link, own in zip(links, row, strict=True)) for row in unique)
+    return tuple(pricing.with_links(row) for row in made), np.asarray(number).reshape(-1)
+
+
+def _tables(request: GraphRequest, columns: Columns, family: Family) -> Tables:
+    shape, found = (len(request.graph.nodes), len(family.points)), Tables()
     for dtype, hardware in family.formats.items():
         costs = graph_costs(columns, BITS[dtype] / 8.0, hardware)
         for figure in ("time", "energy"):
             forward, backward = (np.broadcast_to(getattr(side, figure), shape) for side in (costs.forward, costs.backward))
             found[figure, dtype] = forward + backward if request.training else forward
-    return found
-
-
-def _figures(pricing: Pricing, node: Node, dtype: str, own: Mapping[tuple[str, str], Array], family: Family) -> dict[str, Array | float]:
-    """Figures of an operator in a format: of time and energy arrays over the chips."""
-    base, operands = pricing.base, has_operands(node)
-    found: dict[str, Array | float] = dict(pricing.figures(node, dtype))
-    less = NOTHING if operands or dtype == base else narrow_saving(pricing.request, node, dtype, family.formats[base])
-    for figure, saved in (("time", less.time), ("energy", less.energy)):
-        found[figure] = np.maximum(own[figure, dtype if operands else base] - saved, 0.0)
     return found

@@ -95,7 +95,7 @@ class DevicesSection:
     """Devices over which operators are split, all of the hardware that the question names."""
 
     devices: Annotated[Positive, Doc("how many")]
-    devices_per_node: Annotated[Positive | None, Doc("joined by the network inside a node; default: as the device is sold")] = None
+    devices_per_node: Annotated[Positive | None, Doc("joined by the network inside a node; default: as a named device is sold")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,8 @@ class ChipChoicesSection:
     compute_power: Annotated[PowerChoice | None, Doc("of the cores, which sets their clock")] = None
     l2_area: Annotated[AreaChoice | None, Doc("of the L2 memory")] = None
     hbm_stacks: Annotated[CountChoice | None, Doc("stacks of memory")] = None
+    network_area: Annotated[AreaChoice | None, Doc("of links between nodes, over which operators are split")] = None
+    node_network_area: Annotated[AreaChoice | None, Doc("of links inside a node")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,8 @@ class LayersQuestion:
             return self
         if chip is None:
             raise ValueError("the chip is missing")
-        return replace(self, problem=self.chips.problem(chip), chips=None)
+        asked = self.chips.asked(chip)
+        return replace(self, problem=problem_of(asked.written), rules=asked.rules, chips=None)
 
     __repr__ = short_repr
 
@@ -222,16 +225,13 @@ def read(written: Written) -> LayersQuestion:
     notes, graph = tuple(unused_losses(request)), request.graph
     shared = len(sharing_operators(request.graph))
     if file.technology is not None:
-        chips = _chips(file, request, budgets, written)
-        return LayersQuestion(name, chips.problem(0), budgets, written.document, notes=notes, graph=graph, chips=chips)
+        return _on_free_chip(name, file, request, budgets, written)
     if file.cluster is None:
         problem = _whole(format_problem(request, file.objective, budgets), written)
         return LayersQuestion(
             name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes, graph=graph
         )
-    parallel = _parallel(file, file.cluster)
-    if found := list(faults_of(request, parallel, file.groups)):
-        raise written.refused(written.fault(path, message) for path, message in found)
+    parallel = _parallel(file, file.cluster, request, written)
     split = split_problem(request, parallel, file.objective, budgets)
     return LayersQuestion(
         name=name,
@@ -248,8 +248,8 @@ def read(written: Written) -> LayersQuestion:
     )
 
 
-def _chips(file: LayersFile, request: GraphRequest, budgets: dict[str, float], written: Written) -> "Chips":
-    """All chips of a free one."""
+def _on_free_chip(name: str, file: LayersFile, request: GraphRequest, budgets: dict[str, float], written: Written) -> LayersQuestion:
+    """The question about all chips, with the problem on the first one."""
     from crossopt.instances.layers.chips import ChipGrid, chips_of  # noqa: PLC0415 - most questions name a device
 
     options = tuple((part.name, own) for part in fields(ChipChoicesSection) if (own := getattr(file.choices, part.name)) is not None)
@@ -263,17 +263,35 @@ def _chips(file: LayersFile, request: GraphRequest, budgets: dict[str, float], w
         rates=file.rates or {},
         format_area=file.format_area or {},
     )
+    parallel = None if file.cluster is None else _parallel(file, file.cluster, request, written)
     try:
-        return chips_of(grid, request, file.objective, budgets, file.formats)
+        chips = chips_of(grid, request, file.objective, budgets, file.formats, parallel)
     except ValueError as error:
         raise written.refused([written.fault("choices", str(error))]) from error
+    asked = chips.asked(0)
+    return LayersQuestion(
+        name=name,
+        problem=(problem := _whole(asked.written, written)),
+        budgets=budgets,
+        document=written.document,
+        types=asked.types,
+        tie=file.tie,
+        shared=problem.ties[: len(sharing_operators(request.graph))],
+        devices=1 if parallel is None else parallel.devices,
+        notes=tuple(unused_losses(request)),
+        graph=request.graph,
+        chips=chips,
+    )
 
 
-def _parallel(file: LayersFile, section: DevicesSection) -> Parallel:
-    """The devices and splits; groups may be all divisors."""
+def _parallel(file: LayersFile, section: DevicesSection, request: GraphRequest, written: Written) -> Parallel:
+    """The devices and splits, where groups may be all divisors; an InstanceError where nothing can be split so."""
     per_node = section.devices_per_node or device(file.hardware or "").devices_per_node
     groups = tuple(dict.fromkeys(file.groups)) or usual_groups(section.devices, per_node)
-    return Parallel(section.devices, per_node, file.splits, groups)
+    parallel = Parallel(section.devices, per_node, file.splits, groups)
+    if found := list(faults_of(request, parallel, file.groups)):
+        raise written.refused(written.fault(path, message) for path, message in found)
+    return parallel
 
 
 def _whole(stated: WrittenProblem, written: Written) -> Problem:
@@ -395,9 +413,10 @@ def _chip_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
             if getattr(file, key) != usual:
                 yield key, f"{key} is of a free chip (give technology in place of hardware, or remove it)"
         return
-    for key in ("hardware", "peaks", "cluster"):
+    for key in ("hardware", "peaks"):
         if getattr(file, key) is not None:
             yield key, f"{key} is given beside technology, whose chip is free (remove one of the two)"
+    yield from _link_choice_faults(file)
     options = [own for part in fields(ChipChoicesSection) if (own := getattr(file.choices, part.name)) is not None]
     if not options:
         yield "choices", "nothing of the chip is left to choose (name options, such as hbm_stacks: [2, 4])"
@@ -407,6 +426,17 @@ def _chip_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
         for name in getattr(file, key) or {}:
             if name not in BITS:
                 yield f"{key}.{name}", f"{quoted(name)} is no format (one of {', '.join(BITS)})"
+
+
+def _link_choice_faults(file: LayersFile) -> Iterator[tuple[str, str]]:
+    """What links of a free chip need."""
+    per_node = None if file.cluster is None else file.cluster.devices_per_node or 0
+    if per_node == 0:
+        yield "cluster.devices_per_node", "the number of devices in a node of free chips is needed (give devices_per_node: 8)"
+    inside = file.cluster is not None and per_node is not None and file.cluster.devices <= per_node
+    for key, used in (("node_network_area", per_node is not None), ("network_area", per_node is not None and not inside)):
+        if getattr(file.choices, key) is not None and not used:
+            yield f"choices.{key}", "no operator is split over devices that these links join (give cluster, or remove this key)"
 
 
 def _quality_faults(file: LayersFile) -> Iterator[tuple[str, str]]:

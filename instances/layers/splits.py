@@ -14,10 +14,13 @@ before they are sent. A table that an embedding shares with its head is priced b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, prod, sqrt
 
 from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.hardware import Link
 from crossopt.crossflow.operator_costs import OPERATORS, Columns, columns_of, graph_costs
 from crossopt.crossflow.operator_graph import Node, Weights, group_of, weight_values
 from crossopt.crossflow.operator_splits import Split, SplitGraph, SplitKind, shared_columns
@@ -100,7 +103,7 @@ def faults_of(request: GraphRequest, parallel: Parallel, stated_groups: Sequence
 
 def split_problem(request: GraphRequest, parallel: Parallel, objective: str, budgets: Figures) -> SplitProblem:
     """Layers and links of all operators that move anything, with their splits."""
-    pricing = _SplitPricing(request, parallel)
+    pricing = SplitPricing(request, parallel)
     nodes = [node for node in request.graph.nodes if not is_view(node)]
     layers, links = dict[str, dict[str, Figures]](), list[tuple[str, str, Pairs]]()
     for node in nodes:
@@ -137,7 +140,7 @@ def _type_of(node: Node) -> str:
     return node.operator if node.weights and (node.product is not None or node.operator == "embedding") else ""
 
 
-def _ties(request: GraphRequest, pricing: "_SplitPricing", layers: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _ties(request: GraphRequest, pricing: "SplitPricing", layers: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Operators with weights of one type, while all others follow as it is best; or all at one place of repeated blocks, with copies."""
     positions, nodes = group_of(request.graph), {node.name: node for node in request.graph.nodes}
     groups = dict[str, object]()
@@ -156,15 +159,15 @@ Way = tuple[str, Split]
 """A number format and a split."""
 
 
-class _SplitPricing:
+class SplitPricing:
     """Figures of operators and relayouts by format and split, each priced once."""
 
     def __init__(self, request: GraphRequest, parallel: Parallel) -> None:
         self.request, self.devices, self.base = request, parallel.devices, request.device.base
         self.plain, self.graph = Pricing(request), SplitGraph(request.graph, parallel.devices)
         self.several = len(request.device.formats) > 1 or BITS[self.base] < _WIDE
-        links = request.device.formats[self.base].links[: len(parallel.levels)]
-        self.network = Network(parallel.devices, parallel.levels, links)
+        self.levels = parallel.levels
+        self.network = Network(parallel.devices, self.levels, request.device.formats[self.base].links[: len(self.levels)])
         self.splits = {node.name: self.graph.splits(node, parallel.kinds, parallel.groups) for node in request.graph.nodes}
         formats = offered_formats(request, self.plain)
         self.offered = {name: [(dtype, split) for dtype in own for split in self.splits[name]] for name, own in formats.items()}
@@ -175,14 +178,24 @@ class _SplitPricing:
                 self.takers.setdefault(tensor, []).append(node)
         self.copies = self._copied()
         self.columns = columns_of(request.graph)
-        self.costs = {
-            split: self._priced(self.columns, split) for split in dict.fromkeys(split for own in self.splits.values() for split in own)
-        }
 
-    def _priced(self, columns: Columns, split: Split) -> dict[str, tuple[Array, Array]]:
-        """Seconds and joules of one device for its share of each operator, by format."""
+    @property
+    def every_split(self) -> tuple[Split, ...]:
+        """Splits that any operator has."""
+        return tuple(dict.fromkeys(split for own in self.splits.values() for split in own))
+
+    @cached_property
+    def costs(self) -> dict[Split, dict[str, tuple[Array, Array]]]:
+        """Seconds and joules of one device for its share of each operator, by split and format."""
+        return {split: self._priced(split) for split in self.every_split}
+
+    def shared(self, split: Split) -> Columns:
+        """The share of each operator that one device computes in a split; all of an operator that has not got it."""
         chosen = [split if split in self.splits[node.name] else None for node in self.request.graph.nodes]
-        shared = shared_columns(columns, self.graph, chosen)
+        return shared_columns(self.columns, self.graph, chosen)
+
+    def _priced(self, split: Split) -> dict[str, tuple[Array, Array]]:
+        shared = self.shared(split)
         found = dict[str, tuple[Array, Array]]()
         for dtype, hardware in self.request.device.formats.items():
             costs = graph_costs(shared, BITS[dtype] / 8.0, hardware)
@@ -194,23 +207,33 @@ class _SplitPricing:
 
     def figures(self, node: Node, dtype: str, split: Split) -> Figures:
         """Of an operator, with what its split sends."""
-        whole, output = dict(self.plain.figures(node, dtype)), self.graph.output(node, split)
         row, operands = self.plain.rows[node.name], has_operands(node)
         times, energies = self.costs[split][dtype if operands else self.base]
         time, energy = float(times[row]), float(energies[row])
         if not operands and dtype != self.base:
-            time, energy = self.plain.narrower(node, dtype, time, energy, output.share(self.devices))
-        sent = together(self._gradients(node, split), self._partial_sums(node, split), self._borders(node, split))
+            time, energy = self.plain.narrower(node, dtype, time, energy, self.graph.output(node, split).share(self.devices))
+        sent = self.sent(node, split)
+        return {**self.stored(node, dtype, split), "time": time + sent[0], "energy": energy * self.devices + sent[1]}
+
+    def sent(self, node: Node, split: Split) -> Spent:
+        """What a split sends: gradients of weights, partial sums, and rows of neighbours."""
+        return together(self._gradients(node, split), self._partial_sums(node, split), self._borders(node, split))
+
+    def stored(self, node: Node, dtype: str, split: Split) -> Figures:
+        """Figures that no device changes: bytes of one device, bit operations and quality."""
+        operands, share = has_operands(node), self.graph.weight_share(split)
         stored = sum(prod(weights.shape) for weights in self._stored(node)) * BITS[dtype if operands else self.base] / 8.0
-        share = self.graph.weight_share(split)
         values = sum(prod(self.request.graph.tensors[name]) for name in node.outputs if name in self.plain.saved_tensors)
+        output = self.graph.output(node, split)
         saved_bytes = values * BITS[self.base if operands else dtype] / 8.0 * output.share(self.devices)
-        return whole | {
-            "time": time + sent[0],
-            "energy": energy * self.devices + sent[1],
-            "size": stored * share,
-            "memory": stored * share + saved_bytes + self._state(self._stored(node), share),
-        }
+        memory = stored * share + saved_bytes + self._state(self._stored(node), share)
+        return {**self.plain.figures(node, dtype), "size": stored * share, "memory": memory}
+
+    def with_links(self, links: tuple[Link, ...]) -> "SplitPricing":
+        """The same with a network of these links."""
+        other = copy(self)
+        other.network, other.known, other.edges = Network(self.devices, self.levels, links), {}, {}
+        return other
 
     def _state(self, weights: Sequence[Weights], share: float) -> float:
         """Bytes of gradient and optimizer of a share of weights."""
@@ -384,7 +407,7 @@ def _layout_name(layout: Layout, partial: bool, devices: int) -> str:
 # Rules to compare with.
 
 
-def _rules(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, dict[str, str]]]:
+def _rules(pricing: SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, dict[str, str]]]:
     """Data parallel, features over all devices, and MLSL's groups, in the base format."""
     everywhere = Split("features", pricing.devices)
     batch = {node.name: _first(pricing, node, (Split("batch", 1),)) for node in nodes}
@@ -404,7 +427,7 @@ def _with_copies(chosen: Mapping[str, str], written: Written) -> tuple[str, ...]
     return tuple(chosen[name] if name in chosen else min(costs[name], key=costs[name].__getitem__) for name in written.layers)
 
 
-def _first(pricing: _SplitPricing, node: Node, wanted: Sequence[Split]) -> str:
+def _first(pricing: SplitPricing, node: Node, wanted: Sequence[Split]) -> str:
     """The first of these splits that is offered, else the whole operator on every device."""
     own = pricing.splits[node.name]
     split = next((offered for offered in wanted if offered in own), own[0])
@@ -419,7 +442,7 @@ def best_group(weights: float, activations: float, devices: int) -> float:
     return min(max(sqrt(devices * weights / activations), 1.0), float(devices)) if activations else float(devices)
 
 
-def _mlsl(pricing: _SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
+def _mlsl(pricing: SplitPricing, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
     """The closed form for operators with weights; others keep the features that their input has, or are split by the batch."""
     chosen, graph = dict[str, Split](), pricing.request.graph
     for node in nodes:

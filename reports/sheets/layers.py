@@ -81,8 +81,8 @@ def _chip_rows(chosen: Mapping[str, float]) -> Iterator[tuple[str, str]]:
 
 
 def _chip(chosen: Mapping[str, float]) -> str:
-    """Choices and figures of a chip in one line."""
-    return " · ".join(f"{name} {shown}" for name, shown in _chip_rows(chosen))
+    """Choices, area and power of a chip in one line; its figures are in a table."""
+    return " · ".join(f"{name} {shown}" for name, shown in _chip_rows(chosen) if not name.endswith(("throughput", "bandwidth")))
 
 
 def _chip_section(chosen: Mapping[str, float]) -> tuple[Section, ...]:

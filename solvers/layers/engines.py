@@ -447,10 +447,11 @@ def _same(answer: LayerChoices) -> LayerChoices:
 
 
 def _chip_baselines(question: LayersQuestion, chips: "Chips", answer: LayerChoices, seconds: float) -> tuple[Baseline[LayerChoices], ...]:
-    """Rules on the same chip; and the chip that is best for the base format, with the best formats there."""
+    """Rules on the same chip; and the chip that is best for the base format, split by the batch, with the best choices there."""
     from crossopt.instances.layers.chips import in_base  # noqa: PLC0415 - most questions name a device
 
     began, found = monotonic(), list[Baseline[LayerChoices]]()
+    what = "formats" if chips.parallel is None else "splits"
     for rule in baselines(question.on_chip(answer.chip), seconds):
         found.append(replace(rule, answer=None if rule.answer is None else replace(rule.answer, chip=answer.chip)))
     costs = in_base(chips)
@@ -458,7 +459,7 @@ def _chip_baselines(question: LayersQuestion, chips: "Chips", answer: LayerChoic
     if np.isfinite(costs[usual]):
         own = _solved(question.on_chip(usual), seconds - (monotonic() - began)).answer()
         if own is not None:
-            found.append(Baseline(f"formats on the best chip for {chips.request.device.base}", None, replace(own, chip=usual)))
+            found.append(Baseline(f"{what} on the best chip for {chips.request.device.base}", None, replace(own, chip=usual)))
     return tuple(found)
 
 
@@ -471,9 +472,11 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
         raise RefusedError(f"{number} choices are too many to look at each (take the engine frontier)")
     value, answer = best_of_all(question)
     reasons = () if answer else ("no choice is within all budgets",)
-    return SearchOutcome(
-        answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, notes=question.notes, baselines=baselines(question)
-    )
+    if question.chips is None:
+        rules = baselines(question)
+    else:
+        rules = () if answer is None else _chip_baselines(question, question.chips, answer, inf)
+    return SearchOutcome(answer, value, RecomputableBound(BY_ALL), "exhaustive", reasons=reasons, notes=question.notes, baselines=rules)
 
 
 def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:

@@ -432,10 +432,11 @@ def formats_of_a_graph(seed: int) -> Any:  # noqa: ANN401
 
 
 def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
-    """A few chips of a technology for a small network, with budgets near what the first chip needs."""
+    """A few chips of a technology for a small network, perhaps split over some of them, with budgets near what the first chip needs."""
     random, folder = Random(f"chips {seed}"), Path(_folder().name)
-    (folder / "graph.json").write_text(graph_text(_small_network(random)), encoding="utf-8")
-    base, *formats = random.sample(("bf16", "fp16", "fp8", "int8", "int4"), random.randint(2, 3))
+    graph, split = _small_network(random), random.random() < 0.4
+    (folder / "graph.json").write_text(graph_text(graph), encoding="utf-8")
+    base, *formats = random.sample(("bf16", "fp16", "fp8", "int8", "int4"), 2 if split else random.randint(2, 3))
     parts = {
         "compute_area": ["200 mm^2", "300 mm^2", "440 mm^2"],
         "compute_power": ["80 W", "176 W"],
@@ -451,7 +452,14 @@ def chips_of_a_network(seed: int) -> Any:  # noqa: ANN401
     }
     asks["technology"] = random.choice(("accelerator-7nm", "accelerator-4nm"))
     asks["rates"] = {name: random.choice((1, 2, 4)) for name in (base, *formats)}
-    asks["choices"] = {name: random.sample(parts[name], 2) for name in random.sample(sorted(parts), random.randint(1, 3))}
+    if split:
+        devices = random.choice((2, 4))
+        asks["cluster"] = {"devices": devices, "devices_per_node": random.choice((1, 2, 4)) if devices == 4 else random.choice((1, 2))}
+        asks["groups"], batch = [devices], ["batch"] if graph.tensors["x"][0] % devices == 0 else []
+        asks["splits"] = [*batch, random.choice(("features", "inputs", "space"))]
+        outside = asks["cluster"]["devices_per_node"] < devices
+        parts = {"hbm_stacks": [2, 5], ("network_area" if outside else "node_network_area"): ["4 mm^2", "8 mm^2"]}
+    asks["choices"] = {name: random.sample(parts[name], 2) for name in random.sample(sorted(parts), min(random.randint(1, 3), len(parts)))}
     asks |= {"format_area": {random.choice(formats): f"{random.choice((1, 10, 50))} %"}} if random.random() < 0.5 else {}
     asks |= {"training": True} if random.random() < 0.4 else {}
     if asks["objective"] == "quality" or random.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Free chips for formats of layers: equality with a look at every chip and choice, proofs that are refused, and what cannot be asked."""
+"""Free chips for formats and splits of layers: equality with a look at every chip and choice, and refused proofs and questions."""
 
 from dataclasses import replace
 from math import inf
@@ -8,8 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.instances.codesign.space import device_at
 from crossopt.instances.errors import InstanceError
+from crossopt.instances.layers import chips
 from crossopt.instances.layers.chips import in_base, screened
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
@@ -17,10 +19,12 @@ from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.layers.family import FAMILY
-from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, judge, prove
+from crossopt.solvers.layers.judge import LayerChoices, LayerTotals, best_of_all, every_choice, judge, prove
 from crossopt.solvers.proofs import PricedChips
 from tests.extent import FULL
+from tests.instances.layers.image_networks import alexnet
 from tests.instances.layers.test_network import small
+from tests.solvers.layers.test_splits import drawn as drawn_network
 
 CHOICES = "choices: {compute_area: [300 mm^2, 440 mm^2], l2_area: [30 mm^2, 77 mm^2], hbm_stacks: [2, 5]}\n"
 
@@ -111,6 +115,91 @@ def test_chips_are_those_of_joint_designs(tmp_path: Path) -> None:
                 assert getattr(getattr(ours, level), part)[row] == getattr(getattr(theirs, level), part), (level, part)
 
 
+LINKS = "node_network_area: [8 mm^2, 24 mm^2], network_area: [2 mm^2, 6 mm^2]"
+"""Choices of links."""
+
+
+def split_over_devices(tmp_path: Path, graph: OperatorGraph, more: str, choices: str) -> LayersQuestion:
+    (tmp_path / "graph.json").write_text(graph_text(graph), encoding="utf-8")
+    path = tmp_path / "question.yaml"
+    text = f"kind: layers\ngraph: graph.json\ntechnology: accelerator-4nm\nchoices: {{{choices}}}\n{more}"
+    path.write_text(text if "objective" in more else f"{text}objective: time\n", encoding="utf-8")
+    found: LayersQuestion = read(path)
+    return found
+
+
+def drawn_splits(seed: int, tmp_path: Path) -> LayersQuestion:
+    """Up to eight chips with a few splits and formats over 2 to 6 devices, which are one node or several."""
+    graph, devices, more = drawn_network(seed)
+    random = Random(f"chips {seed}")
+    per_node = random.choice([divisor for divisor in (1, 2, 3, devices) if devices % divisor == 0])
+    links = LINKS if per_node < devices else LINKS.partition(", network")[0]
+    choices = ", ".join(random.sample(["hbm_stacks: [2, 5]", "compute_area: [300 mm^2, 440 mm^2]", links], 2))
+    more += f"cluster: {{devices: {devices}, devices_per_node: {per_node}}}\ngroups: [{devices}]\n"
+    more += random.choice(("", "splits: [batch, features]\n", "formats: [fp8]\nsplits: [batch]\n"))
+    if random.random() < 0.5:
+        more += f"budgets: {{size: {random.choice((20, 200, 2_000))} kB}}\n"
+    question = split_over_devices(tmp_path, graph, more, choices)
+    return question if every_choice(question) < 6_000 else split_over_devices(tmp_path, graph, f"{more}tie: operators\n", choices)
+
+
+@pytest.mark.parametrize("start", range(5))
+def test_splits_and_chips_are_the_best_of_all(tmp_path: Path, start: int) -> None:
+    checked = 0
+    for seed in range(start, 100 if FULL else 15, 5):
+        question = drawn_splits(seed, tmp_path)
+        if every_choice(question) > 6_000:
+            continue
+        assert question.chips is not None
+        best = [best_of_all(question.on_chip(chip))[0] for chip in range(len(question.chips))]
+        for price in (0.0, 1e-9):
+            assert (screened(question.chips, dict.fromkeys(question.budgets, price)) <= np.array(best)).all(), seed
+        found = solved(question)
+        assert found.value == (None if min(best) == inf else min(best)), seed
+        proved = prove(question, found, unwatched)
+        assert (found.proved, proved.refused, proved.unverified) == (True, (), False), seed
+        rules = [judge(question, own.answer) for own in found.baselines if own.answer is not None]
+        assert all(not rule.accepted or rule.value >= min(best) for rule in rules), seed
+        checked += 1
+    assert checked
+
+
+def test_links_of_chips_are_those_of_joint_designs_and_more_of_them_cost_no_more(tmp_path: Path) -> None:
+    more = "training: true\ncluster: {devices: 16, devices_per_node: 8}\nbudget: {die_area: 850 mm^2, power: 800 W}\n"
+    question = split_over_devices(tmp_path, alexnet(512), more, LINKS)
+    assert question.chips is not None
+    (tmp_path / "joint.yaml").write_text(
+        "kind: codesign\nworkload: {model: gpt3-13b, global_batch: 16, sequence: 2048, precision: bf16}\n"
+        f"cluster: {{devices: 16, devices_per_node: 8}}\ntechnology: accelerator-4nm\nchoices: {{{LINKS}}}\nobjective: step_time\n",
+        encoding="utf-8",
+    )
+    joint = read(tmp_path / "joint.yaml")
+    (family,) = question.chips.families
+    ours = family.formats["bf16"].links
+    for row, point in enumerate(family.points.tolist()):
+        for mine, theirs in zip(ours, device_at(joint, point).links, strict=True):
+            assert mine.bandwidth[row] == theirs.bandwidth
+            assert (mine.latency, mine.setup, mine.energy) == (theirs.latency, theirs.setup, theirs.energy)
+    values = [solved(question.on_chip(chip)).value or inf for chip in range(len(question.chips))]
+    assert values[3] == min(values) < values[0] == max(values)
+    found = solved(question)
+    assert (found.value, found.proved) == (values[3], True)
+    names = [own.name for own in found.baselines]
+    assert {"data parallel", "one strategy for each type of operator", "splits on the best chip for bf16"} <= {*names}
+    assert found.details is not None
+    assert found.details.chip["network_bandwidth"] == ours[1].bandwidth[3]
+
+
+def test_many_networks_are_bounded_by_better_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = split_over_devices(tmp_path, alexnet(64), "training: true\ncluster: {devices: 16, devices_per_node: 8}\n", LINKS)
+    assert question.chips is not None
+    exact = screened(question.chips, {})
+    monkeypatch.setattr(chips, "_NETWORKS", 1)
+    rounded = screened(question.chips, {})
+    assert (rounded <= exact).all() and (rounded < exact).any()
+    assert rounded == pytest.approx(exact, rel=0.1)
+
+
 def test_a_format_that_takes_area_is_built_only_where_it_pays(tmp_path: Path) -> None:
     free, dear = (
         solved(asked(tmp_path, f"format_area: {{int8: {share}}}\nrates: {{int8: {rate}}}\n")) for share, rate in (("1%", 2), ("100%", 1))
@@ -162,7 +251,10 @@ def test_a_gap_is_proved_for_all_chips(tmp_path: Path) -> None:
     [
         ("", "", "nothing of the chip is left to choose"),
         ("hardware: h100-sxm\n", CHOICES, "hardware is given beside technology, whose chip is free"),
-        ("cluster: {devices: 8}\n", CHOICES, "cluster is given beside technology"),
+        ("cluster: {devices: 8}\n", CHOICES, "the number of devices in a node of free chips is needed"),
+        ("", "choices: {network_area: [4 mm^2]}\n", "no operator is split over devices that these links join"),
+        ("cluster: {devices: 8, devices_per_node: 8}\n", "choices: {network_area: [4 mm^2]}\n", "no operator is split over devices that"),
+        ("cluster: {devices: 3, devices_per_node: 8}\n", CHOICES, "a batch of 64 has no equal parts for 3 devices"),
         ("rates: {int4: 2}\n", CHOICES, "accelerator-7nm does not compute in int8 (it has bf16, fp16, int4; state its rate"),
         ("budget: {die_area: 100 mm^2}\n", CHOICES, "no chip of the grid can be built within the limits of area and power"),
         ("format_area: {fp7: 10%}\n", CHOICES, "'fp7' is no format"),
