@@ -32,6 +32,8 @@ class Memory:
     bandwidth: Annotated[Real, Unit("bandwidth"), NonZero(), Doc("of the whole device")]
     energy: Annotated[Real, ENERGY_PER_BYTE, Doc("of what is moved")] = 0.0
     """Joules per byte."""
+    latency: Annotated[Real, Key(None)] = 0.0
+    """Seconds of an access, of memory outside the device."""
 
 
 Shape = Literal["switch", "rails", "ring", "fully_connected"]

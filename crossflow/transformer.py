@@ -43,10 +43,12 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 # on the device, one in use, one coming and one going (as in Calculon, Isaev et al. 2023). The link carries both directions at once and
 # works beside the device, so that one layer and microbatch takes
 #
-#     forward   max(layer, max(weights in, activations out) / bandwidth)
-#     backward  max(layer, (weights in + activations in) / bandwidth)
+#     forward   max(layer, max(weights in, activations out) / bandwidth + latency)
+#     backward  max(layer, (weights in + activations in) / bandwidth + latency of each)
 #
-# and the optimizer max(its own time, state there and back / bandwidth). Embedding, head, gradients and working set stay on the device.
+# and the optimizer max(its own time, state there and back / bandwidth + latency of each layer). Embedding, head, gradients and working set
+# stay on the device. Devices that share a memory are served in turn, latency included, as in a pool of ASTRA-sim's: each has its share of
+# the bandwidth, and as many times the latency.
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,20 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     """Host traffic of the fullest stage; zero without offloading."""
     if host is None or not np.any(sharding.offload):
         return HostTraffic()
+    weights, activations, state, away = host_bytes(model, sharding)
+    loads, stores = np.minimum(weights, 1.0), np.minimum(activations, 1.0)  # 1 where something moves: nothing is less than a byte
+    return HostTraffic(
+        forward=np.maximum(weights, activations) / host.bandwidth + np.maximum(loads, stores) * host.latency,
+        backward=(weights + activations) / host.bandwidth + (loads + stores) * host.latency,
+        optimizer=state / host.bandwidth + np.minimum(state, 1.0) * away * host.latency,
+        layer_energy=2.0 * (weights + activations) * host.energy,
+        energy=2.0 * state * host.energy,
+    )
+
+
+def host_bytes(model: Transformer, sharding: Sharding) -> tuple[Real, Real, Real, Real]:
+    """Bytes that the fullest stage moves one way: weights and activations of a layer and microbatch, optimizer state of all layers that are
+    away; and the number of these."""
     split, layer, trained = layers_of(model, sharding), layer_weights(model, sharding), layer_trained(model, sharding)
     layers = np.maximum(np.maximum(split.first(), split.middle()), split.last())
     flight = in_flight(sharding, 0.0)
@@ -73,14 +89,7 @@ def host_traffic(model: Transformer, sharding: Sharding, host: Memory | None) ->
     activations = np.where(_moves(sharding, "activations", layers * flight), kept_activations(model, sharding, layers), 0.0)
     away = np.maximum(layers - RESIDENT_LAYERS, 0.0)
     state = model.optimizer_bytes * share_out(sharding, Weights(away * trained.shared, away * trained.routed), 1)
-    state = np.where(offloads(sharding, "optimizer"), state, 0.0)
-    return HostTraffic(
-        forward=np.maximum(weights, activations) / host.bandwidth,
-        backward=(weights + activations) / host.bandwidth,
-        optimizer=state / host.bandwidth,
-        layer_energy=2.0 * (weights + activations) * host.energy,
-        energy=2.0 * state * host.energy,
-    )
+    return weights, activations, np.where(offloads(sharding, "optimizer"), state, 0.0), away
 
 
 def _moves(sharding: Sharding, what: str, layers: Real) -> Mask:

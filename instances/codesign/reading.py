@@ -406,7 +406,8 @@ def _reference_device(
 def _host(cluster: ClusterSection) -> Memory | None:
     if (host := cluster.host) is None:
         return None
-    return Memory(host.memory / host.shared_by, host.bandwidth / host.shared_by, 8.0 * host.energy)
+    each = host.shared_by
+    return Memory(host.memory / each, host.bandwidth / each, 8.0 * host.energy, host.latency * each)
 
 
 def _reserved(file: CodesignFile, usual: float) -> float:

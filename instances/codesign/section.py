@@ -108,8 +108,10 @@ class HostSection:
     memory: Annotated[Bytes, Doc("per device")]
     bandwidth: Annotated[Bandwidth, Doc("of each device's link to it, per direction")]
     energy: Annotated[EnergyPerBit, Doc("of the link and the memory; default: an estimate")] = 25e-12
+    latency: Annotated[Duration, Doc("of an access")] = 0.0
     shared_by: Annotated[
-        Positive, Doc("devices that share memory and link, such as those of a node or of a pool: each has its part of both at a time")
+        Positive,
+        Doc("devices that share memory and link, such as those of a node or of a pool: each has its part of both, and is served in turn"),
     ] = 1
 
 

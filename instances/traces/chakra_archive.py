@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from math import floor
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
@@ -231,7 +231,16 @@ class Receive:
     tag: int
 
 
-Item = Compute | Exchange | Send | Receive
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load from memory outside the NPU, or a store to it. It begins with the work before it, and what follows waits for both."""
+
+    name: str
+    kind: Literal["load", "store"]
+    bytes: int
+
+
+Item = Compute | Exchange | Send | Receive | Access
 ROLES = {"source": "comm_src", "to": "comm_dst"}
 
 
@@ -259,6 +268,11 @@ def _nodes(program: Sequence[Item]) -> Iterator[tuple[Node, tuple[str, str] | No
         deps = tuple(sorted({*needed, *([last] if last else [])}))
         if isinstance(item, Send):
             yield Node(number, item.name, SEND, data_deps=deps, attributes=_message(item.bytes, item.tag)), ("to", item.to)
+            continue
+        if isinstance(item, Access):
+            size, host = Attribute("tensor_size", "uint64", item.bytes), Attribute("is_cpu_op", "bool", value=False)
+            yield Node(number, item.name, MEM_LOAD if item.kind == "load" else MEM_STORE, data_deps=before, attributes=(host, size)), None
+            needed.append(number)
             continue
         if isinstance(item, Compute):
             more = (Attribute("num_ops", "int64", item.flops), Attribute("tensor_size", "uint64", item.bytes))
@@ -406,9 +420,13 @@ class Sums:
     collectives: int = 0
     collective_bytes: int = 0
     """At each member, as the traces say them."""
+    accesses: int = 0
+    access_bytes: int = 0
+    """Of memory outside the NPUs."""
 
     def by_name(self) -> dict[str, int]:
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """Accesses where there are any."""
+        return {item.name: getattr(self, item.name) for item in fields(self) if self.accesses or not item.name.startswith("access")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,6 +499,10 @@ class Recount:
         sums, task = self.sums, node.task
         sums.nodes += 1
         sums.flops += node.flops
+        if task.kind in ("load", "store"):
+            sums.accesses += 1
+            sums.access_bytes += task.bytes
+            return
         sums.moved += node.moved
         if task.kind == "compute":
             sums.micros += task.time // 1000

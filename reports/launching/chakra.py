@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -24,9 +25,9 @@ from crossopt.crossflow.operators import EMBEDDING_FORWARD, HEAD_FORWARD
 from crossopt.crossflow.parameters import repeated_flops, step_flops
 from crossopt.crossflow.plan import Plan, Ranks, code, routed_tokens, table
 from crossopt.crossflow.schedule import BACKWARD, FORWARD, passes_of
-from crossopt.crossflow.sharding import Weights
+from crossopt.crossflow.sharding import RESIDENT_LAYERS, Weights
 from crossopt.crossflow.stages import chunk_sizes
-from crossopt.crossflow.transformer import mean_over_kinds, parts_of, ranks, sharding, share_again, terms
+from crossopt.crossflow.transformer import host_bytes, mean_over_kinds, parts_of, ranks, sharding, share_again, terms
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.errors import RefusedError
@@ -35,6 +36,7 @@ from crossopt.instances.traces.chakra_archive import (
     ABOUT,
     GROUPS,
     STEP,
+    Access,
     Compute,
     Exchange,
     Item,
@@ -113,6 +115,8 @@ class Amounts:
     """Bytes of a layer's weights, where ZeRO gathers them for each pass."""
     scatters: Held
     """Bytes of a layer's gradients, where ZeRO shares them behind each."""
+    offloaded: tuple[float, float, float]
+    """Bytes of a layer that lie in the host's memory: weights, activations, and optimizer state, of the fullest stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,7 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
     ahead, back, again = moved(False), moved(True), _number(share_again(model, plans))
     first, last = (_number(price(model, group, counted).energy) for price in (embedding, head))
     message, gathered = handed_on(model, split)
+    weights_away, activations_away, state, away = map(_number, host_bytes(model, split)) if plan.offload != "none" else (0.0, 0.0, 0.0, 0.0)
     return Amounts(
         layer_flops=layers / 3.0 / share,
         again_flops=repeated_flops(model, code("recompute", plan.recompute)) / share,
@@ -179,6 +184,7 @@ def _amounts(model: Transformer, hardware: Hardware, cluster: Cluster, plan: Pla
         around=_number(mean_over_kinds(model, lambda kind: _around_bytes(kind, group))),
         gathers=_parameters_held(layer_weights(model, split)).times(model.weight_bytes if plan.zero == 3 else 0.0),
         scatters=_parameters_held(layer_trained(model, split)).times(model.gradient_bytes if plan.zero >= 2 else 0.0),
+        offloaded=(weights_away, activations_away, state / max(away, 1.0)),
     )
 
 
@@ -242,6 +248,7 @@ class _Pass:
         yield from self.received(name, is_back)
         yield from _replicated(f"{name} weights", "all_gather", amounts.gathers.times(self.layers), plan)
         yield self.work(name, is_back)
+        yield from self.accesses(name, is_back)
         gathered = is_back * self.layers * amounts.for_weights / plan.tensor
         yield from _collective(f"{name} inputs once more", "all_gather", gathered, TENSOR, plan.tensor, is_beside=True)
         count = self.layers * (1.0 + amounts.again if is_back else 1.0)
@@ -251,6 +258,13 @@ class _Pass:
         yield from _replicated(f"{name} gradients", "reduce_scatter", amounts.scatters.times(self.layers * is_back), plan)
         if not (self.is_first if is_back else self.is_last):
             yield Send(f"{name} sent", round(amounts.message), PREVIOUS if is_back else NEXT, self.tag(is_back, sent=True))
+
+    def accesses(self, name: str, is_back: bool) -> Iterator[Item]:
+        """What comes from the host's memory and goes there beside a pass."""
+        weights, activations, _ = self.planned.amounts.offloaded
+        if self.planned.layers[self.stage] > RESIDENT_LAYERS:
+            yield from _access(f"{name} weights", "load", self.layers * weights)
+            yield from _access(f"{name} activations", "load" if is_back else "store", self.layers * activations)
 
     def around_attention(self, name: str, is_back: bool) -> Iterator[Item]:
         """Of all layers together: keys and values to the next context rank step by step, backward with their gradients, or all to all."""
@@ -322,6 +336,11 @@ def _collective(name: str, kind: str, size: float, group: str, members: int, is_
         yield Exchange(name, kind, round(size), group, is_beside)  # type: ignore[arg-type]
 
 
+def _access(name: str, kind: Literal["load", "store"], size: float) -> Iterator[Item]:
+    if round(size) > 0:
+        yield Access(f"{name} {kind}", kind, round(size))
+
+
 def _update(planned: Planned, stage: int) -> Iterator[Item]:
     """What follows the last pass: gradients that are left, those of a table on both ends, the update, and weights that were shared out."""
     model, plan = planned.model, planned.plan
@@ -336,6 +355,9 @@ def _update(planned: Planned, stage: int) -> Iterator[Item]:
         yield from _collective("gradients of the table", "all_reduce", size, ENDS, 2)
     if planned.optimizer > 0.0:
         yield Compute("update", max(round(planned.optimizer * 1e6), 1))
+        state = max(planned.layers[stage] - RESIDENT_LAYERS, 0) * planned.amounts.offloaded[2]
+        yield from _access("optimizer", "load", state)
+        yield from _access("optimizer", "store", state)
     if plan.zero:
         yield from _replicated("weights", "all_gather", (beside if plan.zero == 3 else weights).times(model.weight_bytes), plan)
 
@@ -357,7 +379,6 @@ def cannot(model: Transformer, plan: Plan) -> str | None:
     """What of a plan no program says yet, with the setting that rules it out; None where all of it is said."""
     checks = (
         (f"expert_tensor {plan.expert_tensor}", plan.expert_tensor > 0, "ask again with --set expert_tensor=0"),
-        (f"offload {plan.offload}", plan.offload != "none", "ask again with --set offload=none"),
         (f"schedule {plan.schedule}", plan.schedule in ("zero-bubble-v", "dualpipe"), "ask again with --set schedule=1f1b"),
         (f"shard {plan.shard}", plan.shard > 0, "ask again with --set shard=0"),
         ("layers that are not trained", bool(model.frozen_layers or model.lora_rank), "export a plan that trains all layers"),
@@ -461,7 +482,7 @@ def export_chakra(options: Namespace, instance: Instance, chosen: Candidate) -> 
     design = design_of(instance, chosen)
     plan_priced = planned(model, design.hardware, instance.cluster, plan)
     passes = plan_priced.microbatches * plan.interleave
-    if (9 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
+    if (11 + 2 * (plan.context - 1)) * passes > MOST_ITEMS:
         raise RefusedError(f"--as chakra: {passes:,} passes of a device are too many for a trace (export larger microbatches)")
     name = file_name(instance.name)
     step = evaluate(model, design, instance.budget, instance.prices).step_time
@@ -519,6 +540,9 @@ def _sums(programs: list[list[Item]], npus: list[Npu]) -> Sums:
             elif isinstance(item, Exchange):
                 sums.collectives += count[stage]
                 sums.collective_bytes += count[stage] * item.bytes
+            elif isinstance(item, Access):
+                sums.accesses += count[stage]
+                sums.access_bytes += count[stage] * item.bytes
     return sums
 
 
@@ -530,6 +554,8 @@ def _summary_lines(planned: Planned, sums: Sums, groups: dict[int, tuple[int, ..
     yield f"  computations   {sums.flops:.6g} FLOPs, {share:.6%} of those of the step and of what is computed again"
     yield f"  messages       {sums.message_bytes:,} bytes"
     yield f"  collectives    {sums.collective_bytes:,} bytes at their members: the whole of all but gathers, of which the shard"
+    if sums.accesses:
+        yield f"  host memory    {sums.access_bytes:,} bytes in {sums.accesses:,} loads and stores; `check` replays them by --remote-memory"
     yield "  left out       exchanges of the embedding and the head; exchanges of a pass are one collective, and hide behind no work"
     if planned.amounts.for_weights:
         yield "                 but what is gathered once more for gradients of weights: that is beside its backward pass"

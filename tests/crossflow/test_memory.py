@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossopt.crossflow.astra.collective import Dimension, Endpoint, Network
+from crossopt.crossflow.astra.npus import RemoteMemory, Task, replay_npus
 from crossopt.crossflow.evaluate import Design, Evaluation, evaluate
 from crossopt.crossflow.hardware import Cluster, Hardware, Link, Memory
 from crossopt.crossflow.layer import backward_pass, forward_pass, layer
@@ -28,6 +30,7 @@ from crossopt.crossflow.plan import OFFLOAD, Offload, Plan, table
 from crossopt.crossflow.recomputation import MODULES, RECOMPUTE, least_recomputed, meaning_of, mode_for, mode_name, number_of, sets_of
 from crossopt.crossflow.sharding import Sharding
 from crossopt.crossflow.stages import microbatches_in_flight, split_layers
+from crossopt.crossflow.transformer import host_bytes as moved_bytes
 from crossopt.crossflow.transformer import host_traffic, ranks, sharding
 from crossopt.crossflow.workload import Transformer, feed_forward_kinds
 from crossopt.instances.codesign.question import read_question
@@ -525,6 +528,26 @@ def test_activations_move_where_those_of_all_microbatches_in_flight_are_of_more_
     columns = sharding(model, table([Plan(pipeline=2, offload="activations")]))
     traffic = host_traffic(model, columns, Memory(1024 * GIB, 1e12, 1e-10))
     assert (number(traffic.layer_energy) > 0.0, number(traffic.forward) > 0.0) == (moved, moved)
+
+
+def test_devices_that_share_a_pool_are_served_in_turn_latency_included() -> None:
+    """As the pool of ASTRA-sim's serves one load of each: the last of n waits n times the latency and the bytes over the bandwidth."""
+    model, devices, latency, bandwidth = replace(MODEL, layers=10), 4, 3e-6, 50e9
+    columns = sharding(model, table([Plan(offload="weights"), Plan(offload="all"), Plan(offload="optimizer")]))
+    traffic = host_traffic(model, columns, Memory(1024 * GIB, bandwidth / devices, 0.0, latency * devices))
+    weights, activations, state, away = (np.broadcast_to(np.asarray(part, np.float64).ravel(), 3) for part in moved_bytes(model, columns))
+    pool = RemoteMemory("pool", round(latency * 1e9), bandwidth / 1e9)
+    network = Network((Dimension("switch", devices, 40.0, 250.0, "ring"),), Endpoint(5, 1e6), 1)
+    for plan in (0, 1):
+        loads = [size for size in (weights[plan], activations[plan]) if size]
+        tasks = [[Task(number, "load", (number - 1,) if number else (), bytes=int(size)) for number, size in enumerate(loads)]] * devices
+        last = max(replay_npus(tasks, {}, network, memory=pool))
+        assert np.asarray(traffic.backward).ravel()[plan] == pytest.approx(last * 1e-9, rel=1e-5)
+    forward = np.asarray(traffic.forward).ravel()
+    assert forward[0] == pytest.approx(devices * (latency + weights[0] / bandwidth))
+    assert forward[2] == 0.0
+    assert np.asarray(traffic.optimizer).ravel()[2] == pytest.approx(devices * (7 * latency + state[2] / bandwidth))
+    assert away[2] == 7.0
 
 
 def test_a_link_that_is_fast_enough_costs_no_time_and_some_energy(a100: Hardware) -> None:
