@@ -137,6 +137,14 @@ class QualityRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """How well a small number of nodes scaled in one synchronous group."""
+
+    nodes: Annotated[int, Bounds(2), Doc("nodes that wait for each other")]
+    share: Annotated[Ratio, NonZero(), Doc("of linear: throughput over that of so many nodes alone")]
+
+
+@dataclass(frozen=True, slots=True)
 class SitesSection:
     """Groups of devices, each synchronous inside, that exchange rarely or asynchronously over slow links (DiLoCo, 15-PF)."""
 
@@ -160,6 +168,7 @@ class SitesSection:
     straggler: Annotated[
         Ratio, Doc("relative spread s of the step times of nodes: n nodes that wait for each other take 1 + s sqrt(2 ln n) as long")
     ] = 0.0
+    scaling: Annotated[tuple[ScalingRow, ...], Doc("runs of few nodes to which `straggler` is fitted, instead of that key")] = ()
     quality: Annotated[
         tuple[QualityRow, ...],
         Doc("steps that training needs; the first row that matches counts. Needed where ways to learn are compared that differ"),

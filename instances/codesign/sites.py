@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from crossopt.crossflow.exchanges.rare import HORIZON, Exchange, Groups
+from crossopt.crossflow.exchanges.rare import HORIZON, Exchange, Groups, fitted_spread
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.workload import Transformer, Workload
 from crossopt.instances.codesign.instance import Instance
@@ -73,6 +73,8 @@ def _figure_faults(sites: SitesSection) -> list[tuple[str, str]]:
     found = list[tuple[str, str]]()
     if sites.groups > 1 and not sites.bandwidth:
         found.append(("sites.bandwidth", "groups need a link between them (give a bandwidth above 0, such as 10 Gbit/s)"))
+    if sites.straggler and sites.scaling:
+        found.append(("sites.straggler", "the spread is fitted to the runs of `scaling` (remove one of the two)"))
     if min(sites.compression) <= 0.0:
         found.append(("sites.compression", "zero sends nothing (give a share above 0 and up to 1)"))
     if sites.bytes_per_parameter <= 0.0:
@@ -127,7 +129,7 @@ def groups_of(file: CodesignFile, whole: Workload | None, usual_node: int, repor
         latency=sites.latency,
         ways=ways,
         steps=tuple(1.0 if factor is None else factor for factor in factors),
-        spread=sites.straggler,
+        spread=fitted_spread([(row.nodes, row.share) for row in sites.scaling]) if sites.scaling else sites.straggler,
         nodes=max(devices / (file.cluster.devices_per_node or usual_node), 1.0),
         known=bool(sites.quality) or not holes,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from crossopt.crossflow.exchanges.rare import Groups, bandwidth_for, volume
+from crossopt.crossflow.exchanges.rare import Groups, bandwidth_for, straggling, volume
 from crossopt.instances.files.units import format_quantity
 from crossopt.reports.drawing.bars import Part, Row, Units, bars, columns
 from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan
@@ -271,6 +271,9 @@ def sites_section(sites: Groups, step: float) -> Section:
         needed = [(share, bandwidth_for(share, way, step, size, sites.groups)) for share in _SHARES]
         texts = (format_quantity(8.0 * rate, "bandwidth").replace("B/s", "bit/s") for _, rate in needed)
         parts.append(given_in([(f"{share:.0%} compute needs", text) for (share, _), text in zip(needed, texts, strict=True)]))
+    if sites.spread:
+        nodes = f"{sites.nodes:,.0f} nodes of a group take {straggling(sites.spread, sites.nodes):.4g} x as long as one"
+        parts.append(f"Stragglers: a spread of {sites.spread:.4g}, by which {nodes}.")
     parts.append("All other figures are those of one group.")
     if not sites.known:
         parts.append("How many steps training needs with these exchanges is not known: the mean step says nothing of it.")

@@ -1,5 +1,6 @@
 """Groups that exchange rarely: answers against brute force over plans and exchanges, faults, and what torchtitan is told."""
 
+from dataclasses import replace
 from itertools import product
 from math import ceil
 from random import Random
@@ -14,6 +15,7 @@ from crossopt.instances.codesign.question import read_question
 from crossopt.instances.codesign.space import plan_blocks
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.reports.launching.torchtitan import site_settings, with_sites
+from crossopt.reports.sheets.codesign.machine import sites_section
 from crossopt.solvers.codesign.answer import candidate
 from crossopt.solvers.codesign.judge import verify
 
@@ -96,6 +98,15 @@ def test_several_numbers_of_groups_are_compared() -> None:
         ("groups: 2", "", "groups need a link between them"),
         ("bandwidth: 1 Gbit/s, compression: 1.5", "", "too large"),
         ("bandwidth: 1 Gbit/s, compression: 0", "", "zero sends nothing"),
+        ("bandwidth: 1 Gbit/s, straggler: 0.1, scaling: [{nodes: 8, share: 0.9}]", "", "fitted to the runs of `scaling`"),
+        ("bandwidth: 1 Gbit/s, scaling: [{nodes: 1, share: 1}]", "", "too small"),
+        ("bandwidth: 1 Gbit/s, sync_every: [], quality: []", "", "sync_every"),
+        ("bandwidth: 0 Gbit/s", "", "groups need a link between them"),
+        ("bandwidth: 1 Gbit/s, quality: [{sync_every: 0, steps: 1}]", "", "too small"),
+        ("bandwidth: 1 Gbit/s, quality: [{steps: 0}]", "", "no training takes zero steps"),
+        ("bandwidth: 1 Gbit/s, sync_every: 3000", "", "give at most 2000"),
+        ("bandwidth: 1 Gbit/s, fragments: 0", "", "too small"),
+        ("bandwidth: 1 Gbit/s, overlap_steps: -1", "", "too small"),
         ("bandwidth: 1 Gbit/s, sync_every: [1, 30]", "", "how many steps training needs is not known for every 30 steps"),
         ("groups: [2, 4], bandwidth: 1 Gbit/s, sync_every: 30", "", "depends on the groups"),
         ("bandwidth: 1 Gbit/s, sync_every: [30, 60], quality: [{sync_every: 30, steps: 1}]", "", "no row for every 60 steps"),
@@ -170,6 +181,23 @@ def test_a_single_exchange_needs_no_table() -> None:
     assert found is not None
     assert found.steps == (1.0,)
     assert not found.known
+
+
+def test_stragglers_are_fitted_to_small_runs() -> None:
+    """One run is met exactly; of several the spread is that of least squares."""
+    found = question(text("bandwidth: 1 Gbit/s, sync_every: 30, scaling: [{nodes: 64, share: 0.7}]")).sites
+    assert found is not None
+    assert 1.0 / straggling(found.spread, 64.0) == pytest.approx(0.7, rel=1e-12)
+    assert any("Stragglers: a spread of 0.1486" in str(part) for part in sites_section(replace(found, nodes=8.0), 1.0).parts)
+
+
+def test_the_climb_of_skewscout_ends_where_neither_neighbour_is_better() -> None:
+    """From the rarest exchange: here the least of all is behind a worse one, so that the climb misses it."""
+    rows = ", ".join(f"{{sync_every: {every}, steps: {steps}}}" for every, steps in ((5, 1.0), (10, 1.4), (50, 1.1), (100, 1.2)))
+    sites = question(text(f"bandwidth: 100 Gbit/s, sync_every: [5, 10, 50, 100], quality: [{rows}]")).sites
+    assert sites is not None
+    assert sites.ways[sites.climbed(0.5)].every == 50
+    assert sites.ways[sites.chosen(0.5)].every == 5
 
 
 def test_torchtitan_is_told_how_to_exchange() -> None:
