@@ -50,7 +50,7 @@ from crossopt.instances.layers.network import (
 )
 from crossopt.instances.layers.problem import FIGURES, Pairs, Problem, problem_of
 from crossopt.instances.layers.problem import Written as WrittenProblem
-from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, faults_of, split_problem, usual_groups
+from crossopt.instances.layers.splits import MOST_DEVICES, MOST_GROUPS, Parallel, SplitPricing, faults_of, split_problem, usual_groups
 from crossopt.instances.operators.graph_file import graph_in
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ class LayersQuestion:
     """What is stated and not used."""
     graph: OperatorGraph | None = None
     """The operators, where the question names a graph."""
+    pricing: SplitPricing | None = None
+    """Prices of splits, where operators are split over devices."""
     chips: "Chips | None" = None
     """The chips of a question with a free one, whose problem is that of one of them."""
 
@@ -190,7 +192,7 @@ class LayersQuestion:
         if chip is None:
             raise ValueError("the chip is missing")
         asked = self.chips.asked(chip)
-        return replace(self, problem=problem_of(asked.written), rules=asked.rules, chips=None)
+        return replace(self, problem=problem_of(asked.written), rules=asked.rules, pricing=asked.pricing, chips=None)
 
     __repr__ = short_repr
 
@@ -245,6 +247,7 @@ def read(written: Written) -> LayersQuestion:
         devices=parallel.devices,
         notes=notes,
         graph=graph,
+        pricing=split.pricing,
     )
 
 

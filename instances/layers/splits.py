@@ -15,9 +15,12 @@ before they are sent. A table that an embedding shares with its head is priced b
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log, prod, sqrt
+from sys import float_info
+
+import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.hardware import Link
@@ -61,6 +64,8 @@ class SplitProblem:
     """Strategies of all layers by the name of the rule."""
     types: tuple[str, ...]
     """Of each layer the type of operator that rules with one strategy for each type tie; empty for those without weights."""
+    pricing: "SplitPricing | None" = None
+    """Prices of splits, where operators are split."""
 
 
 def usual_groups(devices: int, per_node: int) -> tuple[int, ...]:
@@ -128,7 +133,7 @@ def split_problem(request: GraphRequest, parallel: Parallel, objective: str, bud
     ties, types = (*pricing.plain.sharing, *_ties(request, pricing, list(layers))), {node.name: _type_of(node) for node in nodes}
     written = Written(layers, links, objective, budgets, ties)
     rules = {} if request.tie != "none" else {name: _with_copies(chosen, written) for name, chosen in _rules(pricing, nodes)}
-    return SplitProblem(written, rules, tuple(types.get(name, "") for name in layers))
+    return SplitProblem(written, rules, tuple(types.get(name, "") for name in layers), pricing)
 
 
 def _keeps(request: GraphRequest, node: Node) -> bool:
@@ -228,6 +233,40 @@ class SplitPricing:
         saved_bytes = values * BITS[self.base if operands else dtype] / 8.0 * output.share(self.devices)
         memory = stored * share + saved_bytes + self._state(self._stored(node), share)
         return {**self.plain.figures(node, dtype), "size": stored * share, "memory": memory}
+
+    def gradients_over_time(self, chosen: Mapping[str, str]) -> tuple[float, float]:
+        """Seconds of the exchange of all gradients, and how many of them are left when the backward pass ends.
+
+        Operators run backward one after the other, the last one first. A bucket of 25 MB is exchanged once it is full and the one before
+        it has been sent, and the rest at the end, while the device computes. Nothing else that is sent hides an exchange.
+        """
+        full = copy(self)
+        full.request = replace(self.request, exposed_gradients=1.0)
+        every = done = sent = 0.0
+        waiting, shares = dict[tuple[int, int], tuple[float, float]](), dict[Split, dict[str, Array]]()
+        for node in reversed([node for node in self.request.graph.nodes if node.name in chosen]):
+            dtype, split = next(way for way in self.offered[node.name] if self.label(*way) == chosen[node.name])
+            if split not in shares:
+                shares[split] = self._backward_shares(split)
+            computed = self.figures(node, dtype, split)["time"] - self.sent(node, split)[0]
+            done += computed * float(shares[split][dtype if has_operands(node) else self.base][self.plain.rows[node.name]])
+            values, ranks = _trained(self._stored(node)) * self.graph.weight_share(split), self.graph.weight_replicas(split)
+            time = full._exchanged(values, ranks)[0]
+            size, before = waiting.pop(ranks, (0.0, 0.0))
+            every, waiting[ranks] = every + time, (size + values * BITS[self.base] / 8.0, before + time)
+            if waiting[ranks][0] >= BUCKET:
+                sent = max(sent, done) + waiting.pop(ranks)[1]
+        tables = sum(pairs[chosen[first], chosen[second]]["time"] for first, second, pairs in full.tables())
+        return every + tables, max(sent, done) + sum(time for _, time in waiting.values()) + tables - done
+
+    def _backward_shares(self, split: Split) -> dict[str, Array]:
+        """Of the time of each operator the share of its backward pass, by format."""
+        shared, found = self.shared(split), dict[str, Array]()
+        for dtype, hardware in self.request.device.formats.items():
+            costs = graph_costs(shared, BITS[dtype] / 8.0, hardware)
+            forward, back = (np.ravel(np.asarray(side.time, np.float64)) for side in (costs.forward, costs.backward))
+            found[dtype] = back / np.maximum(forward + back, float_info.min)
+        return found
 
     def with_links(self, links: tuple[Link, ...]) -> "SplitPricing":
         """The same with a network of these links."""

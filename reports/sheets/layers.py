@@ -48,7 +48,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         )
         if answer is not None
         else (),
-        figures=(*_between(question, answer.strategies, said), *_figures(question, said))
+        figures=(*_between(question, answer.strategies, said), *_gradients(question, answer.strategies), *_figures(question, said))
         if answer is not None and said is not None
         else (),
         given=(
@@ -211,6 +211,16 @@ def _between(question: LayersQuestion, strategies: Sequence[str], said: LayerTot
     rows = chosen(problem, strategies)
     links = problem.amount(0, sum(int(link.uses[rows[link.first], rows[link.second], 0]) for link in problem.links))
     return () if not links else (("between layers", f"{amount(figure, links)} of {figure} ({links / said.totals[figure]:.1%})"),)
+
+
+def _gradients(question: LayersQuestion, strategies: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """What the exchange of gradients takes, and how much of it the backward pass of this choice hides."""
+    pricing = question.pricing
+    if pricing is None or not pricing.request.training or question.problem.figures[0] != "time":
+        return ()
+    every, left = pricing.gradients_over_time(dict(zip(question.problem.layers, strategies, strict=True)))
+    stated = f"{1.0 - pricing.request.exposed_gradients:.0%} stated"
+    return () if not every else (("gradients", f"{amount('time', every)}, {max(1.0 - left / every, 0.0):.0%} can hide ({stated})"),)
 
 
 def _share_text(question: LayersQuestion, said: LayerTotals, name: str) -> str:

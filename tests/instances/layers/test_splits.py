@@ -173,6 +173,24 @@ def test_a_stated_share_of_the_exchange_of_gradients_is_hidden(tmp_path: Path) -
         asked(tmp_path, tiny(), more="training: true\nhidden_gradients: 1.5\n")
 
 
+def test_the_exchange_of_a_full_bucket_hides_behind_what_still_runs_backward(tmp_path: Path) -> None:
+    """The product runs backward first and fills a bucket, which is exchanged while the convolution runs; that of the latter is left."""
+    graph = tiny(batch=64, features=(0, 512))
+    question = asked(tmp_path, graph, 2, "training: true\nhidden_gradients: 30%\n")
+    assert question.pricing is not None
+    size = 128 * 256 * 512 * 2.0
+    assert size > BUCKET > CONV_WEIGHTS * 2.0
+    every, left = question.pricing.gradients_over_time({"c": "batch", "f": "batch"})
+    first, last = summed(size), summed(CONV_WEIGHTS * 2.0)
+    assert every == pytest.approx(first + last, rel=1e-12)
+    half = graph_costs(columns_of(tiny(batch=32, features=(0, 512))), 2.0, H100)
+    behind = float(np.ravel(half.backward.time)[0])
+    assert left == pytest.approx(max(first - behind, 0.0) + last, rel=1e-6)
+    assert 0.0 < behind < first, "a part of it hides"
+    whole = question.pricing.gradients_over_time({"c": "batch", "f": "whole"})
+    assert whole == pytest.approx((last, last), rel=1e-12)
+
+
 def test_formats_and_splits_are_chosen_together(tmp_path: Path) -> None:
     question = asked(tmp_path, tiny(), more="formats: [fp8]\nsplits: [batch, features]\n")
     assert question.problem.strategies[0] == tuple(
