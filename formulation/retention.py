@@ -8,6 +8,10 @@ once. For every schedule, and stage k, which ends with the first computation of 
     p(v, k)       1 if v is in memory when node k runs, beyond its needs and the needs' gaps in which it is retained
     q             1 if an input that is repeated in a gap around [a, b] is repeated before the node that reads it
     w(u, a, b)    1 if u is repeated twice in a gap, where that is allowed
+    x(v, a, b)    1 if v is not retained from a to b, and is read back from the host last before b; y is 0 then
+    l(u), h(v)    1 if u is read back after its last need; if v is written to the host
+    e             the time, where transfers run beside computations: at least that of repetitions, that of all reading, and for each output
+                  that of its transfers less the nodes between its needs
 
     memory at k   bytes(k) + workspace(k) + inputs of k + sum over gaps a < k < b of size(v) (1 - y) + sum size(v) p(v, k)  <=  budget
 
@@ -34,12 +38,14 @@ from math import gcd
 
 from crossopt.formulation.certificate import Whole
 from crossopt.formulation.model import Linear, Model, Variable
-from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.graph import HostLink, MemoryGraph
 
 Gap = tuple[int, int, int]
 """A node, and two neighbouring stages that need it."""
 Term = tuple[int, int]
 """A factor, and a column."""
+_BITS_OF_TIME = 20
+"""Steps of the column e, as a power of 2."""
 MOST_DEPTH, MOST_ROWS = 12, 60_000
 """Longest paths, and rows from which on no more paths are followed."""
 
@@ -73,12 +79,24 @@ class Retention:
     inside: dict[tuple[int, int], int] = field(default_factory=dict)
     """Columns p by node and stage."""
     twice: dict[Gap, int] = field(default_factory=dict)
+    read: dict[Gap, int] = field(default_factory=dict)
+    """Columns x."""
+    read_late: dict[int, int] = field(default_factory=dict)
+    """Columns l."""
+    written: dict[int, int] = field(default_factory=dict)
+    """Columns h."""
+    highs: dict[int, int] = field(default_factory=dict)
+    """Upper limits of columns other than 1."""
     around: list[Around] = field(default_factory=list)
 
     def column(self, cost: int = 0, binary: bool = False) -> int:
         self.costs.append(cost)
         self.binary.append(binary)
         return len(self.costs) - 1
+
+    def missing(self, gap: Gap) -> list[int]:
+        """Columns of which one is 1 if a node is not retained in a gap."""
+        return [self.gaps[gap], *([self.read[gap]] if gap in self.read else [])]
 
     def at_most(self, terms: Iterable[Term], limit: int) -> None:
         self.rows.append((list(terms), limit))
@@ -118,6 +136,30 @@ class _Builder:
     def too_long(self, node: int) -> bool:
         return self.limit is not None and self.graph.times[node] >= self.limit
 
+    def may_read(self, node: int, a: int, b: int) -> bool:
+        """Whether an output may be moved to the host between two stages, in less time than the limit."""
+        host = self.graph.host
+        if host is None or not self.graph.sizes[node]:
+            return False
+        beside = sum(self.graph.times[a + 1 : b]) if host.overlapped else 0
+        return self.limit is None or 2 * host.times[node] - beside < self.limit
+
+    def written(self, node: int) -> int:
+        """The column h of a node."""
+        if node not in self.model.written:
+            self.model.written[node] = self.model.column(self.graph.host.times[node] if self.graph.host else 0, binary=True)
+        return self.model.written[node]
+
+    def read_late(self, nodes: Iterable[int]) -> list[int]:
+        """The columns l of nodes that may be read back."""
+        found = list[int]()
+        for node in nodes:
+            if node not in self.model.read_late and self.may_read(node, node, len(self.graph.names)):
+                self.model.read_late[node] = column = self.model.column(self.graph.host.times[node] if self.graph.host else 0, binary=True)
+                self.model.at_least([self.written(node)], [column], 0)
+            found += [self.model.read_late[node]] if node in self.model.read_late else []
+        return found
+
     def present(self, node: int, stage: int) -> list[int]:
         """The column p of a node at a stage; none of a node without bytes, which is in memory for free."""
         if (node, stage) not in self.model.inside:
@@ -146,10 +188,10 @@ def retention_model(
             inner = build.between(a, b)
             for stage in inner:
                 build.always[stage] += graph.sizes[node]
-            if inner and graph.sizes[node] and not build.too_long(node):
-                model.gaps[node, a, b] = column = model.column(graph.times[node], binary=True)
+            if inner and graph.sizes[node] and (not build.too_long(node) or build.may_read(node, a, b)):
+                _drop(build, (node, a, b))
                 for stage in inner:
-                    build.usage[stage].append((-graph.sizes[node], column))
+                    build.usage[stage] += [(-graph.sizes[node], column) for column in model.missing((node, a, b))]
     for stage in listed:
         _in_place(build, stage)
     for (node, a, b), column in list(model.gaps.items()):
@@ -161,7 +203,47 @@ def retention_model(
     _while_repeated(build)
     for node, stage in entries:
         _entering(build, node, stage)
+    if graph.host is not None and graph.host.overlapped:
+        _beside(build, graph.host)
     return model
+
+
+def _drop(build: _Builder, gap: Gap) -> None:
+    """Columns for an output that is not retained in a gap."""
+    node, model = gap[0], build.model
+    model.gaps[gap] = column = model.column(build.graph.times[node], binary=True)
+    if build.too_long(node):
+        model.at_most([(1, column)], 0)
+    if build.graph.host is not None and build.may_read(*gap):
+        model.read[gap] = read = model.column(build.graph.host.times[node], binary=True)
+        model.at_most([(1, column), (1, read)], 1)
+        model.at_least([build.written(node)], [read], 0)
+
+
+def _beside(build: _Builder, host: HostLink) -> None:
+    """The column e takes the place of all costs."""
+    graph, model, base = build.graph, build.model, build.graph.total_time
+    repeating = [(model.costs[column], column) for column in (*model.gaps.values(), *model.repeated.values())]
+    model.costs = [0] * len(model.costs)
+    serial = build.repetitions * base + (build.repetitions + 2) * sum(
+        host.times[node] * (len(users) + 1) for node, users in enumerate(graph.users)
+    )
+    most = serial if build.limit is None else max(build.limit - 1, 0)
+    unit = max(most >> _BITS_OF_TIME, 1)
+    model.costs.append(unit)
+    model.binary.append(False)
+    time = len(model.costs) - 1
+    model.highs[time] = most // unit
+    model.at_most([*repeating, (-unit, time)], unit - 1)
+    for (node, a, b), column in model.read.items():
+        stall = 2 * host.times[node] - sum(graph.times[a + 1 : b])
+        if stall > 0:
+            model.at_most([(stall, column), (-unit, time)], unit - 1)
+    reads = [(host.times[node], column) for (node, _, _), column in model.read.items()]
+    reads += [(host.times[node], column) for node, column in model.read_late.items()]
+    if reads:
+        before = min(sum(graph.times[: node + 1]) + host.times[node] for node in {gap[0] for gap in model.read} | model.read_late.keys())
+        model.at_most([*reads, (-unit, time)], unit - 1 + max(base - before, 0))
 
 
 def _in_place(build: _Builder, stage: int) -> None:
@@ -171,10 +253,10 @@ def _in_place(build: _Builder, stage: int) -> None:
         source = graph.in_place[stage]
         needs = build.needs[source]
         place = bisect_right(needs, stage)
-        column = build.model.gaps.get((source, stage, needs[place])) if place < len(needs) else None
-        if column is not None:
-            build.usage[stage].append((-shared, column))
-        if column is not None or (place < len(needs) and build.too_long(source)):
+        gap = (source, stage, needs[place]) if place < len(needs) else (source, stage, stage)
+        if gap in build.model.gaps:
+            build.usage[stage] += [(-shared, column) for column in build.model.missing(gap)]
+        if gap in build.model.gaps or (place < len(needs) and build.too_long(source)):
             build.always[stage] += shared
 
 
@@ -199,13 +281,15 @@ def _ended(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int, 
         if (source, b) not in model.tails:
             model.tails[source, b] = model.column()
         tails = [model.tails[source, b]]
+    late = build.read_late((source,))
     if size and (source, b, literal) not in build.seen:
         for stage in build.between(last, low + 1):
-            model.at_least([*build.present(source, stage), *tails], [literal], 0)
+            model.at_least([*build.present(source, stage), *tails, *late], [literal], 0)
     build.seen.add((source, b, literal))
     behind = max(behind, last)
     if size:
-        _path_rows(build, (*path, source), a, b, max(behind, low), tails, [root], 0)
+        others = [*tails, *late, *build.read_late(path[1:])]
+        _path_rows(build, (*path, source), a, b, max(behind, low), others, [root], 0)
     if tails and len(path) < build.depth:
         _explore(build, (*path, source), a, b, root, tails[0], last, behind)
 
@@ -228,17 +312,18 @@ def _around(build: _Builder, path: tuple[int, ...], source: int, a: int, b: int,
     gap = source, needs[place - 1], needs[place]
     if gap not in model.gaps:
         return
-    order, own, more = model.column(), model.gaps[gap], list[int]()
-    if build.repetitions > 1:
+    order, own, more, host = model.column(), model.missing(gap), list[int](), build.graph.host
+    if build.repetitions > 1 or host is not None:
         if gap not in model.twice:
-            model.twice[gap] = model.column(build.graph.times[source], binary=True)
+            times = [*([build.graph.times[source]] if build.repetitions > 1 else []), *([host.times[source]] if host else [])]
+            model.twice[gap] = model.column(min(times), binary=True)
         more = [model.twice[gap]]
     model.around.append(Around(gap, path[-1], order, root, literal))
     for stage in build.between(gap[1], low + 1):
-        model.at_least([*build.present(source, stage), order, *more], [literal, own], -1)
+        model.at_least([*build.present(source, stage), order, *more], [literal, *own], -1)
     for stage in build.between(b - 1, gap[2]):
-        model.at_least([*build.present(source, stage), *more], [order, literal, own], -2)
-    _path_rows(build, (*path, source), a, b, max(low, behind), [order, *more], [root, own], -1)
+        model.at_least([*build.present(source, stage), *more], [order, literal, *own], -2)
+    _path_rows(build, (*path, source), a, b, max(low, behind), [order, *more, *build.read_late(path[1:])], [root, *own], -1)
 
 
 def _close_tails(build: _Builder) -> None:
@@ -252,7 +337,8 @@ def _close_tails(build: _Builder) -> None:
         latest = columns[-1][1]
         model.costs[latest], model.binary[latest], model.repeated[node] = build.graph.times[node], True, latest
     counted = dict[int, list[int]]()
-    for (node, _, _), column in (*model.gaps.items(), *model.twice.items()):
+    twice = {} if build.graph.host is not None else model.twice  # which may be read back twice
+    for (node, _, _), column in (*model.gaps.items(), *twice.items()):
         counted.setdefault(node, []).append(column)
     for node, column in model.repeated.items():
         counted.setdefault(node, []).append(column)
@@ -268,10 +354,10 @@ def _retained(build: _Builder, node: int, low: int, high: int) -> tuple[int, lis
         place = bisect_right(needs, low)
         if other == node or not 0 < place < len(needs) or needs[place] < high:
             continue
-        column = build.model.gaps.get((other, needs[place - 1], needs[place]))
-        if column is not None:  # others are without bytes, or may be dropped unseen
+        gap = other, needs[place - 1], needs[place]
+        if gap in build.model.gaps:  # others are without bytes, or may be dropped unseen
             total += sizes[other]
-            terms.append((-sizes[other], column))
+            terms += [(-sizes[other], column) for column in build.model.missing(gap)]
             nodes.add(other)
     return total, terms, nodes
 
@@ -281,8 +367,11 @@ def _while_repeated(build: _Builder) -> None:
     for (node, a, b), column in build.model.gaps.items():
         total, terms, nodes = _retained(build, node, a, b)
         own = _running(build, node, nodes)
+        read, size = build.model.read.get((node, a, b)), build.graph.sizes[node]
         if total + own > build.budget:
             build.model.at_most([*terms, (own, column)], build.budget - total)
+        if read is not None and total + size > build.budget:
+            build.model.at_most([*terms, (size, read)], build.budget - total)
 
 
 def _running(build: _Builder, node: int, counted: set[int]) -> int:
@@ -295,12 +384,14 @@ def _running(build: _Builder, node: int, counted: set[int]) -> int:
 def _entering(build: _Builder, node: int, stage: int) -> None:
     """If a node enters memory in a stage of a gap, what is retained through the stage is in memory with it."""
     for gap in [gap for gap in build.model.gaps if gap[0] == node and gap[1] < stage - 1 < gap[2]]:
-        after = build.model.gaps[gap] if stage == gap[2] else build.model.inside.get((node, stage))
+        at_end = build.model.missing(gap) if stage == gap[2] else None
+        later = build.model.inside.get((node, stage))
+        after = at_end or ([] if later is None else [later])
         before = build.model.inside.get((node, stage - 1))
-        if after is not None and before is not None:
+        if after and before is not None:
             total, terms, nodes = _retained(build, node, stage - 1, stage)
-            own = _running(build, node, nodes)
-            build.model.at_most([*terms, (own, after), (-own, before)], build.budget - total)
+            own = _running(build, node, nodes) if build.graph.host is None else build.graph.sizes[node]
+            build.model.at_most([*terms, *((own, column) for column in after), (-own, before)], build.budget - total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +435,7 @@ def whole_form(model: Retention) -> Whole:
         costs=tuple(model.costs[column] // ordered.unit for column in ordered.order),
         constant=0,
         lows=(0,) * count,
-        highs=(1,) * count,
+        highs=tuple(model.highs.get(column, 1) for column in ordered.order),
         rows=tuple(entries for entries, _ in rows),
         least=(None,) * len(rows),
         most=tuple(limit for _, limit in rows),
@@ -355,7 +446,7 @@ def integer_model(model: Retention) -> tuple[Model, Ordered]:
     """The same as a model for solvers."""
     ordered = order_of(model)
     places = _places(ordered)
-    variables = tuple(Variable(f"x{place}") for place in range(len(places)))
+    variables = tuple(Variable(f"x{place}", 0, model.highs.get(column, 1)) for place, column in enumerate(ordered.order))
     rows = [
         Linear(f"r{row}", tuple((factor, variables[place]) for place, factor in _merged(terms, places).items()), None, limit)
         for row, (terms, limit) in enumerate(model.rows)

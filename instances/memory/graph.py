@@ -31,6 +31,18 @@ _NODE_KEYS = ("time", "bytes", "workspace", "backward", "constant")
 
 
 @dataclass(frozen=True)
+class HostLink:
+    """The link to the memory of the host."""
+
+    times: tuple[int, ...]
+    """Of the transfer of each output in one direction."""
+    overlapped: bool
+    """Whether transfers run beside computations, in a queue for each direction; else one after the other with these."""
+    memory: int
+    """Bytes of the device. Where outputs that are still being written leave too little of them, computations wait."""
+
+
+@dataclass(frozen=True)
 class MemoryGraph:
     """Operators in the order of their first computations."""
 
@@ -51,6 +63,7 @@ class MemoryGraph:
     """The input that each node may overwrite, or -1; empty where none may. A view has no bytes, and its readers read what it looks at."""
     constant: tuple[int, ...] = ()
     """Nodes whose time and bytes are those of every batch."""
+    host: HostLink | None = None
 
     @cached_property
     def shared(self) -> tuple[int, ...]:

@@ -14,14 +14,24 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bounds, Bytes, Doc, NotNegative, Prose, Ratio, Throughput
+from crossopt.crossflow.fields import Bandwidth, Bounds, Bytes, Doc, Duration, NonZero, NotNegative, Prose, Ratio, Throughput
 from crossopt.instances.catalogue.registry import UnknownNameError
 from crossopt.instances.errors import Fault
 from crossopt.instances.files.graphs import FaultList, text_of
 from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
-from crossopt.instances.memory.graph import GREATEST, STORAGE_KEYS, MemoryGraph, at_batch, blocks_of, graph_in, graph_of, memory_graph
+from crossopt.instances.memory.graph import (
+    GREATEST,
+    STORAGE_KEYS,
+    HostLink,
+    MemoryGraph,
+    at_batch,
+    blocks_of,
+    graph_in,
+    graph_of,
+    memory_graph,
+)
 from crossopt.instances.operators.graph_file import graph_in as operators_in
 from crossopt.instances.operators.graph_file import is_operators
 
@@ -41,6 +51,17 @@ class NodeSection:
     in_place: Annotated[str | None, Doc("an input that the output overwrites, where that is not used later")] = None
     constant: Annotated[bool, Doc("whether time and bytes are those of every batch")] = False
     view_of: Annotated[str | None, Doc("an input whose storage is that of the output, without bytes of its own")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostSection:
+    """The link over which outputs are written to the host's memory, and read back."""
+
+    bandwidth: Annotated[Bandwidth, NonZero(), Doc("in each direction")]
+    latency: Annotated[Duration, Doc("of a transfer")] = 0.0
+    overlapped: Annotated[
+        bool, Doc("whether transfers run beside computations, in a queue for each direction; else computations wait for them")
+    ] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,7 @@ class MemoryFile:
     budget_share: Annotated[Ratio | None, Doc("the budget as a share of the peak without repetitions, rounded down")] = None
     memory: Annotated[Bytes | None, Doc("memory of the device: the budget and the fixed bytes of the graph")] = None
     fixed: Annotated[Bytes | None, Doc("bytes of parameters, gradients and optimizer; default: those of the graph's file")] = None
+    host: Annotated[HostSection | None, Doc("memory to which outputs may be moved")] = None
     repetitions: Annotated[int, Bounds(0, MOST_REPETITIONS), Doc("the most that a node is computed again")] = 1
     objective: Annotated[
         Objective,
@@ -124,6 +146,7 @@ class MemoryQuestion:
             raise ValueError("the batch is not open")
         graph = at_batch(self.unblocked or self.graph, batch, section.at)
         graph = graph if self.file.block is None else blocks_of(graph, int(self.file.block))
+        graph = with_host(graph, self.file, self.budget)
         return replace(self, file=replace(self.file, batch=None, objective="extra_time"), graph=graph, unblocked=None)
 
     def within(self, budget: int) -> "MemoryQuestion":
@@ -173,12 +196,28 @@ def read(written: Written) -> MemoryQuestion:
         budget = floor(Fraction(Decimal(repr(file.budget_share))) * graph.plain_peak)
     else:
         budget = graph.plain_peak
+    try:
+        graph = with_host(graph, file, budget)
+    except ValueError as error:
+        raise written.refused([written.fault("host.bandwidth", str(error))]) from error
     question = MemoryQuestion(name, file, written.document, graph, budget, None if file.block is None else unblocked)
     if question.batches:
         largest = question.at(question.batches[-1]).graph
         if max(sum(largest.times), sum(largest.sizes), sum(largest.workspaces)) >= GREATEST:
             raise written.refused([written.fault("batch.most", "times or bytes of that batch add up to 2^53 or more")])
     return question
+
+
+def with_host(graph: MemoryGraph, file: MemoryFile, budget: int) -> MemoryGraph:
+    """The graph with times of transfers, rounded up to a unit of its times. Times are seconds, or operations at a rate."""
+    if file.host is None:
+        return graph
+    rate = Fraction(file.rate or 1.0) * 10**graph.places
+    latency, bandwidth = Fraction(file.host.latency), Fraction(file.host.bandwidth)
+    times = tuple(ceil((latency + size / bandwidth) * rate) for size in graph.sizes)
+    if sum(times) >= GREATEST:
+        raise ValueError("the times of transfers add up to 2^53 or more (give times in a larger unit)")
+    return replace(graph, host=HostLink(times, file.host.overlapped, budget))
 
 
 def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
@@ -190,6 +229,10 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
     if budgets > 1 or (not budgets and file.objective != "peak"):
         found.append(("budget", "one budget is needed: budget, memory or budget_share"))
     found += _batch_faults(file)
+    if file.host is not None and file.host.overlapped and file.objective == "peak":
+        found.append(
+            ("host.overlapped", "how long computations wait for memory depends on a budget (leave out overlapped, or ask for time)")
+        )
     for key, least in (("budget", 1.0), ("memory", 1.0), ("budget_share", 5e-324)):
         value = getattr(file, key)
         if value is not None and value < least:

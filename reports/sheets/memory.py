@@ -21,7 +21,7 @@ from crossopt.reports.sheets.sheet import (
     names,
 )
 from crossopt.solvers.answer import Result
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, chosen, parts_at, replay, stages_of
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, chosen, node_of, parts_at, replay, stages_of
 
 _COLUMNS, _NAMED, _ROWS = 48, 6, 40
 _ASKS = {
@@ -43,10 +43,12 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
     rows: tuple[tuple[str, str], ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
     if answer is not None and use is not None:
-        repeated = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if node != stage]
+        repeated = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if 0 <= node < stage]
+        loaded = [node_of(item) for item in answer.order if item < 0]
         rows = (
             *((("batch", f"{answer.batch:,}"),) if answer.batch is not None else ()),
             ("computed again", f"{len(repeated):,} of {len(graph.names):,} nodes: {_named(question, repeated)}" if repeated else "nothing"),
+            *((("read back from the host", _named(question, loaded)),) if loaded else ()),
         )
         share = use.extra_time / use.total_time if use.total_time else 0.0
         figures = (
@@ -106,7 +108,7 @@ def _budget(question: MemoryQuestion, use: MemoryUse) -> Section:
 def _repetitions(question: MemoryQuestion, answer: Schedule) -> Section:
     """Every repetition, with the stage in which it runs."""
     graph, stages = question.graph, stages_of(answer.order)
-    rows = [(node, stage) for node, stage in zip(answer.order, stages, strict=True) if node != stage]
+    rows = [(node, stage) for node, stage in zip(answer.order, stages, strict=True) if 0 <= node < stage]
     times = [float(question.stated_time(graph.times[node])) for node, _ in rows]
     return Section(
         "Computed again",
@@ -133,13 +135,14 @@ def _pictures(question: MemoryQuestion, answer: Schedule) -> Iterator[Section]:
     step = -(-count // _COLUMNS)
     events = [max(range(first, min(first + step, count)), key=lambda event: found.bytes_[event]) for first in range(0, count, step)]
     parts = [parts_at(graph, answer.order, found, event) for event in events]
-    labels = [label for label in parts[0] if any(part[label] for part in parts)]
-    series = [(label, [float(part[label]) for part in parts]) for label in labels]
+    labels = [label for label in dict.fromkeys(label for part in parts for label in part) if any(part.get(label) for part in parts)]
+    series = [(label, [float(part.get(label, 0)) for part in parts]) for label in labels]
     heads = [str(event) if place % 8 == 0 else "" for place, event in enumerate(events)]
     unit, name = (2.0**30, "GiB") if question.budget >= 2**30 else (2.0**20, "MiB") if question.budget >= 2**20 else (1.0, "B")
     units = Units(name, unit, "budget", "computations in their order")
     tall = max(found.bytes_)
-    told = f"The most is {_bytes(tall)}, at computation {found.bytes_.index(tall)}, {graph.label(answer.order[found.bytes_.index(tall)])}."
+    event = found.bytes_.index(tall)
+    told = f"The most is {_bytes(tall)}, at computation {event}, {graph.label(node_of(answer.order[event]))}."
     picture = Picture(
         lambda titles: columns(titles, heads, series, float(question.budget), units), "", _OVER_TIME, described=told, zooms=False
     )
@@ -153,12 +156,12 @@ def schedule_rows(question: MemoryQuestion, result: Result[Schedule, MemoryUse])
     graph, order = chosen(question, result.answer).graph, result.answer.order
     found, dropped = replay(graph, order), dict[int, list[str]]()
     for event, end in enumerate(found.ends):
-        dropped.setdefault(end, []).append(graph.names[order[event]])
+        dropped.setdefault(end, []).append(graph.names[node_of(order[event])])
     return [
         {
-            "compute": graph.names[node],
-            "node": node,
-            "repeated": node != stage,
+            ("compute" if node >= 0 else "read back"): graph.names[node_of(node)],
+            "node": node_of(node),
+            "repeated": 0 <= node < stage,
             "drop": dropped.get(event, []),
             "bytes": found.bytes_[event],
         }

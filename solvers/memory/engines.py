@@ -18,7 +18,7 @@ from crossopt.formulation.retention import MOST_DEPTH, Retention, integer_model,
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
-from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
@@ -33,13 +33,24 @@ from crossopt.solvers.memory.judge import (
     MOST_STEPS,
     ManyStatesError,
     Schedule,
+    extra_units,
     is_open,
     least_extra,
+    node_of,
     replay,
     stages_of,
 )
 from crossopt.solvers.memory.levels import search_levels
-from crossopt.solvers.memory.rules import best_start, extra_of, late_schedule, peak_of, repaired, schedules_of_rules
+from crossopt.solvers.memory.rules import (
+    best_start,
+    fetched_earlier,
+    late_schedule,
+    moved_to_the_host,
+    peak_of,
+    read_instead,
+    repaired,
+    schedules_of_rules,
+)
 from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
 
 Found = SearchOutcome[Schedule]
@@ -92,12 +103,12 @@ def _by_states(question: MemoryQuestion, found: Found, limits: Limits, watch: Wa
 def _by_stages(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
     """What the relaxation found, with the better schedule of Checkmate's model, if that has one: the bound stays with its proof."""
     graph = question.graph
-    if len(graph.names) > _MOST_OF_STAGES:
+    if len(graph.names) > _MOST_OF_STAGES or graph.host is not None:
         return found
     exact = milp(question, limits, watch)
     if exact.answer is None:
         return replace(exact, engine="auto", baselines=found.baselines) if found.answer is None and exact.bound == inf else found
-    if found.answer is not None and extra_of(graph, exact.answer.order) >= extra_of(graph, found.answer.order):
+    if found.answer is not None and extra_units(graph, exact.answer.order) >= extra_units(graph, found.answer.order):
         return found
     return replace(found, answer=exact.answer, engine="auto", stopped=exact.stopped if exact.stopped != "complete" else found.stopped)
 
@@ -110,7 +121,7 @@ def _closed(question: MemoryQuestion, found: Found, gap: float) -> bool:
         return True
     if found.answer is None or found.bound is None:
         return False
-    value = question.value(extra_of(question.graph, found.answer.order))
+    value = question.value(extra_units(question.graph, found.answer.order))
     return value - found.bound <= gap * abs(value)
 
 
@@ -156,6 +167,8 @@ def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
         return SearchOutcome(None, engine="milp", stopped="time limit")
     if len(graph.names) > _MOST_OF_STAGES:
         raise RefusedError(f"Checkmate's model takes graphs of up to {_MOST_OF_STAGES} nodes (take the engine auto)")
+    if graph.host is not None:
+        raise RefusedError("Checkmate's model moves nothing to the host (take the engine auto)")
     stages = stage_model(graph, question.budget, question.repetitions)
 
     def see(event: Event) -> bool:
@@ -171,7 +184,7 @@ def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if solved.values is None:
         return SearchOutcome(None, engine="milp", stopped="time limit", solver=solved.solver)
     order = stages.order(solved.values)
-    bound = question.value(max(min(solved.bound, extra_of(graph, order)), 0))
+    bound = question.value(max(min(solved.bound, extra_units(graph, order)), 0))
     ended = "complete" if solved.status == "OPTIMAL" else "time limit"
     return SearchOutcome(Schedule(order), bound, proof, "milp", ended, solver=solved.solver)
 
@@ -217,6 +230,13 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     start = best_start(graph, rules, question.budget) if question.repetitions else None
     if start is not None:
         _take(run, start, watch)
+    if graph.host is not None:
+        _take(run, moved_to_the_host(graph, question.budget, began + seconds * _RULING), watch)
+    if graph.host is not None and graph.host.overlapped and run.extra != 0:
+        kept = replace(question, graph=replace(graph, host=None))  # whose schedules are among those beside transfers
+        found = retention(kept, replace(limits, seconds=seconds * _RULING), unwatched)
+        if found.answer is not None:
+            _take(run, read_instead(graph, found.answer.order, question.budget, monotonic() + seconds * _RULING), watch)
     _search(run, watch)
     run.deadline = began + seconds * 0.95
     baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
@@ -274,10 +294,12 @@ def _shrink(run: _Run, watch: Watch) -> None:
 def _take(run: _Run, order: tuple[int, ...], watch: Watch) -> bool:
     """Keep a schedule if it fits and is the best; whether it fits."""
     question = run.question
-    counts = np.bincount(np.array(order), minlength=len(question.graph.names))
+    counts = np.bincount(np.array([node for node in order if node >= 0]), minlength=len(question.graph.names))
     if peak_of(question.graph, order) > question.budget or int(counts.max()) > question.repetitions + 1:
         return False
-    extra = extra_of(question.graph, order)
+    if question.graph.host is not None and question.graph.host.overlapped:
+        order = fetched_earlier(question.graph, order, question.budget, run.deadline)
+    extra = extra_units(question.graph, order)
     if run.extra is None or extra < run.extra:
         run.order, run.extra = order, extra
         watch(Progress("retention", question.value(extra), answer=lambda: Schedule(order)))
@@ -291,7 +313,7 @@ def _violations(graph: MemoryGraph, order: tuple[int, ...], budget: int) -> tupl
         if bytes_ > budget:
             stages.add(stage)
             if node != stage:
-                entries.add((node, stage))
+                entries.add((node_of(node), stage))
                 stages |= {stage - 1} & set(range(len(graph.names)))
     return stages, entries
 
@@ -326,10 +348,11 @@ def _program(model: Retention) -> Program:
         factors += [factor / largest for factor in merged.values()]
         starts.append(len(columns))
         highs.append(limit / largest)
+    highs_of = np.array([model.highs.get(column, 1) for column in range(len(model.costs))], float)
     rows = Rows(
         np.full(len(highs), -np.inf), np.array(highs, float), np.array(starts), np.array(columns, np.int64), np.array(factors, float)
     )
-    return Program(unit, np.array(model.costs, float) / unit, np.ones(len(model.costs)), np.array(model.binary, bool), rows)
+    return Program(unit, np.array(model.costs, float) / unit, highs_of, np.array(model.binary, bool), rows)
 
 
 # Schedules from what is retained.
@@ -338,23 +361,23 @@ def _program(model: Retention) -> Program:
 def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array) -> tuple[int, ...]:
     """The schedule of the least peak among three ways to read a solution."""
     chosen = columns > 0.5
-    windows = dict[int, list[tuple[int, int]]]()
-    for (node, a, b), column in model.gaps.items():
-        if chosen[column]:
-            windows.setdefault(node, []).append((a, b))
     end = len(graph.names)
-    for node, column in model.repeated.items():
-        if chosen[column]:
-            windows.setdefault(node, []).append((graph.last_uses[node], end))
+    repeated = {gap for gap, column in model.gaps.items() if chosen[column]}
+    loaded = {gap for gap, column in model.read.items() if chosen[column]} - repeated
+    repeated |= {(node, graph.last_uses[node], end) for node, column in model.repeated.items() if chosen[column]}
+    loaded |= {(node, graph.last_uses[node], end) for node, column in model.read_late.items() if chosen[column]} - repeated
+    windows = dict[int, list[tuple[int, int]]]()
+    for node, a, b in sorted(repeated | loaded):
+        windows.setdefault(node, []).append((a, b))
     staying = set[tuple[int, int, int]]()
     active = [one for one in model.around if chosen[one.root] and chosen[one.literal]]
     first = {(one.gap[0], one.gap[1], one.reader) for one in active if chosen[one.order]}
     staying = {key for one in active if (key := (one.gap[0], one.gap[1], one.reader)) not in first}
     entered = {gap: _entered(model, gap, chosen) for gap in model.gaps}
     ways = [
-        late_schedule(graph, windows, entered, staying),
-        late_schedule(graph, windows, {}, staying),
-        late_schedule(graph, windows, {}, set()),
+        late_schedule(graph, windows, entered, staying, loaded),
+        late_schedule(graph, windows, {}, staying, loaded),
+        late_schedule(graph, windows, {}, set(), loaded),
     ]
     return min(ways, key=lambda order: peak_of(graph, order))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from crossopt.formulation.certificate import bound_of_tree, unpacked
 from crossopt.formulation.retention import MOST_DEPTH, order_of, retention_model, whole_form
-from crossopt.instances.memory.graph import MemoryGraph
+from crossopt.instances.memory.graph import HostLink, MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
@@ -30,7 +30,8 @@ MOST_STEPS, LARGEST_SCALE = 500_000, 128
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Nodes in the order in which they are computed, by their places in the question; and the batch, where that is open."""
+    """Nodes in the order in which they are computed, by their places in the question; -1 less the node where its output is read back from
+    the host. And the batch, where that is open."""
 
     order: tuple[int, ...]
     batch: int | None = None
@@ -49,6 +50,8 @@ class MemoryUse:
     total_time: float
     repeated: int
     """Number of repetitions."""
+    loaded: int
+    """Number of outputs that are read back from the host."""
     peak_parts: dict[str, int]
     """Bytes at the peak by class."""
 
@@ -63,11 +66,19 @@ class Replay:
     """The event of the last use of what each event computes."""
 
 
+def node_of(item: int) -> int:
+    """The node that an event of a schedule computes, or reads back."""
+    return item if item >= 0 else -1 - item
+
+
 def replay(graph: MemoryGraph, order: tuple[int, ...]) -> Replay:
-    """Bytes in memory at each event; each output is dropped after its last use before the next computation of its node."""
+    """Bytes in memory at each event; each output is dropped after its last use before its node is computed or read back again."""
     latest, ends = dict[int, int](), list[int]()
-    for event, node in enumerate(order):
-        for source in graph.inputs[node]:
+    for event, item in enumerate(order):
+        node = node_of(item)
+        if item < 0 and (graph.host is None or node not in latest):
+            raise ValueError(f"there is nothing of {graph.label(node)} to read back")
+        for source in graph.inputs[node] if item >= 0 else ():
             if source not in latest:
                 raise ValueError(f"{graph.label(node)} runs before its input {graph.label(source)}")
             ends[latest[source]] = event
@@ -75,23 +86,71 @@ def replay(graph: MemoryGraph, order: tuple[int, ...]) -> Replay:
         ends.append(event)
     dropped: list[int] = [0] * len(order)
     for event, end in enumerate(ends):
-        dropped[end] += graph.sizes[order[event]]
+        dropped[end] += graph.sizes[node_of(order[event])]
     live, found = 0, list[int]()
     entered = dict[int, int]()
-    for event, node in enumerate(order):
+    for event, item in enumerate(order):
+        node = node_of(item)
         live += graph.sizes[node]
-        over = graph.shared[node] and ends[entered[graph.in_place[node]]] == event
-        found.append(live + graph.workspaces[node] - (graph.shared[node] if over else 0))
+        over = graph.shared[node] if item >= 0 and graph.shared[node] and ends[entered[graph.in_place[node]]] == event else 0
+        found.append(live + (graph.workspaces[node] if item >= 0 else 0) - over)
         live -= dropped[event]
         entered[node] = event
     return Replay(tuple(found), tuple(ends))
+
+
+def extra_units(graph: MemoryGraph, order: tuple[int, ...], found: Replay | None = None) -> int:
+    """Time of a schedule beyond that of all nodes once: of repetitions, and of transfers where computations wait for them."""
+    if graph.host is None:
+        return sum(graph.times[node] for node in order) - graph.total_time
+    if graph.host.overlapped:
+        return timed(graph, graph.host, order, found or replay(graph, order))[0]
+    back = [node_of(item) for item in order if item < 0]
+    transfers = sum(graph.host.times[node] for node in (*back, *set(back)))
+    return sum(graph.times[node] for node in order if node >= 0) - graph.total_time + transfers
+
+
+def timed(graph: MemoryGraph, host: HostLink, order: tuple[int, ...], found: Replay) -> tuple[int, tuple[int, ...]]:
+    """Time beyond that of all nodes once, and bytes in memory at each event, where transfers run beside computations.
+
+    What is ever read back is written once, after its first computation, in a queue; the output stays in memory until that has ended. A
+    second queue reads in the order of the schedule, each output once it is written, its memory is there, and all events before it have
+    ended. Computations wait for inputs that are read, and for memory where outputs that are still being written leave too little of it."""
+    wanted = {node_of(item) for item in order if item < 0}
+    clock = writing = reading = 0
+    written, arrived, releases = dict[int, int](), dict[int, int](), dict[int, list[int]]()
+    leaving = list[tuple[int, int]]()
+    """Outputs that are dropped and still being written, by the time when that ends, with their bytes."""
+    bytes_ = list[int]()
+    for event, item in enumerate(order):
+        node = node_of(item)
+        leaving = sorted(pair for pair in leaving if pair[0] > clock)
+        while leaving and found.bytes_[event] + sum(size for _, size in leaving) > host.memory:
+            clock = max(clock, leaving.pop(0)[0])
+        if item < 0:
+            reading = arrived[node] = max(reading, clock, written[node]) + host.times[node]
+        else:
+            clock = max([clock, *(arrived.get(source, 0) for source in graph.inputs[node])])
+            leaving = [pair for pair in leaving if pair[0] > clock]
+        bytes_.append(found.bytes_[event] + sum(size for _, size in leaving))
+        if item >= 0:
+            clock += graph.times[node]
+            arrived.pop(node, None)
+            if node in wanted and node not in written:
+                writing = written[node] = max(writing, clock) + host.times[node]
+        releases.setdefault(found.ends[event], []).append(node)
+        leaving += [(written[other], graph.sizes[other]) for other in releases.pop(event, ()) if written.get(other, 0) > clock]
+    return clock - graph.total_time, tuple(bytes_)
 
 
 def stages_of(order: tuple[int, ...]) -> list[int]:
     """The stage of each event; a ValueError where first computations or repetitions are out of order."""
     found, following, last = list[int](), 0, -1
     for node in order:
-        if node > following or node < 0:
+        if node < 0:
+            found.append(following)
+            continue
+        if node > following:
             raise ValueError(f"first computations run in the order of the question, and {node} comes where {following} is next")
         if node <= last:
             raise ValueError(f"before a first computation, nodes are repeated once each in their order, and {node} comes after {last}")
@@ -113,28 +172,34 @@ def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
     """Value, peak and broken limits; a ValueError where the order is no schedule of the question."""
     graph, order = chosen(question, answer).graph, answer.order
     count = len(graph.names)
-    if len(stages_of(order)) < count or set(order) != set(range(count)) or order[-1] != count - 1:
+    loads = sum(item < 0 for item in order)
+    if min(order, default=0) < -count:
+        raise ValueError(f"{min(order)} reads back no node of the question")
+    if len(stages_of(order)) < count or {item for item in order if item >= 0} != set(range(count)) or order[-1] != count - 1:
         raise ValueError("every node is computed, and the last one ends the schedule")
     found = replay(graph, order)
+    extra = extra_units(graph, order, found)
+    if graph.host is not None and graph.host.overlapped:
+        found = Replay(timed(graph, graph.host, order, found)[1], found.ends)
     peak = max(found.bytes_)
     at = found.bytes_.index(peak)
     times = [0] * count
     for node in order:
-        times[node] += 1
+        times[node] += node >= 0
     most = max(range(count), key=lambda node: times[node])
     violations = []
     if peak > question.budget:
-        violations.append(f"{peak:,} bytes are in memory while {graph.label(order[at])} runs, of {question.budget:,}")
+        what = f"{graph.label(node_of(order[at]))} {'runs' if order[at] >= 0 else 'is read back'}"
+        violations.append(f"{peak:,} bytes are in memory while {what}, of {question.budget:,}")
     if times[most] - 1 > question.repetitions:
         violations.append(f"{graph.label(most)} is repeated {times[most] - 1} times, of {question.repetitions}")
-    total = sum(graph.times[node] for node in order)
-    extra = total - graph.total_time
     use = MemoryUse(
         peak=peak,
         peak_at=at,
         extra_time=float(question.stated_time(extra)),
-        total_time=float(question.stated_time(total)),
-        repeated=len(order) - count,
+        total_time=float(question.stated_time(graph.total_time + extra)),
+        repeated=len(order) - count - loads,
+        loaded=loads,
         peak_parts=parts_at(graph, order, found, at),
     )
     return Verdict(value_of(question, answer.batch, extra, peak), tuple(violations), use)
@@ -153,13 +218,16 @@ def value_of(question: MemoryQuestion, batch: int | None, extra: int, peak: int)
 
 def parts_at(graph: MemoryGraph, order: tuple[int, ...], found: Replay, event: int) -> dict[str, int]:
     """Bytes by class while an event runs."""
-    parts = {"activations": 0, "gradients": 0, "workspace": graph.workspaces[order[event]]}
+    own = node_of(order[event])
+    parts = {"activations": 0, "gradients": 0, "workspace": graph.workspaces[own] if order[event] >= 0 else 0}
     for earlier in range(event + 1):
         if found.ends[earlier] >= event:
-            parts["gradients" if graph.backward[order[earlier]] else "activations"] += graph.sizes[order[earlier]]
-    node = order[event]
-    over = sum(parts.values()) - found.bytes_[event]
-    parts["gradients" if graph.backward[node] else "activations"] -= over  # what the output takes over
+            node = node_of(order[earlier])
+            parts["gradients" if graph.backward[node] else "activations"] += graph.sizes[node]
+    more = found.bytes_[event] - sum(parts.values())
+    if more > 0:
+        parts["being written to the host"] = more
+    parts["gradients" if graph.backward[own] else "activations"] += min(more, 0)  # what the output takes over
     return parts
 
 
@@ -175,41 +243,59 @@ class ManyStatesError(Exception):
 def least_extra(
     graph: MemoryGraph, budget: int, repetitions: int, most: int = MOST_STATES, deadline: float = inf
 ) -> tuple[int | None, tuple[int, ...]]:
-    """The least time of repetitions, with a schedule; None where nothing fits. A ManyStatesError where there are too many states, or where
-    the time is over."""
+    """The least time of repetitions and transfers, with a schedule; None where nothing fits. A ManyStatesError where there are too many
+    states, where the time is over, or where transfers run beside computations."""
     count = len(graph.names)
     limited = repetitions < count - 1
     needed = [sum(1 << source for source in inputs) for inputs in graph.inputs]
-    start = (0, -1, 0, (0,) * count if limited else ())
+    if graph.host is not None and graph.host.overlapped:
+        raise ManyStatesError
+    start: State = (0, -1, 0, (0,) * count if limited else (), 0)
     queue, best = [(0, start)], {start: 0}
-    came = dict[object, tuple[object, int]]()
+    came = dict[State, tuple[State, int]]()
     while queue:
         spent, state = heappop(queue)
         if best[state] < spent:
             continue
         if deadline < inf and monotonic() > deadline:
             raise ManyStatesError
-        following, last, live, counts = state
+        following, last, live, counts, hosted = state
         if following == count:
             return spent, _way(came, state)
+        found = list(_readings(graph, state, budget))
         for node in range(last + 1, following + 1):
             first = node == following
             if needed[node] & ~live or (not first and (live >> node & 1 or (limited and counts[node] == repetitions))):
                 continue
-            cost = spent + (0 if first else graph.times[node])
+            cost = 0 if first else graph.times[node]
             after = counts if first or not limited else (*counts[:node], counts[node] + 1, *counts[node + 1 :])
-            for left in _fitting(graph, live, needed[node], node, budget):
-                reached = (following + 1, -1, left, after) if first else (following, node, left, after)
-                if cost < best.get(reached, cost + 1):
-                    best[reached] = cost
-                    came[reached] = state, node
-                    if len(best) > most:
-                        raise ManyStatesError
-                    heappush(queue, (cost, reached))
+            stage = (following + 1, -1) if first else (following, node)
+            found += [(cost, node, (*stage, left, after, hosted)) for left in _fitting(graph, live, needed[node], node, budget)]
+        for cost, item, reached in found:
+            if spent + cost < best.get(reached, spent + cost + 1):
+                best[reached] = spent + cost
+                came[reached] = state, item
+                if len(best) > most:
+                    raise ManyStatesError
+                heappush(queue, (spent + cost, reached))
     return None, ()
 
 
-def _way(came: dict[object, tuple[object, int]], state: object) -> tuple[int, ...]:
+State = tuple[int, int, int, tuple[int, ...], int]
+"""The next first computation, the last repetition of the stage, outputs in memory, counts of repetitions, outputs that were written."""
+
+
+def _readings(graph: MemoryGraph, state: State, budget: int) -> Iterator[tuple[int, int, State]]:
+    """Outputs that may be read back from the host: time, event and state after it. The first time pays for the writing, too."""
+    following, last, live, counts, hosted = state
+    for node in range(following) if graph.host is not None else ():
+        if graph.host is not None and graph.sizes[node] and not live >> node & 1:
+            cost = graph.host.times[node] * (1 if hosted >> node & 1 else 2)
+            for left in _smallest(graph, live, 0, node, budget - graph.sizes[node]):
+                yield cost, -1 - node, (following, last, left, counts, hosted | 1 << node)
+
+
+def _way(came: dict[State, tuple[State, int]], state: State) -> tuple[int, ...]:
     found = list[int]()
     while state in came:
         state, node = came[state]
@@ -326,7 +412,7 @@ def bounds_of_batches(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -
     """Batches into whose budget something may fit, each with a lower bound on its value.
 
     Bytes and times grow with the batch. So what fits for a batch fits for smaller ones, and the time of its repetitions is as many times
-    greater as each node's is, at least."""
+    greater as each node's and each transfer's is, at least."""
     below: MemoryLevel | None = None
     listed = {level.at: level for level in levels}
     for batch in question.batches:
@@ -337,11 +423,20 @@ def bounds_of_batches(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -
         if question.file.objective == "batch":
             yield batch, question.batches[-1] - batch
             continue
-        least = Fraction(0)
+        units = Fraction(fixed.graph.total_time)
         if below is not None and below.least:
-            before = question.at(below.at).graph.times
-            least = below.least * min(Fraction(after, time) for after, time in zip(fixed.graph.times, before, strict=True) if time)
-        yield batch, float(question.time_of_a_sample(batch, fixed.graph.total_time + least))
+            units = max(units, _scaled(question.at(below.at).graph, fixed.graph, below.least))
+        yield batch, float(question.time_of_a_sample(batch, units))
+
+
+def _scaled(before: MemoryGraph, after: MemoryGraph, extra: int) -> Fraction:
+    """The least time of a step where every time is at least as many times greater, and the step takes some time more than its nodes."""
+    pairs = [*zip(before.times, after.times, strict=True)]
+    if before.host is not None and after.host is not None:
+        pairs += zip(before.host.times, after.host.times, strict=True)
+    ratio = min((Fraction(late, early) for early, late in pairs if early), default=Fraction(1))
+    overlapped = before.host is not None and before.host.overlapped
+    return (before.total_time + extra) * ratio if overlapped else after.total_time + extra * ratio
 
 
 def units_of_tree(question: MemoryQuestion, proof: Retained) -> int | None:

@@ -7,8 +7,8 @@ from time import monotonic
 
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
-from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, Schedule, batch_bound, bounds_of_batches, peak_bound, value_of
-from crossopt.solvers.memory.rules import extra_of, peak_of
+from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, Schedule, batch_bound, bounds_of_batches, extra_units, peak_bound, value_of
+from crossopt.solvers.memory.rules import peak_of
 from crossopt.solvers.proofs import MemoryLevel, MemoryLevels, RecomputableBound, Retained, UnverifiedBound
 
 Found = SearchOutcome[Schedule]
@@ -64,7 +64,7 @@ class _Search:
     def take(self, order: tuple[int, ...], batch: int | None) -> None:
         """Keep a schedule if it is the best."""
         graph = (self.question if batch is None else self.question.at(batch)).graph
-        value = value_of(self.question, batch, extra_of(graph, order), peak_of(graph, order))
+        value = value_of(self.question, batch, extra_units(graph, order), peak_of(graph, order))
         if value < self.value:
             self.best = answer = Schedule(order, batch)
             self.value = value

@@ -19,12 +19,14 @@ from math import isqrt
 from time import monotonic
 
 from crossopt.instances.memory.graph import MemoryGraph
-from crossopt.solvers.memory.judge import replay, stages_of
+from crossopt.solvers.memory.judge import extra_units, replay, stages_of
 
 Windows = Mapping[int, Sequence[tuple[int, int]]]
 """Of each node, pairs of stages between which it may be repeated."""
 Gaps = Mapping[int, tuple[int, int]]
 """Nodes that are dropped, with the two uses between which they are."""
+_DISTANCES = (128, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
+"""Computations by which an output is read back earlier."""
 _TRIED = 8
 """Outputs that are tried at a peak."""
 _THRESHOLDS = 24
@@ -36,33 +38,44 @@ def peak_of(graph: MemoryGraph, order: tuple[int, ...]) -> int:
     return max(replay(graph, order).bytes_)
 
 
-def extra_of(graph: MemoryGraph, order: Iterable[int]) -> int:
-    """Time of repetitions."""
-    return sum(graph.times[node] for node in order) - graph.total_time
-
-
 def late_schedule(
     graph: MemoryGraph,
     windows: Windows,
     entered: Mapping[tuple[int, int, int], int],
     staying: set[tuple[int, int, int]],
+    loaded: Collection[tuple[int, int, int]] = (),
 ) -> tuple[int, ...]:
-    """Repeat each node in its windows as late as its readers allow; inputs in `staying` stay until a reader is repeated instead."""
+    """Repeat each node in its windows as late as its readers allow; inputs in `staying` stay until a reader is repeated instead. In windows
+    of `loaded`, it is read back from the host."""
     count = len(graph.names)
     starts = {(node, a, b): entered.get((node, a, b), b) for node, listed in windows.items() for a, b in listed}
     for node in sorted(windows, reverse=True):
         for a, b in windows[node]:
             stage = starts[node, a, b]
-            if stage == count:  # of use for nothing
+            if stage == count or (node, a, b) in loaded:  # of use for nothing, or without inputs
                 continue
             for source in graph.inputs[node]:
                 for c, d in windows.get(source, ()):
                     if c < stage <= d and not ((source, c, node) in staying and starts[source, c, d] > stage):
                         starts[source, c, d] = min(starts[source, c, d], stage)
     repeated: list[set[int]] = [set() for _ in range(count + 1)]
-    for (node, _, _), stage in starts.items():
-        repeated[stage].add(node)
-    return tuple(node for stage in range(count) for node in (*sorted(repeated[stage] - {stage}), stage))
+    read: list[set[int]] = [set() for _ in range(count + 1)]
+    for (node, a, b), stage in starts.items():
+        (read if (node, a, b) in loaded else repeated)[stage].add(node)
+    found = list[int]()
+    for stage in range(count):
+        found += with_readings(graph, (*sorted(repeated[stage] - {stage}), stage), read[stage])
+    return tuple(found)
+
+
+def with_readings(graph: MemoryGraph, nodes: Sequence[int], read: Collection[int]) -> list[int]:
+    """Nodes of a stage, each output that is read back before the first of them that reads it."""
+    found, left = list[int](), set(read)
+    for node in nodes:
+        wanted = sorted(left & set(graph.inputs[node])) if node != nodes[-1] else sorted(left)
+        found += [*(-1 - other for other in wanted), node]
+        left -= set(wanted)
+    return found
 
 
 def longest_gaps(graph: MemoryGraph) -> dict[int, tuple[int, int]]:
@@ -169,7 +182,7 @@ def kept_again(graph: MemoryGraph, start: Gaps, staying: Collection[int], budget
             break
         fewer = {other: gap for other, gap in dropped.items() if other != node}
         order = dropping(graph, fewer, staying)
-        if peak_of(graph, order) <= budget and extra_of(graph, order) <= extra_of(graph, best):
+        if peak_of(graph, order) <= budget and extra_units(graph, order) <= extra_units(graph, best):
             dropped, best = fewer, order
     return best
 
@@ -187,17 +200,94 @@ def schedules_of_rules(graph: MemoryGraph, budget: int, deadline: float) -> dict
         orders = [dropping(graph, {node: gaps[node] for node in nodes}) for nodes in sets()]
         fitting = [order for order in orders if peak_of(graph, order) <= budget]
         if fitting:
-            found[name] = min(fitting, key=lambda order: extra_of(graph, order))
+            found[name] = min(fitting, key=lambda order: extra_units(graph, order))
         elif orders:
             found[name] = min(orders, key=lambda order: peak_of(graph, order))
     found["at the peak"] = repaired(graph, {}, budget, deadline)
     return found
 
 
+def moved_to_the_host(graph: MemoryGraph, budget: int, deadline: float) -> tuple[int, ...]:
+    """The schedule that moves outputs at the peak to the host, those first that are read last (Belady 1966), until everything fits."""
+    gaps = set[tuple[int, int, int]]()
+    order = tuple(range(len(graph.names)))
+    while monotonic() < deadline:
+        found = replay(graph, order)
+        at = max(range(len(order)), key=lambda event: found.bytes_[event])
+        stage = stages_of(order)[at]
+        moved = {node for node, a, b in gaps if a < stage <= b}
+        near = {node: gap for node in range(stage) if node not in moved and (gap := _gap_around(graph, node, stage))}
+        if found.bytes_[at] <= budget or not near:
+            break
+        node = max(near, key=lambda other: (near[other][1], graph.sizes[other]))
+        gaps.add((node, *near[node]))
+        order = _with_moved(graph, gaps)
+    for moved_gap in sorted(gaps, key=lambda one: -graph.sizes[one[0]]):
+        fewer = _with_moved(graph, gaps - {moved_gap})
+        if peak_of(graph, fewer) <= max(budget, peak_of(graph, order)) and monotonic() < deadline:
+            order = fewer
+            gaps.remove(moved_gap)
+    return order
+
+
+def _with_moved(graph: MemoryGraph, gaps: set[tuple[int, int, int]]) -> tuple[int, ...]:
+    windows: dict[int, list[tuple[int, int]]] = {}
+    for node, a, b in sorted(gaps):
+        windows.setdefault(node, []).append((a, b))
+    return late_schedule(graph, windows, {}, set(), gaps)
+
+
+def fetched_earlier(graph: MemoryGraph, order: tuple[int, ...], budget: int, deadline: float) -> tuple[int, ...]:
+    """The schedule with outputs read back earlier, beside computations, as far as memory allows and no time is lost."""
+    best, time = order, extra_units(graph, order)
+    for place, item in enumerate(order):  # what moves comes before this place, and nothing behind it moves
+        node = -1 - item
+        if item >= 0 or not time or monotonic() > deadline:
+            continue
+        for distance in _DISTANCES:
+            first = place - distance
+            if first < 1 or any(other in (node, item) for other in best[first:place]):
+                continue
+            tried = (*best[:first], item, *best[first:place], *best[place + 1 :])
+            if peak_of(graph, tried) <= budget and (less := extra_units(graph, tried)) <= time:
+                best, time = tried, less
+                break
+    return best
+
+
+def read_instead(graph: MemoryGraph, order: tuple[int, ...], budget: int, deadline: float) -> tuple[int, ...]:
+    """The schedule with outputs read back instead of computed again, the longest first, where that takes less time."""
+    best, time = order, extra_units(graph, order)
+    stages = stages_of(order)
+    repeated = {node for node, stage in zip(order, stages, strict=True) if 0 <= node < stage and graph.sizes[node]}
+    for node in sorted(repeated, key=lambda one: -graph.times[one]):
+        if not time or monotonic() > deadline:
+            break
+        changed = [-1 - item if item == node and stage > node else item for item, stage in zip(best, stages_of(best), strict=True)]
+        tried = fetched_earlier(graph, _used(graph, tuple(changed)), budget, deadline)
+        if peak_of(graph, tried) <= budget and (less := extra_units(graph, tried)) < time:
+            best, time = tried, less
+    return best
+
+
+def _used(graph: MemoryGraph, order: tuple[int, ...]) -> tuple[int, ...]:
+    """The schedule without repetitions and readings of which nothing is used."""
+    while True:
+        ends, stages = replay(graph, order).ends, stages_of(order)
+        found = tuple(
+            item
+            for event, (item, stage, end) in enumerate(zip(order, stages, ends, strict=True))
+            if end > event or item == stage or (item >= 0 and not graph.sizes[item])
+        )
+        if len(found) == len(order):
+            return order
+        order = found
+
+
 def best_start(graph: MemoryGraph, orders: Mapping[str, tuple[int, ...]], budget: int) -> tuple[int, ...] | None:
     """The cheapest of these schedules that fits; None where none fits."""
     fitting = [order for order in orders.values() if peak_of(graph, order) <= budget]
-    return min(fitting, key=lambda order: extra_of(graph, order), default=None)
+    return min(fitting, key=lambda order: extra_units(graph, order), default=None)
 
 
 def repaired(graph: MemoryGraph, dropped: Gaps, budget: int, deadline: float) -> tuple[int, ...]:

@@ -1,12 +1,14 @@
 """Drawn graphs, and the best schedule by a look at all matrices of repetitions, with a replay of its own."""
 
-from itertools import product
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import combinations, product
 from random import Random
 
-from crossopt.instances.memory.graph import MemoryGraph, with_storage
+from crossopt.instances.memory.graph import HostLink, MemoryGraph, with_storage
 from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
 from crossopt.instances.question import read_again
-from crossopt.solvers.memory.judge import least_extra
+from crossopt.solvers.memory.judge import extra_units, least_extra, replay
 
 
 def question_of(graph: MemoryGraph, budget: int, repetitions: int = 1, objective: str = "extra_time") -> MemoryQuestion:
@@ -66,6 +68,71 @@ def best_of_all(graph: MemoryGraph, budget: int, repetitions: int) -> int | None
     return best
 
 
+def with_link(random: Random, graph: MemoryGraph, memory: int, overlapped: bool = False) -> MemoryGraph:
+    """The graph with a link to the host."""
+    return replace(graph, host=HostLink(tuple(random.randint(0, 3) + size // 2 for size in graph.sizes), overlapped, memory))
+
+
+def best_with_host(graph: MemoryGraph, budget: int, repetitions: int) -> int | None:
+    """The least time of repetitions and transfers: a search in which any outputs stay in memory after each event."""
+    count, host = len(graph.names), graph.host
+    start = (0, -1, frozenset[int](), frozenset[int](), (0,) * count)
+    times, left = {start: 0}, [(0, 0, start)]
+    while left:
+        time, _, state = heappop(left)
+        following, last, live, written, counts = state
+        if following == count:
+            return time
+        steps: list[tuple[int, int, bool]] = [(graph.times[node], node, True) for node in range(last + 1, following)]
+        steps += [(0, following, True)]
+        steps += [(host.times[node] * (1 if node in written else 2), node, False) for node in range(following) if host is not None]
+        for cost, node, runs in steps if time <= times[state] else []:
+            read = set(graph.inputs[node]) if runs else set[int]()
+            more = tuple(one + (place == node) for place, one in enumerate(counts)) if runs and node != following else counts
+            if not read <= live or more[node] > repetitions:
+                continue
+            for size in range(len(live - {node}) + 1):
+                for kept in combinations(sorted(live - {node}), size):
+                    source = graph.in_place[node] if graph.in_place and runs else -1
+                    over = min(graph.sizes[source], graph.sizes[node]) if source >= 0 and source not in kept else 0
+                    bytes_ = sum(graph.sizes[one] for one in {*kept, *read, node}) + (graph.workspaces[node] if runs else 0) - over
+                    stage = (following + 1, -1) if node == following else (following, node if runs else last)
+                    reached = (*stage, frozenset({*kept, node}), written if runs else written | {node}, more)
+                    if bytes_ <= budget and time + cost < times.get(reached, time + cost + 1):
+                        times[reached] = time + cost
+                        heappush(left, (time + cost, len(times), reached))
+    return None
+
+
+def best_beside(graph: MemoryGraph, budget: int, repetitions: int, reads: int = 2) -> int | None:
+    """The least time with transfers beside computations, over all schedules that read back so many outputs at most."""
+    count, best = len(graph.names), None
+    pairs = [(stage, node) for stage in range(count) for node in range(stage)]
+    for chosen in product((False, True), repeat=len(pairs)):
+        repeated = [pair for pair, taken in zip(pairs, chosen, strict=True) if taken]
+        if any(sum(node == other for _, other in repeated) > repetitions for node in range(count)):
+            continue
+        orders = [tuple(node for stage in range(count) for node in (*(n for s, n in repeated if s == stage), stage))]
+        for number in range(reads + 1):
+            if number:
+                orders = [
+                    (*order[:place], -1 - node, *order[place:])
+                    for order in orders
+                    for place in range(1, len(order))
+                    for node in range(count)
+                    if node in order[:place]
+                ]
+            for order in orders:
+                try:
+                    found = replay(graph, order)
+                except ValueError:
+                    continue
+                if max(found.bytes_) <= budget:
+                    extra = extra_units(graph, order, found)
+                    best = extra if best is None else min(best, extra)
+    return best
+
+
 def peak_of(graph: MemoryGraph, order: list[int]) -> float:
     """Bytes in memory at most, counted for each event by what is used later."""
     peak = 0
@@ -106,6 +173,7 @@ def drawn_memory(seed: int) -> MemoryQuestion:
     if objective in {"throughput", "batch"}:
         heads += [f"batch: {{at: {random.randint(1, 3)}, most: {random.randint(2, 5)}, overhead: {random.choice((0, 3, 7.5))}}}"]
     heads += [] if random.random() < 0.8 else [f"block: {random.choice((2, 3))} B"]
+    heads += [f"host: {{bandwidth: {random.choice((1, 2, 0.5))} B/s, latency: {random.choice((0, 1))} s}}"] if random.random() < 0.3 else []
     heads += ["nodes:"]
     found: MemoryQuestion = read_again({"text": "\n".join([*heads, *lines]), "source": "question.yaml", "settings": []}, "memory")
     return found

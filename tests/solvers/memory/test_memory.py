@@ -16,7 +16,7 @@ from crossopt.formulation.certificate import bound_of_tree, unpacked
 from crossopt.formulation.retention import order_of, retention_model, whole_form
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.files.written import Files
-from crossopt.instances.memory.graph import MemoryGraph, graph_in, with_storage
+from crossopt.instances.memory.graph import HostLink, MemoryGraph, graph_in, with_storage
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
@@ -25,7 +25,7 @@ from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory.family import FAMILY
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, least_extra, prove, replay, units_of_tree
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
 from crossopt.solvers.memory.rules import best_start, schedules_of_rules
 from crossopt.solvers.memory.rules import peak_of as peak_of_order
 from crossopt.solvers.proofs import MemoryLevels, RecomputableBound, Retained
@@ -33,14 +33,17 @@ from tests.extent import FULL
 from tests.paths import ROOT
 from tests.samples import MEMORY
 from tests.solvers.memory.drawn import (
+    best_beside,
     best_memory,
     best_of_all,
+    best_with_host,
     draw_budget,
     draw_graph,
     draw_storage,
     drawn_memory,
     peak_of,
     question_of,
+    with_link,
 )
 
 REFERENCE = ROOT.parent / "shared" / "data" / "layers"
@@ -129,6 +132,73 @@ def test_an_output_in_place_takes_the_bytes_of_its_input() -> None:
     view = read_given(MEMORY, "memory", ("nodes.act.view_of=first", "budget=16 B")).graph
     assert (view.sizes[2], view.inputs[3]) == (0, (1, 2))
     assert view.plain_peak < read_given(MEMORY, "memory", ()).graph.plain_peak
+
+
+LINKED = replace(CHAIN, host=HostLink((2, 2, 2, 2, 2, 2), False, 99))
+BESIDE = replace(CHAIN, host=HostLink((2, 2, 2, 2, 2, 2), True, 99))
+
+
+def test_transfers_take_time_and_bytes() -> None:
+    order = (0, 1, 2, 3, -1, 4, -1, 5)  # a is read back twice, and written once
+    assert replay(LINKED, order).bytes_ == (4, 8, 8, 8, 8, 8, 8, 12)
+    assert extra_units(LINKED, order) == 3 * 2
+    verdict = judge(question_of(LINKED, 12), Schedule(order))
+    assert (verdict.value, verdict.details.loaded, verdict.details.repeated, verdict.accepted) == (6, 2, 0, True)
+    for wrong in ((-1, 0, 1, 2, 3, 4, 5), (0, -2, 1, 2, 3, 4, 5)):
+        with pytest.raises(ValueError, match="nothing of"):
+            replay(LINKED, wrong)
+    with pytest.raises(ValueError, match="nothing of"):
+        judge(question_of(CHAIN, 12), Schedule((0, 1, 2, 3, -1, 4, 5)))
+
+
+def test_transfers_beside_computations_cost_what_is_waited_for() -> None:
+    """Computed by hand: a ends at 3 and is written until 5. Nodes run until 8, 15, 16, 30 and 40."""
+    early, late = (0, 1, 2, 3, -1, 4, 5), (0, 1, 2, 3, 4, -1, 5)
+    assert extra_units(BESIDE, early) == 0
+    assert extra_units(BESIDE, late) == 2
+    slow = replace(BESIDE, host=HostLink((20,) * 6, True, 99))
+    assert extra_units(slow, early) == 3 + 20 + 20 - 30  # its gradient begins at 43 instead of 30
+    assert judge(question_of(slow, 99), Schedule(early)).details.peak == 16  # a is being written
+    tight = replace(BESIDE, host=HostLink((20,) * 6, True, 8))
+    assert extra_units(tight, early) == (23 - 8) + (51 - 45)  # c waits for 8 bytes until a is written, and db for a
+
+
+@pytest.mark.parametrize("seed", range(150 if FULL else 12))
+def test_moving_to_the_host_equals_a_search_of_all_schedules(seed: int) -> None:
+    random = Random(f"host {seed}")
+    graph = draw_graph(random, random.randint(3, 4))
+    graph = with_storage(graph, draw_storage(random, graph)) if random.random() < 0.4 else graph
+    budget, repetitions = draw_budget(random, graph), random.choice((0, 1, 1, 2))
+    question = question_of(with_link(random, graph, budget), budget, repetitions)
+    best = best_with_host(question.graph, budget, repetitions)
+    assert least_extra(question.graph, budget, repetitions)[0] == best
+    found = solved(question, "retention")
+    assert found.bound is None or found.bound <= (inf if best is None else best)
+    assert found.value is None or (best is not None and found.value >= best)
+    assert not check_answer(FAMILY, found, question).refused
+
+
+@pytest.mark.parametrize("seed", range(200 if FULL else 20))
+def test_bounds_beside_transfers_are_below_all_schedules(seed: int) -> None:
+    random = Random(f"beside {seed}")
+    graph = draw_graph(random, random.randint(3, 4))
+    budget, repetitions = draw_budget(random, graph), random.choice((0, 1, 1, 2))
+    question = question_of(with_link(random, graph, budget, overlapped=True), budget, repetitions)
+    best = best_beside(question.graph, budget, repetitions)
+    found = solved(question)
+    assert found.bound is None or found.bound <= (inf if best is None else best)
+    assert not found.proved or found.value is None or best is None or found.value <= best
+    assert best is None or found.value is not None
+    assert not check_answer(FAMILY, found, question).refused
+
+
+def test_a_link_has_times_in_the_unit_of_the_file() -> None:
+    host = read_given(MEMORY, "memory", ("host={bandwidth: 3 B/s, latency: 1 s}",)).graph.host
+    assert host is not None
+    assert host.times[:5] == (3, 3, 3, 3, 2)
+    rated = read_given(MEMORY, "memory", ("host={bandwidth: 4 B/s}", "rate=10 FLOP/s")).graph.host
+    assert rated is not None
+    assert rated.times[:5] == (10, 10, 10, 10, 3)
 
 
 def _relaxation_is_sound(seed: int) -> None:
@@ -318,10 +388,10 @@ def test_a_tree_bounds_in_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "order", [(0, 1, 2, 3, 4), (0, 1, 2, 3, 1, 0, 4, 5), (0, 2, 1, 3, 4, 5), (0, 1, 2, 3, 4, 5, 0), (-1, 0, 1, 2, 3, 4, 5)]
+    "order", [(0, 1, 2, 3, 4), (0, 1, 2, 3, 1, 0, 4, 5), (0, 2, 1, 3, 4, 5), (0, 1, 2, 3, 4, 5, 0), (-1, 0, 1, 2, 3, 4, 5), (0, 1, -7, 2)]
 )
 def test_what_is_no_schedule_is_refused(order: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"comes|computed"):
+    with pytest.raises(ValueError, match=r"comes|computed|read"):
         judge(question_of(CHAIN, 99), Schedule(order))
 
 
@@ -381,6 +451,9 @@ BAD_QUESTIONS = (
     (("nodes.act.view_of=nobody",), "there is no node 'nobody'"),
     (("nodes.act.time=9007199254740992",), "2^53 or more"),
     (("budget=9007199254740992 B",), "2^53 or more"),
+    (("host={bandwidth: 0 B/s}",), "bandwidth"),
+    (("host={bandwidth: 1 B/s, overlapped: true}", "objective=peak", "budget=null"), "depends on a budget"),
+    (("host={bandwidth: 1e-18 B/s}",), "2^53 or more"),
     (("objective=throughput",), "is about an open batch"),
     ((OPEN,), "has the objective throughput or batch"),
     (("objective=batch", "batch={at: 4, least: 3, most: 2}"), "2 is below the smallest batch, 3"),
