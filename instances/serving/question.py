@@ -32,8 +32,10 @@ from crossopt.instances.catalogue.engines import ENGINES, MOST_RANKS, PEAKS, Cac
 from crossopt.instances.catalogue.huggingface import config_in, text_of, transformer_from_config
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.catalogue.registry import model as model_entry
+from crossopt.instances.files.tables import text_of as text_of_table
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
+from crossopt.instances.serving.log import LoggedRequest, classes_of, requests_in
 
 if TYPE_CHECKING:
     from crossopt.instances.serving.chip import FreeChip
@@ -72,6 +74,17 @@ class ClassSection:
     output: Annotated[int, Bounds(1, MOST_TOKENS), Doc("tokens of an answer")]
     rate: Annotated[float, Bounds(0.0), NonZero(), Doc("requests a second")]
     cached: Annotated[int, Bounds(0, MOST_TOKENS), Doc("tokens of a prompt that are in the cache already (prefix caching)")] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogSection:
+    """A log of requests."""
+
+    file: Annotated[str, Doc("path of a CSV file, or of JSON Lines, with arrivals, and tokens of prompts and answers")]
+    run: Annotated[str | None, Doc("only requests with this text in the column `run`")] = None
+    classes: Annotated[
+        int, Bounds(1, MOST_CLASSES), Doc("classes of equal number, by the length of prompts, for which workers are planned")
+    ] = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +205,7 @@ class ServingFile:
     kind: Annotated[Literal["serving"], Doc("problem type")]
     requests: Annotated[RequestsSection | None, Doc("what is asked of the model")] = None
     classes: Annotated[dict[str, ClassSection] | None, Doc("in place of `requests`: classes of requests by name, with their rates")] = None
+    log: Annotated[LogSection | None, Doc("in place of `requests`: a log of requests, which share all workers and are replayed")] = None
     model: Annotated[str | None, Doc("a name from `crossopt list workloads`")] = None
     config: Annotated[str | None, Doc("in place of `model`: path of a Hugging Face config.json, relative to this file")] = None
     hardware: Annotated[
@@ -284,12 +298,15 @@ class ServingQuestion:
     classes: tuple[RequestClass, ...]
     """Those of the question, or of a pool of workers; without a name where there are no classes."""
     chip: "FreeChip | None" = field(default=None, repr=False)
+    log: tuple[LoggedRequest, ...] = field(default=(), repr=False)
 
     __repr__ = short_repr
 
     @property
     def rate(self) -> float | None:
         """Requests a second that are served at least."""
+        if self.log and self.file.objective == "throughput":
+            return None
         rates = [one.rate for one in self.classes]
         return None if any(rate is None for rate in rates) else sum(rate or 0.0 for rate in rates)
 
@@ -298,7 +315,8 @@ class ServingQuestion:
         """Classes with their shares of the requests."""
         if len(self.classes) == 1:
             return ((1.0, self.classes[0]),)
-        return tuple(((one.rate or 0.0) / (self.rate or 1.0), one) for one in self.classes)
+        whole = sum(one.rate or 0.0 for one in self.classes)
+        return tuple(((one.rate or 0.0) / whole, one) for one in self.classes)
 
     @property
     def output(self) -> float:
@@ -367,6 +385,27 @@ def read(written: Written) -> ServingQuestion:
     """The question; an InstanceError with every fault."""
     file = written.read_as(ServingFile)
     written.refuse(_faults(file))
+    file, log = _with_log(file, written)
+    question = _read(file, written)
+    return replace(question, log=log) if log else question
+
+
+def _with_log(file: ServingFile, written: Written) -> tuple[ServingFile, tuple[LoggedRequest, ...]]:
+    """The file with classes in place of a log, and the requests of the log."""
+    if file.log is None:
+        return file, ()
+    with written.reading("log.file"):
+        text = written.files.text(file.log.file, text_of_table)
+    try:
+        log = requests_in(text, file.log.file, file.log.run)
+    except ValueError as error:
+        raise written.refused([written.fault("log.file", str(error))]) from error
+    classes = {one.name: ClassSection(one.input, one.output, one.rate) for one in classes_of(log, file.log.classes)}
+    return replace(file, classes=classes, choices=replace(file.choices, pools="shared")), log
+
+
+def _read(file: ServingFile, written: Written) -> ServingQuestion:
+    """The question of a file without faults of its own."""
     name = file.name or Path(written.source).stem
     if file.workers is not None:
         written.refuse(_faults_of_goal(file, file.rent))
@@ -558,8 +597,11 @@ def _faults_of_requests(file: ServingFile) -> Iterator[tuple[str, str]]:
         if one.cached >= one.input:
             where = f"classes.{one.name}.cached" if one.name else "requests.cached"
             yield where, f"{one.cached:,} tokens are cached of a prompt of {one.input:,}, of which one at least is computed (cache fewer)"
-    if (file.requests is None) == (file.classes is None):
-        yield "requests" if file.requests else "", "one of requests and classes is needed (such as requests: {input: 4000, output: 500})"
+    if sum(part is not None for part in (file.requests, file.classes, file.log)) != 1:
+        where = "requests" if file.requests else ""
+        yield where, "one of requests, classes and log is needed (such as requests: {input: 4000, output: 500})"
+    if file.log is not None and file.workers is not None:
+        yield "log", "requests of a log are replayed by a model on devices (state requests where workers are stated)"
     if file.classes is None:
         return
     if not 1 <= len(file.classes) <= MOST_CLASSES:

@@ -12,7 +12,7 @@ from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, pri
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, shape_text
-from crossopt.solvers.serving.replay import Replayed, replay
+from crossopt.solvers.serving.replay import Replayed, percentiles, replay
 
 _ASKS = {
     "die_area": "mm^2 of dies",
@@ -142,6 +142,7 @@ def _meaning(question: ServingQuestion, said: ServingFigures, found: Replayed | 
     if question.model is not None and found is not None:
         rows.append(("memory", _memory_text(question, said)))
         rows.append(("replay", _replay_text(found)))
+        rows.append(("in the log", _measured_text(question, found)))
         rows.append(("beyond", _beyond_text(question, said, found)))
         rows.append(("binds", "; ".join(dict.fromkeys(binding(question, offer) for offer in said.offers))))
         rows.append(("assumed", _assumed_text(question)))
@@ -180,7 +181,26 @@ def _replay_text(found: Replayed) -> str:
     """Percentiles of requests that arrive at random."""
     parts = [(name, times) for name, times in (("TTFT", found.first), ("TPOT", found.token)) if times]
     texts = [f"{name} {'/'.join(_milliseconds(seconds) for seconds in times)}" for name, times in parts]
+    if found.whole:
+        texts.append(f"whole {'/'.join(_milliseconds(seconds) for seconds in found.whole)}")
+        return f"p50/p95/p99 of {found.requests:,} requests of the log: {', '.join(texts)} ms"
     return f"p50/p95/p99 at {found.rate:.4g}/s: {', '.join(texts)} ms"
+
+
+def _measured_text(question: ServingQuestion, found: Replayed) -> str:
+    """Times of the log that were measured, with the error of the replay."""
+    log, parts = question.log[: found.requests], list[str]()
+    if tokens := [one.token for one in log if one.token is not None and one.output > 1]:
+        mean = sum(tokens) / len(tokens)
+        parts.append(f"TPOT mean {_milliseconds(mean)} ms (replay {found.mean_token / mean - 1.0:+.1%})")
+    for name, measured, times in (
+        ("TTFT", [one.first for one in log if one.first is not None], found.first),
+        ("whole", [one.whole for one in log if one.whole is not None], found.whole),
+    ):
+        if measured and times:
+            last = percentiles(measured)[_P95]
+            parts.append(f"{name} p95 {_milliseconds(last)} ms ({times[_P95] / last - 1.0:+.1%})")
+    return ", ".join(parts)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -180,7 +180,7 @@ _ROLES: Final[tuple[Role, ...]] = ("both", "prefill", "decode")
 def needed_units(question: ServingQuestion) -> int:
     """The rate that is asked for, in units, rounded up."""
     rates = [one.rate for one in question.classes]
-    return 0 if None in rates else ceil(sum(Fraction(rate or 0) for rate in rates) * UNITS)
+    return 0 if question.rate is None else ceil(sum(Fraction(rate or 0) for rate in rates) * UNITS)
 
 
 MILLION: Final = 1_000_000

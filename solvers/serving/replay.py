@@ -24,6 +24,7 @@ from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engin
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import Shape, drafts_of, network_of, sent_at
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, units_of_copy
+from crossopt.solvers.serving.logged import Logged, replay_log
 
 LOAD: Final = 0.9
 """Share of the plan's rate at which requests arrive, where neither the question states a rate nor the plan leaves room for queues."""
@@ -45,6 +46,9 @@ class Replayed:
     """Times to first token at 50, 95 and 99 percent."""
     token: tuple[float, ...]
     """Times per output token at the same; empty where nothing is decoded."""
+    whole: tuple[float, ...] = ()
+    """Times of whole requests, of a log."""
+    mean_token: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     if question.model is None:
         return None
     question, found = with_chip(question, plan.chip), list[Replayed]()
+    if question.log:
+        return _of_log(question, plan, said)
     for label in dict.fromkeys(copies.shape.classes for copies in plan.workers):
         pool = of_classes(question, label.split(JOINT)) if label else question
         own = [(copies, offer) for copies, offer in zip(plan.workers, said.offers, strict=True) if copies.shape.classes == label]
@@ -109,6 +115,22 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
         min(one.share for one in found),
         tuple(map(max, zip(*(one.first for one in found), strict=True))),
         tuple(map(max, zip(*(one.token for one in found if one.token), strict=True))),
+    )
+
+
+def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Replayed:
+    """The requests of a log, as they came."""
+    requests = [Logged(one.arrived, one.input, one.output) for one in question.log[:_MOST]]
+    replay_log(question, [(copies.count, offer) for copies, offer in zip(plan.workers, said.offers, strict=True)], requests)
+    tokens = [one.token_time for one in requests if one.output > 1]
+    return Replayed(
+        len(requests),
+        len(requests) / max(requests[-1].arrived, 1e-9),
+        1.0,
+        percentiles([one.first - one.arrived for one in requests]),
+        percentiles(tokens) if tokens else (),
+        percentiles([one.done - one.arrived for one in requests]),
+        sum(tokens) / len(tokens) if tokens else 0.0,
     )
 
 
@@ -132,8 +154,8 @@ def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures
         count,
         rate,
         share,
-        _percentiles([one.first - one.arrived for one in later]),
-        _percentiles([(one.done - one.first) / steps[one.kind] for one in later if steps[one.kind]]) if any(steps) else (),
+        percentiles([one.first - one.arrived for one in later]),
+        percentiles([(one.done - one.first) / steps[one.kind] for one in later if steps[one.kind]]) if any(steps) else (),
     )
 
 
@@ -160,7 +182,7 @@ def _few(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> 
     return few, min(shares)
 
 
-def _percentiles(values: list[float]) -> tuple[float, ...]:
+def percentiles(values: list[float]) -> tuple[float, ...]:
     ordered = sorted(values)
     return tuple(ordered[ceil(percent / 100 * len(ordered)) - 1] for percent in _PERCENTS)
 
