@@ -17,6 +17,7 @@ from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.operators.torch_export import ATEN_NAMES
 from crossopt.solvers.answer import Result
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, replay, stages_of
+from crossopt.solvers.memory.planners import cuts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,10 @@ def regions_of(graph: MemoryGraph, order: tuple[int, ...]) -> Regions:
     first = {node: event for event, (node, stage) in enumerate(zip(order, stages, strict=True)) if node == stage}
     repeated = {node for node, stage in zip(order, stages, strict=True) if node != stage}
     kept = tuple(stages[found.ends[first[node]]] >= begins or node == nodes[-1] for node in nodes)
-    cuts = [0, *(place + 1 for place in range(len(nodes) - 1) if kept[place] and _alone(graph, nodes, place)), len(nodes)]
+    alone = set(cuts_of(graph))
+    cuts = [0, *(place + 1 for place, node in enumerate(nodes) if kept[place] and node in alone)]
     spans = [(a, b) for a, b in pairwise(cuts) if repeated & set(nodes[a:b])]
     return Regions(kept, nodes, tuple(spans), _as_run(graph, nodes, kept, spans))
-
-
-def _alone(graph: MemoryGraph, nodes: tuple[int, ...], place: int) -> bool:
-    """Whether no forward node behind a place reads what comes before its output."""
-    return all(source >= nodes[place] for node in nodes[place + 1 :] for source in graph.inputs[node])
 
 
 def _as_run(graph: MemoryGraph, nodes: tuple[int, ...], kept: tuple[bool, ...], spans: list[tuple[int, int]]) -> tuple[int, ...]:
@@ -70,6 +67,8 @@ def policy_text(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -
         return ""
     if not any(graph.backward):
         raise RefusedError("no node belongs to the backward pass, so that there is nothing to checkpoint (take --as schedule)")
+    if min(answer.order) < 0:
+        raise RefusedError("the schedule reads outputs back from the host, which policies do not say (take --as schedule)")
     regions = regions_of(graph, answer.order)
     classes = {node.name: node.operator for source in operators_of(question) for node in source.nodes}
     lines = [f'"""{_header(question, use, regions)}"""', "", *_IMPORTS]

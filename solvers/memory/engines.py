@@ -41,6 +41,7 @@ from crossopt.solvers.memory.judge import (
     stages_of,
 )
 from crossopt.solvers.memory.levels import search_levels
+from crossopt.solvers.memory.planners import schedules_of_planners
 from crossopt.solvers.memory.rules import (
     best_start,
     fetched_earlier,
@@ -225,7 +226,8 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if max(graph.floors) > question.budget:
         return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
-    rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING)
+    planned = schedules_of_planners(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
+    rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING) | planned
     run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
     start = best_start(graph, rules, question.budget) if question.repetitions else None
     if start is not None:

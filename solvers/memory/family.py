@@ -6,7 +6,7 @@ from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.family import ProblemType, lazy_import
 from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
 
-_ENGINES = "crossopt.solvers.memory.engines"
+_ENGINES, _PLANNERS = "crossopt.solvers.memory.engines", "crossopt.solvers.memory.planners"
 
 
 def _described(question: MemoryQuestion) -> dict[str, Any]:
@@ -25,6 +25,8 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
         "retention": lazy_import(_ENGINES, "retention"),
         "milp": lazy_import(_ENGINES, "milp"),
         "exhaustive": lazy_import(_ENGINES, "exhaustive"),
+        "sac-milp": lazy_import(_PLANNERS, "sac"),
+        "rounding": lazy_import(_PLANNERS, "rounding"),
     },
     judge=judge,
     judged="bytes in memory event by event, time and number of repetitions",

@@ -13,9 +13,10 @@ whatever inputs are gone by then. Where a rule repeats more than it needs, outpu
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import isqrt
+from math import inf, isqrt
 from time import monotonic
 
 from crossopt.instances.memory.graph import MemoryGraph
@@ -197,12 +198,9 @@ def schedules_of_rules(graph: MemoryGraph, budget: int, deadline: float) -> dict
         "cheapest a byte": lambda: _cheapest(graph, gaps),
     }
     for name, sets in rules.items():
-        orders = [dropping(graph, {node: gaps[node] for node in nodes}) for nodes in sets()]
-        fitting = [order for order in orders if peak_of(graph, order) <= budget]
-        if fitting:
-            found[name] = min(fitting, key=lambda order: extra_units(graph, order))
-        elif orders:
-            found[name] = min(orders, key=lambda order: peak_of(graph, order))
+        orders = (dropping(graph, {node: gaps[node] for node in nodes}) for nodes in sets())
+        if (order := cheapest(graph, orders, budget, 1, deadline)) is not None:
+            found[name] = order
     found["at the peak"] = repaired(graph, {}, budget, deadline)
     return found
 
@@ -282,6 +280,19 @@ def _used(graph: MemoryGraph, order: tuple[int, ...]) -> tuple[int, ...]:
         if len(found) == len(order):
             return order
         order = found
+
+
+def cheapest(graph: MemoryGraph, orders: Iterable[tuple[int, ...]], budget: int, most: int, deadline: float) -> tuple[int, ...] | None:
+    """The cheapest of these schedules that fits with at most so many repetitions of a node, else the one with the least peak."""
+    best, rank = None, (True, inf)
+    for order in orders:
+        peak = peak_of(graph, order)
+        over = peak > budget or (len(order) > len(graph.names) and max(Counter(order).values()) > most + 1)
+        if (own := (over, peak if over else extra_units(graph, order))) < rank:
+            best, rank = order, own
+        if monotonic() > deadline:
+            break
+    return best
 
 
 def best_start(graph: MemoryGraph, orders: Mapping[str, tuple[int, ...]], budget: int) -> tuple[int, ...] | None:
