@@ -6,11 +6,11 @@ table i on all devices, and M_ik their memory, no plan whose loads stay below T 
     W load >= sum over i of min over k of (C_ik + price M_ik) - W price capacity        for prices from 0 on, over options of pieces below T
 
 Every plan is at least T, or at least that: the bound is the smaller one. A device with the largest piece of a table also has what lies on
-all devices, so that any mean of its load and of the mean load is a bound, too. The sum of the slowest of each phase is no less than the
-load of any device, so that the bound is one for both objectives. Times are whole multiples of 2^-200 ms, in which every float from 2^-147
-on is exact.
+all devices, so that any mean of its load, of such devices of other tables, and of the mean load is a bound, too. Where the slowest of each
+phase count, each phase has a mean of its own. Times are whole multiples of 2^-200 ms, in which every float from 2^-147 on is exact.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
@@ -50,6 +50,8 @@ class Way:
     phases: Times
     """Of a piece on a device that holds it."""
     memory: Bytes
+    held: int
+    """Pieces on all devices together."""
     total: int
     """Time on all devices together."""
     stored: Bytes
@@ -76,6 +78,15 @@ class Whole:
     step: bool
     """Whether the slowest of each phase count."""
 
+    @property
+    def phases(self) -> int:
+        """Phases that are counted; a single one is the sum of all."""
+        return len(next(iter(self.ways[0])).phases) if self.step else 1
+
+    def times(self, way: Way) -> Times:
+        """Time of a piece by phase that is counted."""
+        return way.phases if self.step else (way.time,)
+
 
 def whole(question: EmbeddingsQuestion) -> Whole:
     """The question in whole numbers."""
@@ -94,7 +105,7 @@ def _way(index: int, option: PricedOption, devices: int, per_node: int) -> Way:
     together = -(-option.pieces // places)
     hbm, ddr, ssd = (held * amount for amount in option.memory)
     time = sum(phases)
-    figures = phases, option.memory, held * time, (hbm, ddr, ssd), together * time
+    figures = phases, option.memory, held, held * time, (hbm, ddr, ssd), together * time
     return Way(index, option.spread, option.pieces, *figures, option.distinct)
 
 
@@ -124,15 +135,14 @@ SHARES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Multipliers:
-    """What bounds all plans: prices of memory, a limit on times, and a table whose device counts beside the mean."""
+    """What bounds all plans: prices of memory, a limit on times, and tables whose devices count beside the mean."""
 
     prices: Prices
     limit: float | None = None
     """Milliseconds from which on ways of a piece are left out."""
-    table: int = 0
-    """The table that is looked at."""
-    share: int = 0
-    """Of SHARES, the weight of the device with the table's largest piece; the mean device has the rest."""
+    weights: tuple[tuple[int, int, int], ...] = ()
+    """Phase, type of tables, and the weight of SHARES, which all tables of the type share, of the devices with their largest pieces in this
+    phase; the mean device has the rest of each phase. A single phase is the sum of all."""
 
 
 def price_bound(form: Whole, by: Multipliers) -> float | None:
@@ -140,29 +150,40 @@ def price_bound(form: Whole, by: Multipliers) -> float | None:
 
     What is at least a limit before both are rounded is so after it, and so for the mean.
     """
-    counts, prices, rest = [0] * len(form.ways), by.prices, SHARES - by.share
-    for kind in form.types:
-        counts[kind] += 1
     if not all(form.ways):
         return None
-    least = -rest * form.devices * sum(price * room for price, room in zip(prices, form.capacity, strict=True))
-    for kind, (count, ways) in enumerate(zip(counts, form.ways, strict=True)):
+    counts, devices = Counter(form.types), form.devices
+    least, beside = -SHARES * devices * _worth(by.prices, form.capacity), [0] * form.phases
+    of_type = dict[int, list[tuple[int, int]]]()
+    for phase, kind, share in by.weights:
+        beside[phase] += share
+        of_type.setdefault(kind, []).append((phase, share))
+    for kind, ways in enumerate(form.ways):
         below = [way for way in ways if by.limit is None or milliseconds(way.largest) < by.limit]
         if not below:
             return by.limit
-        costs = [rest * (way.total + _worth(prices, way.stored)) for way in below]
-        beside = by.share * form.devices
-        own = min(cost + beside * everywhere(form, way) for cost, way in zip(costs, below, strict=True))
-        least += count * own
-        if by.share and kind == form.types[by.table]:
-            least += min(cost + beside * way.largest for cost, way in zip(costs, below, strict=True)) - own
-    mean = milliseconds(max(-(-least // (form.devices * SHARES)), 0))
+        least += min(_weighed(form, way, by.prices, counts[kind], beside, of_type.get(kind, [])) for way in below)
+    mean = milliseconds(max(-(-least // (devices * SHARES)), 0))
     return mean if by.limit is None else min(mean, by.limit)
 
 
-def everywhere(form: Whole, way: Way) -> int:
-    """Time that a way takes on every device."""
-    return way.time if way.spread == "all" or (way.spread == "node" and form.per_node == form.devices) else 0
+def _weighed(form: Whole, way: Way, prices: Prices, count: int, beside: list[int], own: list[tuple[int, int]]) -> int:
+    """What all tables of a type add to the sum over devices in one way, in units of SHARES."""
+    here = is_everywhere(form, way)
+    cost = SHARES * (way.total + _worth(prices, way.stored))
+    if not any(beside):
+        return count * cost
+    times = form.times(way)
+    together = way.largest // way.time if way.time else 0
+    for phase, share in enumerate(beside):
+        cost += times[phase] * share * ((form.devices if here else 0) - way.held)
+    extra = sum(share * times[phase] for phase, share in own) * (together - (1 if here else 0)) * form.devices
+    return count * cost + extra
+
+
+def is_everywhere(form: Whole, way: Way) -> bool:
+    """Whether a way takes its time on every device."""
+    return way.spread == "all" or (way.spread == "node" and form.per_node == form.devices)
 
 
 def lacks_memory(form: Whole, prices: Prices) -> bool:
@@ -234,7 +255,7 @@ def search(form: Whole, prices: Prices, below: int | None, most: int) -> Search:
         rest.append(rest[-1] + reduced[form.types[table]][0][0])
     offset = form.devices * _worth(prices, form.capacity)
     course = _Course(form, order, reduced, rest[::-1], offset, below, most, Search(), prices, [set() for _ in order])
-    empty = ((0,) * (len(form.ways[0][0].phases) if form.step else 1), (0, 0, 0))
+    empty = ((0,) * form.phases, (0, 0, 0))
     _descend(course, 0, (empty,) * form.devices, 0, 0)
     return course.found
 
@@ -287,7 +308,7 @@ def _value(state: State) -> int:
 
 def _placed(form: Whole, way: Way, state: State) -> Iterator[tuple[tuple[int, ...], State]]:
     """Places of the pieces of a way with the state after it, of states alike one."""
-    seen, times = set[object](), way.phases if form.step else (way.time,)
+    seen, times = set[object](), form.times(way)
     for places in places_of(way, form.devices, form.per_node):
         after = list(state)
         for device in devices_of(way.spread, places, form.per_node, form.devices):
@@ -355,7 +376,7 @@ _QUANTA: Final = 1 << 22
 def plan_model(form: Whole, most: float) -> PlanModel:
     """All plans of up to so many milliseconds."""
     quantum = quantum_for(max(most, 1e-12), _QUANTA)
-    phases = len(form.ways[0][0].phases) if form.step else 1
+    phases = form.phases
     highest = -int(-most // quantum) + 1
     slowest = [Variable(f"z{phase}", 0, highest) for phase in range(phases)]
     times: list[list[list[tuple[int, Variable]]]] = [[[] for _ in range(phases)] for _ in range(form.devices)]
@@ -367,8 +388,7 @@ def plan_model(form: Whole, most: float) -> PlanModel:
             taken = _pieces(form, f"{table}_{rank}", way, rank, own, rows)
             chosen += taken
             everything += [variable for variable in taken if variable not in own.values()]
-            figures = way.phases if form.step else (way.time,)
-            costs = [int(milliseconds(figure) // quantum) for figure in figures]
+            costs = [int(milliseconds(figure) // quantum) for figure in form.times(way)]
             for (other, place), variable in own.items():
                 where = () if way.spread == "all" else (place,)
                 for device in devices_of(way.spread, where, form.per_node, form.devices) if other == rank else ():

@@ -419,9 +419,8 @@ class PricedTiers:
     """Milliseconds from which on a device with a single piece is left out of the prices' sum, as nothing above this is proved."""
     prices: tuple[float, ...]
     """Milliseconds for a byte of each tier."""
-    table: int = 0
-    """The table whose device counts beside the mean one, counted from 0, and the weight of that device in parts of 2^20."""
-    share: int = 0
+    weights: tuple[tuple[int, int, int], ...] = ()
+    """Phase, type of tables, and the weight of the devices with their largest pieces beside the mean one, in parts of 2^20."""
     nodes: int = 0
     """Of the search; 0 where the prices alone prove the bound."""
     form: Literal["priced-tiers"] = "priced-tiers"

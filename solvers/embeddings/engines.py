@@ -20,7 +20,7 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.embeddings.baselines import baselines
 from crossopt.solvers.embeddings.judge import BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
-from crossopt.solvers.embeddings.local import Plan, improve, improve_phases, slowest, start_from
+from crossopt.solvers.embeddings.local import Plan, balance_phases, height_of, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
     Flat,
     Priced,
@@ -29,6 +29,7 @@ from crossopt.solvers.embeddings.prices import (
     cheapest,
     flat,
     lacking_prices,
+    relaxed,
     sharpened,
     whole_prices,
 )
@@ -44,6 +45,8 @@ _CLOSE: Final = 1e-9
 _SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
 """Of memory that starts of the local search fill."""
 _MOST_PLANS: Final = 50_000
+_RELAXING, _LEAST_RELAXING, _JUDGING = 0.2, 2.0, 10.0
+"""Of the time that is left for a relaxation, its seconds at least, and how much longer than judging a plan nothing is judged again."""
 _MOST_CELLS: Final = 4_000
 """Tables times devices of integer models."""
 
@@ -76,9 +79,11 @@ class _Course:
     priced: Priced
     plan: EmbeddingPlan | None = None
     value: float = inf
-    slowest: float = inf
-    """Time of its slowest device."""
     trace: list[tuple[float, float | None, float | None]] = field(default_factory=list)
+    pending: Plan | None = None
+    """The best plan of a local search, as long as it is not judged."""
+    judged: tuple[float, float] = (0.0, 0.0)
+    """When the last plan was judged, and how long it took."""
 
     @property
     def bound(self) -> float:
@@ -86,15 +91,26 @@ class _Course:
 
     def offer(self, plan: EmbeddingPlan) -> None:
         """Keep a plan that the judge accepts if it is better."""
+        began = monotonic()
         verdict = judge(self.question, plan)
+        self.judged = monotonic(), monotonic() - began
         if verdict.accepted and verdict.value < self.value:
-            self.plan, self.value, self.slowest = plan, float(verdict.value), verdict.details.slowest
+            self.plan, self.value = plan, float(verdict.value)
             self.trace.append((monotonic() - self.began, self.value, self.bound))
             self.watch(Progress("local search", self.value, self.bound, answer=lambda: plan))
 
     def seen(self, plan: Plan) -> None:
+        """Judge a plan that fits, or keep it for later if judging takes long."""
         if not plan.overfull:
-            self.offer(plan_of(self.question, plan.held()))
+            self.pending = plan
+            if monotonic() > self.judged[0] + _JUDGING * self.judged[1]:
+                self.settle()
+
+    def settle(self) -> None:
+        """Judge the last plan that was seen."""
+        if self.pending is not None:
+            self.offer(plan_of(self.question, self.pending.held()))
+            self.pending = None
 
 
 def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str, *, searching: bool) -> Found:
@@ -110,7 +126,7 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     small = searching and len(form.types) <= _SMALL_TABLES and form.devices <= _SMALL_DEVICES
     patience = 0.1 if small else inf if isfinite(limits.seconds) else 1.0 + 0.01 * len(form.types)
     within = max(limits.gap, _CLOSE)
-    _local_search(course, ways, within, patience, deadline, limits.seed)
+    _local_search(course, ways, within, patience, deadline, limits.seed, small=small)
     proof, bound, target = _proof_of(course.priced), course.bound, course.bound * (1.0 + within)
     if small and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
         proof, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
@@ -133,27 +149,41 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     )
 
 
-def _local_search(course: _Course, ways: Flat, within: float, patience: float, deadline: float, seed: int) -> None:
+def _local_search(course: _Course, ways: Flat, within: float, patience: float, deadline: float, seed: int, *, small: bool) -> None:
     """Local search from several starts, a sharper bound, and a search again from the best with more patience while there is time."""
-    priced, random, best = course.priced, Random(seed), None
-    starts = _starts(ways, priced)
+    priced, random, best, step = course.priced, Random(seed), None, ways.form.step
+    began = monotonic()
+    loose = None if small or not step else relaxed(ways, None, _RELAXING * (deadline - monotonic()), priced.prices)
+    if loose is not None:
+        course.priced = max(course.priced, loose.priced, key=lambda found: found.bound or 0.0)
+        most = deadline - 1.5 * (monotonic() - began)
+        plans = [start_from(ways.form, own, max(course.bound, 1e-12)) for own in loose.ways]
+        for left in (4, 3, 1):
+            share = monotonic() + max(most - monotonic(), 0.0) / left
+            plan = plans.pop(0) if left > 1 else min(plans, key=height_of)
+            plans.append(balance_phases(plan, loose.slowest, course.bound * (1.0 + within), share, patience, random, course.seen))
+        course.settle()
+    starts = _starts(ways, priced) if course.plan is None else ()
     for start in starts:
         target = course.bound * (1.0 + within)
-        share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (len(starts) + (len(starts) if ways.form.step else 1)))
+        share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (2 * len(starts) if step else len(starts) + 1))
         plan = improve(start, target, share, min(patience, 2.0), random, course.seen, priced.prices)
         best = plan if best is None or slowest(plan) < slowest(best) else best
+        course.settle()
         if course.value <= target or monotonic() >= deadline:
             break
-    if course.plan is not None:
-        course.priced = sharpened(ways, priced, course.slowest)
-    if best is not None and ways.form.step:
-        improve_phases(best, course.bound * (1.0 + within), deadline, patience, random, course.seen)
-    elif best is not None and course.value > course.bound * (1.0 + within):
+    if step and best is not None:
+        balance_phases(best, best.loads.mean(axis=0), course.bound * (1.0 + within), deadline, patience, random, course.seen)
+        course.settle()
+    if course.plan is not None and not small and course.value > course.bound * (1.0 + within):
+        course.priced = sharpened(ways, course.priced, course.value, max(_RELAXING * (deadline - monotonic()), _LEAST_RELAXING))
+    if best is not None and not step and course.value > course.bound * (1.0 + within):
         improve(best, course.bound * (1.0 + within), deadline, patience, random, course.seen, priced.prices)
+        course.settle()
 
 
 def _proof_of(priced: Priced) -> PricedTiers:
-    return PricedTiers(BY_PRICES, priced.limit, _figures(priced), priced.table, priced.share)
+    return PricedTiers(BY_PRICES, priced.limit, _figures(priced), priced.weights)
 
 
 def _bound_of(priced: Priced) -> float:
@@ -250,7 +280,7 @@ def _by_solver(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name:
     seconds = _PATIENCE if isinf(limits.seconds) else limits.seconds
     priced = best_bound(ways)
     course = _Course(question, watch, began, priced)
-    _local_search(course, ways, _CLOSE, 0.2, began + 0.2 * seconds, limits.seed)
+    _local_search(course, ways, _CLOSE, 0.2, began + 0.2 * seconds, limits.seed, small=True)
     slowest_of_all = sum(max(milliseconds(way.largest) for way in form.ways[kind]) for kind in form.types)
     posed = plan_model(form, min(course.value, slowest_of_all))
 

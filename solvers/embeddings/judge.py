@@ -173,24 +173,27 @@ def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFi
 def _by_prices(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:
     form = whole(question)
     if claimed == inf:
-        if proof.limit is not None or proof.share or proof.table:
-            raise ValueError("a lack of memory has neither a limit nor a table")
+        if proof.limit is not None or proof.weights:
+            raise ValueError("a lack of memory has neither a limit nor weights of tables")
         holds = any(not ways for ways in form.ways) or lacks_memory(form, prices)
         fault = "bound: the prices do not show that memory is lacking"
         return Proved(("memory was added up again at the stored prices",), () if holds else (fault,), by=BY_PRICES)
     if proof.limit is not None and not (isfinite(proof.limit) and proof.limit >= 0.0):
         raise ValueError("a limit is a time from 0 on")
-    if not 0 <= proof.share <= SHARES or not 0 <= proof.table < len(form.types):
-        raise ValueError("a table of the question has a share of a whole")
-    shown = price_bound(form, Multipliers(prices, proof.limit, proof.table, proof.share))
+    beside = [0] * (form.phases if all(form.ways) else 0)
+    for phase, kind, share in proof.weights:
+        if not 0 <= phase < len(beside) or not 0 <= kind < len(form.ways) or share < 0 or share + beside[phase] > SHARES:
+            raise ValueError("types of tables of the question have shares of a phase, which add up to a whole at most")
+        beside[phase] += share
+    shown = price_bound(form, Multipliers(prices, proof.limit, proof.weights))
     value = inf if shown is None else shown
     fault = f"bound: the prices show {value!r} ms, the result claims {claimed!r}"
     return Proved(("the bound was evaluated again in whole numbers",), () if claimed <= value else (fault,), by=BY_PRICES)
 
 
 def _by_search(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:
-    if not 0 < proof.nodes <= MOST_NODES or proof.limit is not None or proof.share or proof.table:
-        raise ValueError(f"a search has 1 to {MOST_NODES:,} nodes, and neither a limit nor a table")
+    if not 0 < proof.nodes <= MOST_NODES or proof.limit is not None or proof.weights:
+        raise ValueError(f"a search has 1 to {MOST_NODES:,} nodes, and neither a limit nor weights of tables")
     found = search(whole(question), prices, None if claimed == inf else least_units(claimed), proof.nodes)
     faults = [] if found.complete else [f"proof: the search takes more than {proof.nodes:,} nodes"]
     if found.value is not None:

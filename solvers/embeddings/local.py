@@ -8,10 +8,10 @@ from time import monotonic
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.embeddings import SCALE, Held, Way
 from crossopt.formulation.embeddings import Whole as Form
-from crossopt.instances.embeddings.options import devices_of
+from crossopt.instances.embeddings.options import SPREADS, Spread, devices_of
 
 _PENALTY = 20.0
 """Of a device that is full twice over, in mean loads."""
@@ -22,6 +22,10 @@ _CHEAPENED, _FEW = 60, 3
 """Tables that take cheaper ways at once, and ways of each that are tried."""
 _DIVIDED, _PAIRS = 14, 4
 """Pieces on two devices that are divided in every way, and pairs of devices that are tried at once."""
+_PARTNERS, _TINY, _DEAR = 2_000, 1e-15, 0.05
+"""Pieces that are tried in swaps at once, what is no excess, and the weight of the time that a way takes of all devices."""
+_SLACK, _FIRST_STEP, _TURN = 0.25, 0.2, 0.02
+"""Of targets above the least of each phase at first, of this the part that they fall at once, and of the time a turn's."""
 
 
 @dataclass(slots=True)
@@ -285,50 +289,6 @@ class Climb:
                 return True
         return False
 
-    def ease(self) -> bool:
-        """The best move or swap of a piece of a device that is the slowest in some phase, by the sum of the slowest of all phases; whether
-        there was one that keeps all memory."""
-        plan, items, form = self.plan, self.items, self.plan.form
-        loads = np.concatenate([plan.loads, np.zeros((2, plan.loads.shape[1]))])
-        order = np.argsort(-loads, axis=0, kind="stable")[:3]
-        tops, places = np.take_along_axis(loads, order, axis=0), np.arange(form.devices)[:, None]
-        now, capacity = float(tops[0].sum()), np.array(form.capacity, float)
-        best: tuple[float, int, int, int, int] = (now * (1.0 - _BETTER), -1, -1, -1, -1)
-        for worst in np.unique(order[0]).tolist():
-            own, others = np.flatnonzero(items.device == worst), np.flatnonzero(items.device != worst)
-            if not len(own):
-                continue
-            free = [(order[rank] != worst) & (order[rank] != places) for rank in range(2)]
-            rest = np.where(free[0], tops[0], np.where(free[1], tops[1], tops[2]))
-            times, memory = items.times[own], items.memory[own]
-            here, there = plan.loads[worst] - times, plan.loads[None] + times[:, None]
-            sums = np.maximum(np.maximum(here[:, None], there), rest[None]).sum(axis=2)
-            fits = np.asarray((plan.memory[None] + memory[:, None] <= capacity).all(axis=2) & (places[:, 0] != worst))
-            best = min(best, self._lowest(sums, fits, worst, own, None))
-            if len(others):
-                where = items.device[others]
-                change = times[:, None] - items.times[None, others]
-                stored = memory[:, None] - items.memory[None, others]
-                both = np.maximum(plan.loads[worst] - change, plan.loads[where] + change)
-                sums = np.maximum(both, rest[where]).sum(axis=2)
-                fits = np.asarray(((plan.memory[worst] - stored <= capacity) & (plan.memory[where] + stored <= capacity)).all(axis=2))
-                best = min(best, self._lowest(sums, fits, worst, own, others))
-        if best[1] < 0:
-            return False
-        self.moved(best[1], best[3])
-        if best[2] >= 0:
-            self.moved(best[2], best[4])
-        return True
-
-    def _lowest(self, sums: Array, fits: Mask, worst: int, own: Whole, others: Whole | None) -> tuple[float, int, int, int, int]:
-        """The lowest sum that fits, with the pieces that move and where to."""
-        sums = np.where(fits, sums, inf)
-        row, column = divmod(int(sums.argmin()), sums.shape[1])
-        if others is None:
-            return float(sums[row, column]), int(own[row]), -1, column, -1
-        other = int(others[column])
-        return float(sums[row, column]), int(own[row]), other, int(self.items.device[other]), worst
-
     def _after(self, loads: Array, memory: Array) -> Array:
         """Heights of devices with these loads and memories."""
         found = loads.copy()
@@ -481,18 +441,239 @@ def improve(
     return best
 
 
-def improve_phases(plan: Plan, target: float, deadline: float, patience: float, random: Random, seen: Callable[[Plan], None]) -> None:
-    """Plans of ever lower sums of the slowest of each phase, by moves, swaps and kicks."""
-    climb, best, lowest, since = Climb(plan.copy(), items_of(plan)), plan, inf, monotonic()
-    while monotonic() < min(deadline, since + patience):
-        while monotonic() < deadline and climb.ease():
-            pass
-        height = inf if climb.plan.overfull else float(climb.plan.loads.max(axis=0).sum())
+# Plans whose devices stay below targets of every phase.
+
+
+@dataclass(slots=True)
+class Balance(Climb):
+    """A plan on its way below targets of all phases and the memory of all devices."""
+
+    random: Random
+    targets: Array
+    """Milliseconds by phase."""
+    fill: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """Of each device, times in parts of their targets, and memory in parts of what there is."""
+    sizes: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    """The same of each free piece."""
+    known: dict[int, tuple[Array, Whole, dict[Spread, Whole]]] = field(default_factory=dict)
+    """Milliseconds and bytes of all ways of a type, their pieces, and places of those of each spread."""
+
+    def aim(self, targets: Array) -> None:
+        """Take other targets."""
+        self.targets = np.maximum(targets, 1e-9 * max(float(targets.sum()), 1e-9))
+        self.reload()
+
+    def reload(self) -> None:
+        """Everything anew after tables have changed."""
+        self.refresh()
+        items, plan = self.items, self.plan
+        self.sizes = np.concatenate([items.times / self.targets, items.memory / plan.room], axis=1)
+        self.refill()
+
+    def refill(self) -> None:
+        self.fill = np.concatenate([self.plan.loads / self.targets, self.plan.memory / self.plan.room], axis=1)
+
+    def shift(self, item: int, device: int) -> None:
+        """Bring a piece to another device."""
+        old = int(self.items.device[item])
+        self.moved(item, device)
+        for place in (old, device):
+            self.fill[place] = np.concatenate([self.plan.loads[place] / self.targets, self.plan.memory[place] / self.plan.room])
+
+    def lower(self, device: int, excess: Array) -> bool:
+        """The best move or swap of a piece of a device, by what all are above their targets; whether there was one."""
+        where, fill = self.items.device, self.fill
+        own = np.flatnonzero(where == device)
+        if not len(own):
+            return False
+        sizes = self.sizes[own]
+        after = (_excess(fill[device] - sizes) - excess[device])[:, None] + _excess(fill[None] + sizes[:, None]) - excess
+        after[:, device] = inf
+        row, column = divmod(int(after.argmin()), after.shape[1])
+        best = float(after[row, column]), int(own[row]), -1, column
+        others = np.flatnonzero(where != device)
+        if len(others) > _PARTNERS:
+            others = others[np.array(self.random.sample(range(len(others)), _PARTNERS))]
+        if len(others):
+            there = where[others]
+            change = sizes[:, None] - self.sizes[None, others]
+            after = _excess(fill[device] - change) + _excess(fill[there] + change) - excess[device] - excess[there]
+            row, column = divmod(int(after.argmin()), after.shape[1])
+            if after[row, column] < best[0]:
+                best = float(after[row, column]), int(own[row]), int(others[column]), int(there[column])
+        if best[0] >= -_TINY:
+            return False
+        self.shift(best[1], best[3])
+        if best[2] >= 0:
+            self.shift(best[2], device)
+        return True
+
+    def size_of(self, way: Way) -> Array:
+        size: Array = np.concatenate([phases_of(way) / self.targets, memory_of(way) / self.plan.room])
+        return size
+
+    def least(self, way: Way, rest: Array) -> tuple[float, tuple[int, ...]]:
+        """Where the pieces of a way add least to what devices are above their targets, each on its own."""
+        form = self.plan.form
+        after = _excess(self.fill + self.size_of(way)) - rest
+        if way.spread == "all":
+            return float(after.sum()), ()
+        first = 0
+        if way.spread == "node":
+            after = after.reshape(-1, form.per_node).sum(axis=1)
+        elif way.spread == "neighbours":
+            blocks = after.reshape(-1, form.per_node)
+            first = int(np.sort(blocks, axis=1)[:, : way.pieces].sum(axis=1).argmin()) * form.per_node
+            after = after[first : first + form.per_node]
+        if way.pieces == 1:
+            place = int(after.argmin())
+            return float(after[place]), (first + place,)
+        order = np.argsort(after, kind="stable")[: way.pieces]
+        return float(after[order].sum()), tuple(sorted(first + int(order[piece % len(order)]) for piece in range(way.pieces)))
+
+    def least_of(self, kind: int, rest: Array) -> Array:
+        """What each way of a type adds at least to what devices are above their targets."""
+        form, known = self.plan.form, self.known.get(kind)
+        if known is None:
+            ways = form.ways[kind]
+            sizes = np.array([np.concatenate([phases_of(way), memory_of(way)]) for way in ways])
+            by_spread = {
+                spread: np.array([rank for rank, way in enumerate(ways) if way.spread == spread], int) for spread in SPREADS.values()
+            }
+            known = self.known[kind] = sizes, np.array([way.pieces for way in ways]), by_spread
+        sizes, pieces, by_spread = known
+        after = _excess(self.fill[None] + (sizes / np.concatenate([self.targets, self.plan.room]))[:, None]) - rest[None]
+        found = after.sum(axis=1)
+        for spread, ranks in by_spread.items():
+            if spread == "all" or not len(ranks):
+                continue
+            own = after[ranks]
+            if spread != "device":
+                own = own.reshape(len(ranks), -1, form.per_node)
+            if spread == "node":
+                own = own.sum(axis=2)
+            count = np.minimum(pieces[ranks], own.shape[-1]) - 1
+            sums = np.cumsum(np.sort(own, axis=-1), axis=-1) if count.any() else own.min(axis=-1, keepdims=True)
+            found[ranks] = sums[np.arange(len(ranks)), ..., count].reshape(len(ranks), -1).min(axis=1)
+        return np.asarray(found)
+
+    def retaken(self, device: int) -> bool:
+        """Another way or place for a table on a device by what all are above their targets; whether there was one."""
+        plan, form = self.plan, self.plan.form
+        here = self._on(device)
+        self.random.shuffle(here)
+        before, dear = float(_excess(self.fill).sum()), _DEAR / (1 << SCALE) / form.devices / float(self.targets.sum())
+        for table in here[:_OTHERS]:
+            old, places, kind = plan.ways[table], plan.places[table], form.types[table]
+            if old is None:
+                continue
+            plan.take(table)
+            self.refill()
+            rest = _excess(self.fill)
+            added = self.least_of(kind, rest) + dear * np.array([float(way.total - old.total) for way in form.ways[kind]])
+            rank = int(added.argmin())
+            if float(rest.sum()) + added[rank] < before - _TINY:
+                way = form.ways[kind][rank]
+                plan.put(table, way, self.least(way, rest)[1])
+                self.refill()
+                if float(_excess(self.fill).sum()) < before - _TINY:
+                    self.reload()
+                    return True
+                plan.take(table)
+            plan.put(table, old, places)
+        self.refill()
+        return False
+
+    def shake(self, strength: int) -> None:
+        """Swap pieces of devices above their targets with others at random."""
+        for _ in range(strength if len(self.items.table) > 1 else 0):
+            above = np.flatnonzero(_excess(self.fill) > 0.0)
+            device = int(above[self.random.randrange(len(above))]) if len(above) else self.random.randrange(len(self.fill))
+            own = np.flatnonzero(self.items.device == device)
+            other = self.random.randrange(len(self.items.table))
+            if len(own) and (there := int(self.items.device[other])) != device:
+                self.shift(int(own[self.random.randrange(len(own))]), there)
+                self.shift(other, device)
+
+    def descend_to(self, deadline: float, look: Callable[[], None]) -> float:
+        """Lower devices above their targets until no step does; how far all are above them."""
+        stuck = set[int]()
+        while monotonic() < deadline:
+            excess = _excess(self.fill)
+            look()
+            if float(excess.sum()) <= _TINY:
+                return 0.0
+            order = np.argsort(-excess, kind="stable")[: len(stuck) + 1].tolist()
+            device = next((one for one in order if one not in stuck and excess[one] > _TINY), None)
+            if device is None:
+                break
+            if self.lower(device, excess) or (self.random.random() < 0.5 and self.retaken(device)):
+                stuck.clear()
+            else:
+                stuck.add(device)
+        return float(_excess(self.fill).sum())
+
+
+def _excess(fill: Array) -> Array:
+    """The squares of what is above 1."""
+    over = np.maximum(fill - 1.0, 0.0)
+    found: Array = np.einsum("...i,...i->...", over, over)
+    return found
+
+
+def height_of(plan: Plan) -> float:
+    """The sum of the slowest of each phase of a plan that fits."""
+    return inf if plan.overfull else float(plan.loads.max(axis=0).sum())
+
+
+def balance_phases(
+    plan: Plan, least: Array, target: float, deadline: float, patience: float, random: Random, seen: Callable[[Plan], None]
+) -> Plan:
+    """Plans of ever lower sums of the slowest of each phase, by targets that come closer to the least of each phase, together or alone."""
+    walk = Balance(plan.copy(), items_of(plan), random, least)
+    best, lowest, since = plan, height_of(plan), monotonic()
+
+    def look() -> None:
+        nonlocal best, lowest, since
+        height = height_of(walk.plan)
         if height < lowest * (1.0 - _BETTER):
-            best, lowest, since = climb.plan.copy(), height, monotonic()
+            best, lowest, since = walk.plan.copy(), height, monotonic()
+
+    turn = _TURN * min(patience, max(deadline - monotonic(), 0.0))
+    slack, steps, shown = _SLACK, np.full(len(least) + 1, _FIRST_STEP), inf
+    while lowest > target and monotonic() < min(deadline, since + patience):
+        if lowest < inf:
+            weights = [*steps[:-1].tolist(), float(steps[-1]) * len(least)]
+            phase = random.choices(range(len(steps)), weights)[0]
+            falling = np.ones(len(least)) if phase == len(least) else np.eye(len(least))[phase]
+            tops = best.loads.max(axis=0)
+            aims = tops - falling * steps[phase] * np.maximum(tops - least, 0.0)
+            walk.plan = best.copy()
+        else:
+            phase, aims = -1, least * (1.0 + slack)
+        walk.aim(aims)
+        done = _reached(walk, min(deadline, monotonic() + turn), random, look)
+        if phase >= 0:
+            steps[phase] = min(steps[phase] * 1.5, 0.5) if done else max(steps[phase] * 0.6, 0.01)
+        elif not done:
+            slack *= 1.5
+        if lowest < shown:
+            shown = lowest
             seen(best)
-        elif height > lowest * 1.02 or random.random() < 0.3:
-            climb = Climb(best.copy(), items_of(best))
-        if lowest <= target:
-            return
-        climb.kick(random, random.randint(1, 4))
+    return best
+
+
+def _reached(walk: Balance, deadline: float, random: Random, look: Callable[[], None]) -> bool:
+    """Whether descents and kicks find a plan below the targets."""
+    lowest, kept = inf, walk.plan.copy()
+    while monotonic() < deadline:
+        above = walk.descend_to(deadline, look)
+        if not above:
+            return True
+        if above < lowest * (1.0 - 1e-6):
+            lowest, kept = above, walk.plan.copy()
+        elif above > lowest * 1.3 or random.random() < 0.2:
+            walk.plan = kept.copy()
+            walk.reload()
+        walk.shake(random.randint(1, 4))
+    return False

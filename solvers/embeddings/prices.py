@@ -1,19 +1,25 @@
 """Prices of memory for which the bound on embedding tables is highest, in floating point; the bound itself is in whole numbers."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from math import inf
+from time import monotonic
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.formulation.embeddings import SCALE, SHARES, Multipliers, Way, everywhere, milliseconds, price_bound, units
+from crossopt.formulation.embeddings import SCALE, SHARES, Multipliers, Way, is_everywhere, milliseconds, price_bound, units
 from crossopt.formulation.embeddings import Whole as Form
+from crossopt.formulation.model import Program, Rows
+from crossopt.solvers.backends.arrays import Relaxed as Solution
+from crossopt.solvers.backends.arrays import Session, SolveMonitor
 
 _STEPS, _CYCLES, _LIMITS = 60, 3, 24
 """Halvings of a price, rounds over the tiers, and halvings of the limit."""
-_GRID = 257
-"""Shares of a device that are tried."""
+_FEW, _GIVEN = 40_000, 1e-3
+"""Ways that all are columns of the relaxation, and what else one may cost beyond the cheapest way of its table, of the mean device."""
 _LARGEST = 1e6
 """Milliseconds for a byte."""
 
@@ -47,8 +53,29 @@ class Flat:
         return np.array([milliseconds(way.largest) for way in self.ways])
 
     @cached_property
+    def times(self) -> Array:
+        """Of a piece, by phase that is counted."""
+        return np.array([[milliseconds(time) for time in self.form.times(way)] for way in self.ways])
+
+    @cached_property
+    def held(self) -> Array:
+        return np.array([way.held for way in self.ways], float)
+
+    @cached_property
+    def together(self) -> Array:
+        """Pieces on some device at least."""
+        return np.array([round(way.largest / way.time) if way.time else 1 for way in self.ways], float)
+
+    @cached_property
+    def here(self) -> Mask:
+        """Which ways take their time on every device."""
+        return np.array([is_everywhere(self.form, way) for way in self.ways], bool)
+
+    @cached_property
     def everywhere(self) -> Array:
-        return np.array([milliseconds(everywhere(self.form, way)) for way in self.ways])
+        """Time on every device."""
+        every: Array = np.where(self.here, self.times.sum(axis=1), 0.0)
+        return every
 
     @cached_property
     def room(self) -> Array:
@@ -111,13 +138,12 @@ def _set_price(ways: Flat, allowed: Mask, prices: Array, tier: int, share: float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """Prices, limit and table of the best bound found, and the bound; None where some table has no way at all."""
+    """Prices, limit and weights of the best bound found, and the bound; None where some table has no way at all."""
 
     prices: Array
     limit: float | None
     bound: float | None
-    table: int = 0
-    share: int = 0
+    weights: tuple[tuple[int, int, int], ...] = ()
 
 
 def whole_prices(prices: Array) -> tuple[int, int, int]:
@@ -159,26 +185,147 @@ def best_bound(ways: Flat) -> Priced:
     return best
 
 
-def sharpened(ways: Flat, priced: Priced, limit: float) -> Priced:
-    """The bound of plans below a time that some plan takes, with the device of the table that raises it most."""
-    form, allowed = ways.form, ways.largest < limit
-    if not allowed.any() or not _every_type(ways, allowed):
+@dataclass(frozen=True, slots=True, eq=False)
+class Relaxed:
+    """The linear relaxation of all plans: the bound by its duals, ways by table in two roundings, and the slowest of each phase that is
+    counted."""
+
+    priced: Priced
+    ways: tuple[list[Way], ...]
+    slowest: Array
+
+
+def relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> Relaxed | None:
+    """The relaxation of plans below a limit, with the devices of the largest pieces where they count; None where time is short."""
+    form, began = ways.form, monotonic()
+    allowed = np.ones(len(ways.ways), bool) if limit is None else ways.largest < limit
+    if not _every_type(ways, allowed):
+        return None
+    columns = _promising(ways, allowed, prices)
+    count, phases, owner = len(columns), form.phases, np.searchsorted(ways.starts, columns, side="right") - 1
+    here, times = ways.here[columns], ways.times[columns]
+    scale = max(float(ways.counts @ np.minimum.reduceat(np.where(allowed, ways.total, inf), ways.starts[:-1])) / form.devices, 1e-9)
+    room = np.where(ways.room > 0.0, ways.room, 1.0)
+    slow, common = count + np.arange(phases), count + phases + np.arange(phases)
+    rows = _Rows()
+    rows.add(np.arange(len(form.ways)), owner, np.arange(count), np.ones(count), ways.counts, ways.counts)
+    for phase in range(phases):
+        mean = ways.held[columns] * times[:, phase] / form.devices / scale
+        rows.row([*np.arange(count), slow[phase]], [*mean, -1.0], 0.0)
+    for tier in range(3):
+        rows.row(np.arange(count), ways.stored[columns, tier] / room[tier], 1.0)
+    for phase in range(phases):
+        rows.row([*np.flatnonzero(here), common[phase]], [*times[here, phase] / scale, -1.0], 0.0)
+    costs = np.concatenate([np.zeros(count), np.ones(phases), np.zeros(phases)])
+    highs = np.concatenate([ways.counts[owner], np.full(2 * phases, inf)])
+    session = Session(Program(scale, costs, highs, np.zeros(len(costs), bool), rows.rows()), 1, 0)
+    own = (ways.together[columns] - here)[:, None] * times / ways.counts[owner, None] / scale
+    pieces = list[tuple[int, int]]()
+    fixed, starts = len(form.ways) + 2 * phases + 3, np.searchsorted(owner, np.arange(len(form.ways)))
+    while (left := seconds - (monotonic() - began)) > 0.0:
+        found = session.relaxed(left, SolveMonitor(lambda: False))
+        if found.ending != "solved":
+            return None
+        amounts = found.columns[:count]
+        above = np.add.reduceat(amounts[:, None] * own, starts) + found.columns[common] - found.columns[slow]
+        broken = [(int(phase), int(kind)) for kind, phase in np.argwhere(above > 1e-7)]
+        if not (new := [pair for pair in broken if pair not in pieces]):
+            return _by_duals(ways, limit, found, (columns, amounts, owner), pieces, fixed, scale)
+        more = _Rows()
+        for phase, kind in new:
+            place = np.arange(starts[kind], starts[kind + 1] if kind + 1 < len(starts) else count)
+            more.row([*place, common[phase], slow[phase]], [*own[place, phase], 1.0, -1.0], 0.0)
+        session.add(more.rows())
+        pieces += new
+    return None
+
+
+def sharpened(ways: Flat, priced: Priced, limit: float, seconds: float) -> Priced:
+    """The bound of plans below a time that some plan takes, by their relaxation, if it is higher."""
+    if not _every_type(ways, ways.largest < limit):
         return Priced(priced.prices, limit, limit)
-    prices, starts = best_prices(ways, allowed), ways.starts[:-1]
-    costs = np.where(allowed, (ways.total + ways.stored @ prices) / form.devices, inf)
-    best = (priced.bound or 0.0, 0, 0)
-    for share in np.linspace(0.0, 1.0, _GRID)[:-1].tolist():
-        whole_share = int(share * SHARES)
-        rest = 1.0 - share
-        least = np.minimum.reduceat(rest * costs + share * ways.everywhere, starts)
-        raised = np.minimum.reduceat(rest * costs + share * ways.largest, starts) - least
-        kind = int(raised.argmax())
-        value = float(ways.counts @ least + (raised[kind] if whole_share else 0.0) - rest * (ways.room @ prices) / form.devices)
-        best = max(best, (value, form.types.index(kind), whole_share))
-    found = price_bound(form, Multipliers(whole_prices(prices), limit, best[1], best[2]))
-    if found is None or found <= (priced.bound or 0.0):
-        return priced
-    return Priced(prices, limit, found, best[1], best[2])
+    found = relaxed(ways, limit, seconds, priced.prices)
+    return priced if found is None or (found.priced.bound or 0.0) <= (priced.bound or 0.0) else found.priced
+
+
+def _promising(ways: Flat, allowed: Mask, prices: Array) -> Whole:
+    """Ways that may be taken where little is given away; all of few."""
+    if len(ways.ways) <= _FEW:
+        found: Whole = np.flatnonzero(allowed)
+        return found
+    costs = np.where(allowed, ways.total + ways.stored @ prices, inf)
+    least = np.repeat(np.minimum.reduceat(costs, ways.starts[:-1]), np.diff(ways.starts))
+    mean = float(least[ways.starts[:-1]] @ ways.counts)
+    return np.flatnonzero(costs <= least + _GIVEN * mean)
+
+
+def _by_duals(
+    ways: Flat,
+    limit: float | None,
+    found: Solution,
+    mixed: tuple[Whole, Array, Whole],
+    pieces: list[tuple[int, int]],
+    fixed: int,
+    scale: float,
+) -> Relaxed:
+    """The bound at the duals in whole numbers, and what the relaxation takes, rounded."""
+    form, (columns, amounts, owner) = ways.form, mixed
+    types, phases = len(form.ways), form.phases
+    room = np.where(ways.room > 0.0, ways.room, 1.0) / form.devices
+    prices = np.maximum(-found.duals[types + phases : types + phases + 3], 0.0) * scale / room
+    weights, beside = list[tuple[int, int, int]](), [0] * phases
+    for (phase, kind), dual in zip(pieces, found.duals[fixed:].tolist(), strict=True):
+        if (share := min(int(-dual * SHARES), SHARES - beside[phase])) > 0:
+            weights.append((phase, kind, share))
+            beside[phase] += share
+    bound = price_bound(form, Multipliers(whole_prices(prices), limit, tuple(weights)))
+    starts = np.searchsorted(owner, np.arange(types + 1)).tolist()
+    chosen = [
+        [_rounded(ways, columns[first:last], amounts[first:last], flat) for first, last in pairwise(starts)] for flat in (False, True)
+    ]
+    taken = tuple([own[kind].pop() for kind in form.types] for own in chosen)
+    slowest = found.columns[len(columns) : len(columns) + phases] * scale
+    return Relaxed(Priced(prices, limit, bound, tuple(weights)), taken, slowest)
+
+
+def _rounded(ways: Flat, columns: Whole, amounts: Array, flat: bool) -> list[Way]:
+    """Ways of the tables of a type; what is left goes to the way that has most, or of those that have some to the flattest."""
+    counts = np.floor(amounts + 1e-6)
+    left = round(float(amounts.sum() - counts.sum()))
+    rest = amounts - counts
+    order = np.argsort(np.where(rest > 1e-3, ways.largest[columns], inf) if flat else -rest, kind="stable")
+    counts[order[:left]] += 1
+    return [ways.ways[column] for column, count in zip(columns.tolist(), counts.astype(int).tolist(), strict=True) for _ in range(count)]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Linear rows, one added after another."""
+
+    lows: list[Array] = field(default_factory=list)
+    highs: list[Array] = field(default_factory=list)
+    counts: list[Whole] = field(default_factory=list)
+    columns: list[Whole] = field(default_factory=list)
+    factors: list[Array] = field(default_factory=list)
+
+    def add(self, rows: Whole, owner: Whole, columns: Whole, factors: Array, lows: Array, highs: Array) -> None:
+        """Rows whose entries are sorted by row."""
+        self.counts.append(np.bincount(owner, minlength=len(rows)))
+        self.columns.append(columns)
+        self.factors.append(factors)
+        self.lows.append(lows)
+        self.highs.append(highs)
+
+    def row(self, columns: Sequence[int] | Whole, factors: Sequence[float] | Array, high: float) -> None:
+        """A row up to a side, without entries of 0."""
+        place, values = np.array(columns, np.int64), np.array(factors, float)
+        there = values != 0.0
+        self.add(np.zeros(1, int), np.zeros(int(there.sum()), int), place[there], values[there], np.array([-inf]), np.array([high]))
+
+    def rows(self) -> Rows:
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(self.counts))])
+        lows, highs, factors = (np.concatenate(part) for part in (self.lows, self.highs, self.factors))
+        return Rows(lows, highs, starts, np.concatenate(self.columns), factors)
 
 
 def _every_type(ways: Flat, allowed: Mask) -> bool:

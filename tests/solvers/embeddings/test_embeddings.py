@@ -261,9 +261,11 @@ def test_edits_of_a_proof_are_refused() -> None:
         replace(proof, nodes=-1),
         replace(proof, nodes=10**9),
         replace(proof, prices=(1.0, 0.0, 0.0), limit=None, nodes=0),
-        replace(proof, share=-1, nodes=0),
-        replace(proof, share=1 << 21, nodes=0),
-        replace(proof, table=3, nodes=0),
+        replace(proof, weights=((0, 0, -1),), nodes=0),
+        replace(proof, weights=((0, 0, 1 << 21),), nodes=0),
+        replace(proof, weights=((0, 0, 1 << 20), (0, 0, 1)), nodes=0),
+        replace(proof, weights=((0, 3, 1),), nodes=0),
+        replace(proof, weights=((1, 0, 1),), nodes=0),
     ):
         assert not check_answer(FAMILY, replace(result, proof=forged), question).accepted, forged
 
