@@ -16,11 +16,14 @@ from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
 from typing import Final
 
+import numpy as np
+
 from crossopt.formulation.model import Constraint, ExactlyOne, Linear, Model, Values, Variable, quantum_for
-from crossopt.instances.embeddings.options import PricedOption, Spread, devices_of
+from crossopt.instances.embeddings.options import SPREADS, PricedOption, Spread, devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 
 SCALE: Final = 200
+_SPREADS: Final = tuple(dict.fromkeys(SPREADS.values()))
 Times = tuple[int, ...]
 """Of each phase, or of all together, in units."""
 Bytes = tuple[int, int, int]
@@ -92,7 +95,12 @@ def whole(question: EmbeddingsQuestion) -> Whole:
     """The question in whole numbers."""
     group, capacity = question.group, question.capacity
     ways = tuple(
-        _undominated([_way(index, option, group.devices, group.per_node) for index, option in enumerate(options)], capacity)
+        tuple(
+            sorted(
+                (_way(index, options[index], group.devices, group.per_node) for index in _undominated(options, capacity)),
+                key=lambda way: (way.total, way.stored, way.index),
+            )
+        )
         for options in question.options
     )
     return Whole(group.devices, group.per_node, capacity, question.types, ways, question.file.objective == "step")
@@ -109,21 +117,24 @@ def _way(index: int, option: PricedOption, devices: int, per_node: int) -> Way:
     return Way(index, option.spread, option.pieces, *figures, option.distinct)
 
 
-def _undominated(ways: Sequence[Way], capacity: Bytes) -> tuple[Way, ...]:
-    """Ways of which a device holds a piece, without those for which another one of the same form is no worse in anything."""
-    kept = list[Way]()
-    for way in sorted(ways, key=lambda way: (way.total, way.stored, way.index)):
-        if any(amount > room for amount, room in zip(way.memory, capacity, strict=True)):
-            continue
-        if not any(_no_worse(other, way) for other in kept):
-            kept.append(way)
-    return tuple(kept)
+def _undominated(options: Sequence[PricedOption], capacity: Bytes) -> list[int]:
+    """Options of which a device holds a piece, without those for which another one of the same form is no worse in anything.
 
-
-def _no_worse(one: Way, other: Way) -> bool:
-    alike = one.spread == other.spread and one.pieces == other.pieces and (other.distinct or not one.distinct)
-    pairs = (*zip(one.phases, other.phases, strict=True), *zip(one.memory, other.memory, strict=True))
-    return alike and all(first <= second for first, second in pairs)
+    Times compare in floating point as in whole numbers. Of options that are equal the first one stays.
+    """
+    own = [
+        index for index, option in enumerate(options) if all(amount <= room for amount, room in zip(option.memory, capacity, strict=True))
+    ]
+    if len(own) < 2:
+        return own
+    times = np.array([options[index].figures for index in own])
+    memory = np.array([options[index].memory for index in own], np.int64 if max(capacity) < 1 << 63 else object)
+    forms = np.array([(_SPREADS.index(options[index].spread), options[index].pieces) for index in own])
+    apart = np.array([options[index].distinct for index in own])
+    better = (times[:, None] <= times[None]).all(axis=2) & (memory[:, None] <= memory[None]).all(axis=2)
+    better &= (forms[:, None] == forms[None]).all(axis=2) & (apart[None] | ~apart[:, None])
+    beaten = (better & ~(better.T & np.tri(len(own), dtype=bool))).any(axis=0)
+    return [index for index, worse in zip(own, beaten.tolist(), strict=True) if not worse]
 
 
 # The bound by prices.

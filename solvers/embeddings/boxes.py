@@ -183,7 +183,7 @@ def _bound_of(question: EmbeddingsQuestion, space: Space, box: Box) -> tuple[flo
     priced = best_bound(ways)
     hbm, ddr, ssd = (float(price) for price in priced.prices)
     bound = priced.bound or 0.0
-    return bound + time, SystemLeaf(bound, PricedTiers(BY_PRICES, priced.limit, (hbm, ddr, ssd), priced.table, priced.share))
+    return bound + time, SystemLeaf(bound, PricedTiers(BY_PRICES, priced.limit, (hbm, ddr, ssd), priced.weights))
 
 
 def _boxes(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:

@@ -157,32 +157,31 @@ def best_bound(ways: Flat) -> Priced:
     form = ways.form
     if any(not own for own in form.ways):
         return Priced(np.zeros(3), None, None)
-    everything = np.ones(len(ways.ways), bool)
-    prices = best_prices(ways, everything)
+    prices = best_prices(ways, np.ones(len(ways.ways), bool))
     best = Priced(prices, None, price_bound(form, Multipliers(whole_prices(prices))))
-    low = best.bound or 0.0
-    thresholds = np.unique(ways.largest[ways.largest > low])
-    first, last = 0, len(thresholds) - 1
+    thresholds = np.unique(ways.largest[ways.largest > (best.bound or 0.0)])
+    first, last, found = 0, len(thresholds) - 1, best
     for _ in range(_LIMITS):
         if first > last:
             break
         middle = (first + last) // 2
         limit = float(thresholds[middle])
         allowed = ways.largest < limit
-        if not _every_type(ways, allowed):
-            bound: float | None = limit
-            found, first = Priced(prices, limit, bound), middle + 1
-        else:
-            own = best_prices(ways, allowed)
-            bound = price_bound(form, Multipliers(whole_prices(own), limit))
-            found = Priced(own, limit, bound)
-            if bound is not None and bound >= limit:
-                first = middle + 1
-            else:
-                last = middle - 1
-        if bound is not None and bound > (best.bound or 0.0):
-            best = found
-    return best
+        bound = limit
+        if _every_type(ways, allowed):
+            prices = best_prices(ways, allowed)
+            bound = min(limit, _mean(ways, prices, allowed))
+        if bound > (found.bound or 0.0):
+            found = Priced(prices, limit, bound)
+        first, last = (middle + 1, last) if bound >= limit else (first, middle - 1)
+    exact = price_bound(form, Multipliers(whole_prices(found.prices), found.limit))
+    return best if exact is None or exact <= (best.bound or 0.0) else Priced(found.prices, found.limit, exact)
+
+
+def _mean(ways: Flat, prices: Array, allowed: Mask) -> float:
+    """The mean device at some prices, in floating point."""
+    least = np.minimum.reduceat(np.where(allowed, ways.total + ways.stored @ prices, inf), ways.starts[:-1])
+    return float(ways.counts @ least - ways.room @ prices) / ways.form.devices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
