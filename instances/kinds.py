@@ -141,6 +141,7 @@ KINDS = {
         "crossopt.instances.memory.question",
         family="crossopt.solvers.memory.family",
         shown=f"{_SHEETS}.memory",
+        commands=f"{_COMMANDS}.memory_explained",
     ),
     "serving": Kind(
         "serving of a language model",
