@@ -1,13 +1,15 @@
 """Baselines for embedding tables: TorchRec's proposers with its greedy partitioner, written anew, and greedy rules by a key.
 
     greedy      each table at its fastest option; then, proposal after proposal, the table that stores most takes its next one
+    by sum      as greedy, with options by the sum of the times of their shards
     uniform     one sharding for all tables
     grid        all combinations of options, of few
     dynamic     the least sum of times within each amount of memory of all devices together, in bins
-    memory      as greedy, with the fewest bytes on the fullest device that the partitioner can have
+    memory      as greedy, with a partitioner that lowers the fullest device where that costs 2 % or less
     by a key    whole tables, or the smallest pieces where whole ones do not fit, by falling key on the least loaded device with room
 
-Each proposal is partitioned: options on all devices first, then by falling storage, each piece on the least loaded device that has room.
+Each proposal is partitioned: options on all devices first, then by falling storage, each piece on the least loaded device that has room,
+rows over a node on the least loaded node. TorchRec's planner takes the best of the first four.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,12 +24,14 @@ from typing import Final
 import numpy as np
 
 from crossopt.formulation.embeddings import Held
-from crossopt.instances.embeddings.options import PricedOption
+from crossopt.instances.embeddings.options import PricedOption, devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.solvers.answer import Baseline
 from crossopt.solvers.embeddings.judge import EmbeddingPlan, TablePlan
 
 _MOST_PROPOSALS, _BINS, _MOST_CELLS = 10_000, 100, 20_000_000
+_SEARCHES, _CLOSE, _TOLERANCE = 10, 10 << 20, 0.02
+"""Bisections of the memory-balanced partitioner, bytes at which they end, and the share by which a plan may be slower."""
 _KEYS: Final = ("size", "dimension", "lookups", "size-lookup", "cost", "random")
 
 
@@ -36,33 +40,44 @@ def baselines(question: EmbeddingsQuestion, seconds: float) -> tuple[Baseline[Em
     found = list[Baseline[EmbeddingPlan]]()
     proposers: tuple[tuple[str, Callable[[EmbeddingsQuestion], Iterator[Sequence[int]]]], ...] = (
         ("TorchRec greedy", greedy_proposals),
+        ("TorchRec greedy by sum", lambda question: greedy_proposals(question, by_sum=True)),
         ("TorchRec uniform", uniform_proposals),
         ("TorchRec grid", grid_proposals),
         ("TorchRec dynamic programming", dynamic_proposals),
     )
+    share = seconds / (len(proposers) + 1)
     for name, proposals in proposers:
-        began, share = monotonic(), seconds / (len(proposers) + 1)
+        began = monotonic()
         plan, count, ended = best_proposal(question, proposals(question), began + share)
         if count:
             note = "" if ended else f"stopped after {count:,} proposals"
             found.append(Baseline(name, None, plan, note if plan else "no proposal fits", monotonic() - began))
     began = monotonic()
-    found.append(Baseline("TorchRec memory-balanced", None, balanced(question), "", monotonic() - began))
+    plan, count, ended = best_proposal(question, greedy_proposals(question), began + share, balanced)
+    note = "" if ended else f"stopped after {count:,} proposals"
+    found.append(Baseline("TorchRec memory-balanced", None, plan, note if plan else "no proposal fits", monotonic() - began))
     for key in _KEYS:
         plan = by_key(question, key)
         found.append(Baseline(f"greedy by {key}" if key != "random" else "random", None, plan, "" if plan else "no room for some table"))
     return tuple(found)
 
 
+Parted = tuple[float, tuple[Held, ...]]
+"""Time of the slowest device, and places of all pieces."""
+
+
 def best_proposal(
-    question: EmbeddingsQuestion, proposals: Iterator[Sequence[int]], deadline: float
+    question: EmbeddingsQuestion,
+    proposals: Iterator[Sequence[int]],
+    deadline: float,
+    partitioner: Callable[[EmbeddingsQuestion, Sequence[int]], Parted | None] | None = None,
 ) -> tuple[EmbeddingPlan | None, int, bool]:
     """The proposal with the fastest slowest device among those that can be partitioned, their number, and whether all were tried."""
     best: tuple[float, tuple[Held, ...] | None] = (inf, None)
     count = 0
     for proposal in proposals:
         count += 1
-        parted = partition(question, proposal, question.capacity[0])
+        parted = (partitioner or partition)(question, proposal)
         if parted is not None and parted[0] < best[0]:
             best = parted
         if monotonic() > deadline:
@@ -79,15 +94,15 @@ def _plan(question: EmbeddingsQuestion, held: Sequence[Held] | None) -> Embeddin
     )
 
 
-def _score(option: PricedOption) -> float:
-    return option.time
+def _shards(question: EmbeddingsQuestion, option: PricedOption) -> int:
+    """Shards of all devices."""
+    group = question.group
+    return option.pieces * {"device": 1, "neighbours": 1, "node": group.per_node, "all": group.devices}[option.spread]
 
 
 def _stored(question: EmbeddingsQuestion, option: PricedOption) -> tuple[int, int, int, int]:
-    """Memory by which proposals and tables are ranked: of a shard and of all shards, in HBM and in host memory."""
-    group = question.group
-    shards = option.pieces * {"device": 1, "neighbours": 1, "node": group.per_node, "all": group.devices}[option.spread]
-    hbm, ddr, _ = option.memory
+    """Memory by which proposals are ranked: of a shard and of all shards, in HBM and in host memory."""
+    shards, (hbm, ddr, _) = _shards(question, option), option.memory
     return hbm, hbm * shards, ddr, ddr * shards
 
 
@@ -99,8 +114,8 @@ class _Devices:
     capacity: tuple[int, ...]
     loads: list[float]
     memory: list[list[int]]
-    heap: list[tuple[float, int]] | None = None
-    """Devices by load, from the first piece on that goes to any one."""
+    heap: list[tuple[float, int, int]] | None = None
+    """Devices by load and by their places in nodes, from the first piece on that goes to any one."""
 
     def put(self, devices: Sequence[int], option: PricedOption) -> bool:
         """A piece on each of some devices, if all have room."""
@@ -116,51 +131,73 @@ class _Devices:
     def on_devices(self, option: PricedOption) -> list[int] | None:
         """Each piece on the least loaded device with room; None if one finds none."""
         if self.heap is None:
-            self.heap = [(load, device) for device, load in enumerate(self.loads)]
+            self.heap = [(load, device % self.per_node, device) for device, load in enumerate(self.loads)]
             heapify(self.heap)
         own = list[int]()
         for _ in range(option.pieces):
-            full = list[tuple[float, int]]()
+            full = list[tuple[float, int, int]]()
             while self.heap:
-                pair = heappop(self.heap)
-                if not (option.distinct and pair[1] in own) and self.put([pair[1]], option):
-                    own.append(pair[1])
-                    heappush(self.heap, (self.loads[pair[1]], pair[1]))
+                least = heappop(self.heap)
+                if self.put([least[2]], option):
+                    own.append(least[2])
+                    heappush(self.heap, (self.loads[least[2]], *least[1:]))
                     break
-                full.append(pair)
+                full.append(least)
             else:
                 return None
-            for pair in full:
-                heappush(self.heap, pair)
+            for least in full:
+                heappush(self.heap, least)
         return own
+
+    def nodes(self) -> list[range]:
+        """Nodes, the least loaded first."""
+        nodes = [range(start, start + self.per_node) for start in range(0, len(self.loads), self.per_node)]
+        return sorted(nodes, key=lambda devices: sum(self.loads[device] for device in devices))
 
     def in_nodes(self, option: PricedOption) -> list[int] | None:
-        """Each piece on all devices of the least loaded node with room, or all pieces on devices of one node; None without room."""
-        own = list[int]()
-        for _ in range(option.pieces if option.spread == "node" else 1):
-            nodes = [range(start, start + self.per_node) for start in range(0, len(self.loads), self.per_node)]
-            for devices in sorted(nodes, key=lambda devices: max(self.loads[device] for device in devices)):
-                if option.distinct and devices[0] // self.per_node in own:
-                    continue
-                chosen = list(devices)
-                if option.spread == "neighbours":
-                    chosen = sorted(devices, key=lambda device: self.loads[device])[: option.pieces]
-                if len(chosen) >= (option.pieces if option.spread == "neighbours" else 1) and self.put(chosen, option):
-                    own += chosen if option.spread == "neighbours" else [devices[0] // self.per_node]
-                    break
-            else:
+        """Pieces on devices of the first node with room, or each on all devices of one of the first nodes in a row that have; None
+        without any."""
+        self.heap, nodes, count = None, self.nodes(), option.pieces
+        if option.spread == "neighbours":
+            return next((own for devices in nodes if (own := self._beside(devices, option)) is not None), None)
+        rows = [nodes[first : first + count] for first in range(len(nodes) - count + 1)]
+        for row in rows or [[nodes[place % len(nodes)] for place in range(count)]]:
+            before = [(device, self.loads[device], list(self.memory[device])) for devices in row for device in devices]
+            if all(self.put(devices, option) for devices in row):
+                return [devices[0] // self.per_node for devices in row]
+            for device, load, memory in before:
+                self.loads[device], self.memory[device] = load, memory
+        return None
+
+    def _beside(self, devices: range, option: PricedOption) -> list[int] | None:
+        """Each piece on the least loaded device of a node with room; None if one finds none."""
+        before, own = [(device, self.loads[device], list(self.memory[device])) for device in devices], list[int]()
+        for _ in range(option.pieces):
+            order = sorted(devices, key=lambda device: (self.loads[device], device))
+            device = next((device for device in order if self.put([device], option)), None)
+            if device is None:
+                for place, load, memory in before:
+                    self.loads[place], self.memory[place] = load, memory
                 return None
+            own.append(device)
         return own
 
 
-def partition(question: EmbeddingsQuestion, proposal: Sequence[int], hbm: int) -> tuple[float, tuple[Held, ...]] | None:
+def partition(question: EmbeddingsQuestion, proposal: Sequence[int], hbm: int | None = None, by_time: bool = False) -> Parted | None:
     """Time of the slowest device and places of all pieces; None where some piece finds no room."""
-    group, rank = question.group, {"all": 0, "node": 1, "neighbours": 2, "device": 3}
-    devices = _Devices(group.per_node, (hbm, *question.capacity[1:]), [0.0] * group.devices, [[0, 0, 0] for _ in range(group.devices)])
+    group, capacity = question.group, question.capacity if hbm is None else (hbm, *question.capacity[1:])
+    devices = _Devices(group.per_node, capacity, [0.0] * group.devices, [[0, 0, 0] for _ in range(group.devices)])
     chosen = [question.options[kind][index] for kind, index in zip(question.types, proposal, strict=True)]
     places: list[tuple[int, ...]] = [()] * len(chosen)
-    stored = [_stored(question, option) for option in chosen]
-    for table in sorted(range(len(chosen)), key=lambda one: (rank[chosen[one].spread], *(-amount for amount in stored[one]))):
+
+    def rank(table: int) -> tuple[float, ...]:
+        option = chosen[table]
+        shards = _shards(question, option)
+        if option.spread == "all":
+            return (0.0,)
+        return (1.0, -shards * option.time) if by_time else (1.0, *(-float(shards * amount) for amount in option.memory))
+
+    for table in sorted(range(len(chosen)), key=rank):
         option = chosen[table]
         if option.spread == "all":
             own: list[int] | None = [] if devices.put(range(group.devices), option) else None
@@ -172,9 +209,13 @@ def partition(question: EmbeddingsQuestion, proposal: Sequence[int], hbm: int) -
     return max(devices.loads), tuple(Held(index, place) for index, place in zip(proposal, places, strict=True))
 
 
-def greedy_proposals(question: EmbeddingsQuestion) -> Iterator[Sequence[int]]:
-    """Each table at its fastest option, then one table after another at its next."""
-    order = [sorted(range(len(options)), key=lambda index, options=options: _score(options[index])) for options in question.options]  # type: ignore[misc]
+def greedy_proposals(question: EmbeddingsQuestion, by_sum: bool = False) -> Iterator[Sequence[int]]:
+    """Each table at its fastest option, by a shard or by the sum of all, then one table after another at its next."""
+
+    def ranked(options: Sequence[PricedOption]) -> list[int]:
+        return sorted(range(len(options)), key=lambda index: options[index].time * (_shards(question, options[index]) if by_sum else 1))
+
+    order = [ranked(options) for options in question.options]
     sizes = [[_stored(question, options[index]) for index in ranks] for options, ranks in zip(question.options, order, strict=True)]
     at = [0] * len(question.types)
     heap = list[tuple[tuple[int, ...], int]]()
@@ -194,12 +235,14 @@ def greedy_proposals(question: EmbeddingsQuestion) -> Iterator[Sequence[int]]:
 
 
 def uniform_proposals(question: EmbeddingsQuestion) -> Iterator[Sequence[int]]:
-    """The fastest options of one sharding."""
+    """The fastest options of one sharding; tables whose columns are not cut lie whole."""
     for sharding in question.file.choices.sharding:
         best = list[int | None]()
         for options in question.options:
             own = [index for index, option in enumerate(options) if option.option.sharding == sharding]
-            best.append(min(own, key=lambda index, options=options: _score(options[index])) if own else None)  # type: ignore[misc]
+            if not own and sharding in {"column", "table-column"}:
+                own = [index for index, option in enumerate(options) if option.option.sharding == "table"]
+            best.append(min(own, key=lambda index, options=options: options[index].time) if own else None)  # type: ignore[misc]
         chosen = [best[kind] for kind in question.types]
         if None not in chosen:
             yield [index for index in chosen if index is not None]
@@ -216,46 +259,61 @@ def grid_proposals(question: EmbeddingsQuestion) -> Iterator[Sequence[int]]:
 
 
 def dynamic_proposals(question: EmbeddingsQuestion) -> Iterator[Sequence[int]]:
-    """Options of the least sum of times for each amount of HBM of all devices, in bins."""
+    """Options of least memory, then those of the least sum of times for each amount of HBM of all devices, in bins; the fastest first."""
     group, tables = question.group, len(question.types)
+    totals = [[_stored(question, option)[1] for option in options] for options in question.options]
+    order = [sorted(range(len(own)), key=own.__getitem__) for own in totals]
+    yield [order[kind][0] for kind in question.types]
+    by_size = sorted(range(tables), key=lambda table: min(totals[question.types[table]]))
     bins = min(_BINS * group.devices, max(_MOST_CELLS // tables, 1))
     width = max(question.capacity[0] * group.devices / bins, 1.0)
-    least, back = np.full(bins, inf), np.zeros((tables, bins), np.int16)
-    least[0] = 0.0
-    sizes = [[min(int(_stored(question, option)[1] / width), bins) for option in options] for options in question.options]
-    for table, kind in enumerate(question.types):
-        after, taken = np.full(bins, inf), np.zeros(bins, np.int16)
-        for index, (option, size) in enumerate(zip(question.options[kind], sizes[kind], strict=True)):
-            if size < bins:
-                shards = _stored(question, option)[1] // max(option.memory[0], 1)
-                cost = least[: bins - size] + option.time * max(shards, 1)
-                better = cost < after[size:]
-                after[size:][better], taken[size:][better] = cost[better], index
-        least, back[table] = after, taken
-    ends, lowest = list[int](), inf
-    for end in np.flatnonzero(least < inf).tolist():
-        if least[end] < lowest:
-            lowest = float(least[end])
-            ends.append(end)
-    for end in reversed(ends):
-        proposal, place = list[int](), end
-        for table in range(tables - 1, -1, -1):
-            proposal.append(int(back[table, place]))
-            place -= sizes[question.types[table]][proposal[-1]]
-        yield proposal[::-1]
+    times, used = np.full(bins, inf), np.zeros(bins)
+    times[0] = 0.0
+    back, before = np.zeros((tables, bins), np.int16), np.zeros((tables, bins), np.int32)
+    for table in by_size:
+        kind = question.types[table]
+        after, size = np.full(bins, inf), np.zeros(bins)
+        known = np.flatnonzero(times < inf)
+        for index in order[kind]:
+            option = question.options[kind][index]
+            hbm = used[known] + totals[kind][index] / width
+            inside = hbm < bins
+            own, target = times[known] + option.time * _shards(question, option), hbm.astype(np.int64)
+            ranks = np.flatnonzero(inside)[np.lexsort((own[inside], target[inside]))]
+            first = ranks[np.unique(target[ranks], return_index=True)[1]]
+            first = first[own[first] < after[target[first]]]
+            after[target[first]], size[target[first]] = own[first], hbm[first]
+            back[table, target[first]], before[table, target[first]] = index, known[first]
+        times, used = after, size
+    for end in sorted(np.flatnonzero(times < inf).tolist(), key=times.__getitem__):
+        proposal, place = dict[int, int](), end
+        for table in reversed(by_size):
+            proposal[table] = int(back[table, place])
+            place = int(before[table, place])
+        yield [proposal[table] for table in range(tables)]
 
 
-def balanced(question: EmbeddingsQuestion) -> EmbeddingPlan | None:
-    """The first greedy proposal, on devices that have as little memory as it needs, by bisection."""
-    proposal = next(greedy_proposals(question))
-    best = partition(question, proposal, question.capacity[0])
-    low, high = 0, question.capacity[0]
-    while best is not None and high - low > max(question.capacity[0] // 200, 1):
+def balanced(question: EmbeddingsQuestion, proposal: Sequence[int]) -> Parted | None:
+    """Pieces by falling time, with the least memory of the fullest device, by bisection, at which the plan is 2 % slower at most."""
+    best = partition(question, proposal, by_time=True)
+    if best is None:
+        return None
+    first, options = best[0], [question.options[kind][index] for kind, index in zip(question.types, proposal, strict=True)]
+    group, used = question.group, [0] * question.group.devices
+    for option, held in zip(options, best[1], strict=True):
+        for device in devices_of(option.spread, held.places, group.per_node, group.devices):
+            used[device] += option.memory[0]
+    low, high = max(sum(used) // group.devices, *(option.memory[0] for option in options)), max(used)
+    for _ in range(_SEARCHES):
+        if low + _CLOSE >= high:
+            break
         middle = (low + high) // 2
-        found = partition(question, proposal, middle)
-        low, high = (middle, high) if found is None else (low, middle)
-        best = best if found is None else found
-    return None if best is None else _plan(question, best[1])
+        found = partition(question, proposal, middle, by_time=True)
+        if found is None or found[0] > first * (1.0 + _TOLERANCE):
+            low = middle
+        else:
+            best, high = found, middle
+    return best
 
 
 def by_key(question: EmbeddingsQuestion, key: str) -> EmbeddingPlan | None:
