@@ -7,13 +7,14 @@ from dataclasses import replace
 from io import StringIO
 from math import exp, isfinite, log10
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar, get_args
 
 from crossopt.crossflow.embeddings import Kernel, Sharding
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.units import nearest, quoted
 
+T = TypeVar("T")
 MOST_TABLES, MOST_ROWS, MOST_COLUMNS, MOST_LOOKUPS = 20_000, 10**12, 1 << 20, 1e6
 BYTES: Final[Mapping[str, float]] = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1, "int4": 0.5, "int2": 0.25}
 BINS: Final = 17
@@ -72,9 +73,34 @@ _NAMES: Final = {
     "weighted": "weighted", "is_weighted": "weighted",
     "pooled": "pooled", "is_pooled": "pooled",
     "reuse": "reuse", "feature_names": "features", "features": "features",
+    "pooling_factors": "poolings of features", "num_poolings of features": "fractions of features",
+    "sharding_types": "sharding", "sharding": "sharding", "compute_kernels": "kernel", "kernel": "kernel",
 }  # fmt: skip
 """Keys of TorchRec's configurations, of the data sets of DLRM, and of our own files."""
-_IGNORED: Final = frozenset(("init_fn", "weight_init_max", "weight_init_min", "pruning_indices_remapping", "num_embeddings_post_pruning"))
+_IGNORED: Final = frozenset((
+    "init_fn", "weight_init_max", "weight_init_min", "pruning_indices_remapping", "num_embeddings_post_pruning", "need_pos",
+    "stochastic_rounding", "bounds_check_mode", "enable_embedding_update", "stash_weights",
+))  # fmt: skip
+"""Keys of TorchRec's configurations and constraints that change neither time nor memory."""
+_ELSEWHERE: Final = {
+    "min_partition": "say `choices: {narrowest: N}`",
+    "cache_params": "say `choices: {cache: [share]}`",
+    "output_dtype": "say `messages`, in bytes of an element",
+    "batch_sizes": "say `batch`, of a device",
+    "use_virtual_table": "virtual tables are not priced",
+    "total_num_buckets": "virtual tables are not priced",
+    "virtual_table_eviction_policy": "virtual tables are not priced",
+    "input_dim": "it is not known here",
+    "enforce_hbm": "say `kernel: [fused]`",
+    "device_group": "devices are alike here",
+    "key_value_params": "say `kernel: [key_value]`",
+}
+"""Keys that must be unset, and what to say in their place."""
+_SHARDINGS: Final[Mapping[str, Sharding]] = {
+    "table_wise": "table", "row_wise": "row", "column_wise": "column", "table_row_wise": "table-row", "table_column_wise": "table-column",
+    "grid_shard": "grid", "data_parallel": "data",
+}  # fmt: skip
+_KERNELS: Final[Mapping[str, Kernel]] = {name: name for name in get_args(Kernel)}
 _FORM = "a list of tables, or a mapping with `tables`"
 
 
@@ -98,7 +124,19 @@ def tables_in(text: str, source: str) -> TableList:
     columns = head.get("columns")
     if isinstance(columns, list):
         rows = [dict(zip(columns, row, strict=False)) if isinstance(row, list) and len(row) == len(columns) else row for row in rows]
-    return _listed(rows, {key: value for key, value in head.items() if key not in {"tables", "columns"}}, source)
+    constraints = head.get("constraints")
+    if isinstance(constraints, Mapping):
+        rows = [_constrained(row, constraints) if isinstance(row, Mapping) else row for row in rows]
+        own = {str(row.get("name")) for row in rows if isinstance(row, Mapping)}
+        if strange := [name for name in constraints if name not in own]:
+            raise _refused(source, f"constraints: there is no table {quoted(str(strange[0])[:40])}")
+    return _listed(rows, {key: value for key, value in head.items() if key not in {"tables", "columns", "constraints"}}, source)
+
+
+def _constrained(row: Mapping[Any, Any], constraints: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """A table with its constraints of TorchRec's planner beside its configuration."""
+    own = constraints.get(row.get("name"))
+    return {**row, **{key: value for key, value in own.items() if value is not None}} if isinstance(own, Mapping) else row
 
 
 def _no_number(token: str) -> float:
@@ -154,13 +192,22 @@ def _table_of(row: Mapping[Any, Any], number: int, said: list[str]) -> Table | N
         if key == "pooling" and (mode := str(value).lower().rpartition(".")[2]) in pooled:
             given["pooled"] = pooled[mode]
             continue
-        known = _NAMES.get(str(key).strip().lower())
-        if key in bins or key in _IGNORED or value in (None, ""):
+        name = "num_poolings of features" if key == "num_poolings" and isinstance(value, list) else str(key).strip().lower()
+        known = _NAMES.get(name)
+        if key in bins or key in _IGNORED or value in (None, "") or (key in _ELSEWHERE and not value):
+            continue
+        if key is None:
+            said.append("it has more cells than the file has columns")
+            continue
+        if key in _ELSEWHERE:
+            said.append(f"{key}: this is not taken over ({_ELSEWHERE[key]})")
             continue
         if known is None:
             unknown.append(str(key))
         else:
             given[known] = value
+    if "need_pos" in row and "pooling" not in row:  # an EmbeddingConfig, whose rows are kept apart
+        given.setdefault("pooled", False)
     if unknown:
         close = nearest(unknown[0], _NAMES)
         more = f", nor {len(unknown) - 1} more" if len(unknown) > 1 else f" (did you mean {close[0]}?)" if close else ""
@@ -172,6 +219,9 @@ def _table_of(row: Mapping[Any, Any], number: int, said: list[str]) -> Table | N
         return None
     features = given.get("features")
     count = len(features) if isinstance(features, list) else 1
+    if "poolings of features" in given or "fractions of features" in given:
+        given["pooling"], given["fraction"] = _of_features(given, count, said)
+        count = 1
     table = Table(
         name=str(given.get("name", f"t{number}")),
         rows=_whole(given, "rows", said),
@@ -182,9 +232,35 @@ def _table_of(row: Mapping[Any, Any], number: int, said: list[str]) -> Table | N
         weighted=_flag(given, "weighted", default=False, said=said),
         pooled=_flag(given, "pooled", default=True, said=said),
         reuse=_shares(given.get("reuse", []), said),
+        sharding=_named(given, "sharding", {**_SHARDINGS, **{name: name for name in _SHARDINGS.values()}}, said),
+        kernel=_named(given, "kernel", _KERNELS, said),
     )
     said += faults_of_table(table) if not said else []
     return table
+
+
+def _of_features(given: Mapping[str, Any], count: int, said: list[str]) -> tuple[float, float]:
+    """Lookups of a sample that has a feature, and features a sample, of several features with poolings of their own."""
+    poolings = _shares(given.get("poolings of features", [given.get("pooling", 1.0)] * count), said, "pooling_factors")
+    fractions = _shares(given.get("fractions of features", [1.0] * len(poolings)), said, "num_poolings")
+    if not poolings or len(poolings) != len(fractions):
+        said.append(f"{len(poolings)} pooling_factors and {len(fractions)} num_poolings are given (one of each for every feature)")
+        return 1.0, 1.0
+    if len(set(poolings)) > 1 and min(poolings) < 1.0:
+        said.append("pooling_factors: features below 1 beside others are not merged (give each feature a table of its own)")
+    total = sum(fractions)
+    return sum(own * share for own, share in zip(poolings, fractions, strict=True)) / total if total else 0.0, total
+
+
+def _named(given: Mapping[str, Any], key: str, known: Mapping[str, T], said: list[str]) -> tuple[T, ...]:
+    """Names of a list, in our terms."""
+    names = given.get(key, [])
+    listed = [name for name in names.replace(",", " ").split() if name] if isinstance(names, str) else names
+    if not isinstance(listed, list) or any(str(name).lower() not in known for name in listed):
+        strange = next((name for name in listed if str(name).lower() not in known), "") if isinstance(listed, list) else listed
+        said.append(f"{key}: {quoted(str(strange)[:40])} is none of {', '.join(dict.fromkeys(map(str, known)))}")
+        return ()
+    return tuple(dict.fromkeys(known[str(name).lower()] for name in listed))
 
 
 def _whole(given: Mapping[str, Any], key: str, said: list[str]) -> int:
@@ -214,11 +290,11 @@ def _flag(given: Mapping[str, Any], key: str, *, default: bool, said: list[str])
     return text in {"1", "true", "1.0"}
 
 
-def _shares(value: object, said: list[str]) -> tuple[float, ...]:
+def _shares(value: object, said: list[str], key: str = "reuse") -> tuple[float, ...]:
     if not isinstance(value, list):
-        said.append("reuse: a list of shares is needed")
+        said.append(f"{key}: a list of numbers is needed")
         return ()
-    return tuple(_number({"reuse": share}, "reuse", 0.0, said) for share in value)
+    return tuple(_number({key: share}, key, 0.0, said) for share in value)
 
 
 def faults_of_table(table: Table) -> Iterator[str]:

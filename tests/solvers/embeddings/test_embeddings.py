@@ -411,7 +411,53 @@ def test_lists_of_several_tools_are_one_table(text: str) -> None:
     assert tables_in(text, "tables").tables == tables_in(FORMS[2], "tables").tables
 
 
+CONFIGURATION = {
+    "num_embeddings": 10, "embedding_dim": 8, "name": "a", "data_type": "FP16", "feature_names": ["f", "g"], "weight_init_max": None,
+    "init_fn": "functools.partial(<function uniform_>)", "need_pos": False, "input_dim": None, "use_virtual_table": False,
+}  # fmt: skip
+CONSTRAINT = {
+    "sharding_types": ["table_wise", "row_wise"], "compute_kernels": ["fused"], "pooling_factors": [3.0, 5.0], "num_poolings": [1.0, 0.5],
+    "is_weighted": True, "min_partition": None, "cache_params": None,
+}  # fmt: skip
+
+
+def test_configurations_and_constraints_of_torchrec_are_read() -> None:
+    bag = {**CONFIGURATION, "pooling": "PoolingType.SUM"}
+    text = json.dumps({"tables": [bag], "constraints": {"a": CONSTRAINT}})
+    table = tables_in(text, "tables").tables[0]
+    assert (table.name, table.rows, table.dimension, table.dtype) == ("a", 10, 8, "fp16")
+    assert (table.weighted, table.pooled, table.sharding, table.kernel) == (True, True, ("table", "row"), ("fused",))
+    assert (table.pooling * table.fraction, table.fraction) == (3.0 + 0.5 * 5.0, 1.5)
+    assert not tables_in(json.dumps([CONFIGURATION]), "tables").tables[0].pooled
+
+
+STRANGE = (
+    ({"min_partition": 64}, "min_partition: this is not taken over (say `choices: {narrowest: N}`)"),
+    ({"sharding_types": ["diagonal"]}, "sharding: 'diagonal' is none of table_wise"),
+    ({"pooling_factors": [1.0]}, "1 pooling_factors and 2 num_poolings are given"),
+    ({"pooling_factors": [0.5, 3.0]}, "features below 1 beside others are not merged"),
+    ({"pooling_factors": 3}, "pooling_factors: a list of numbers is needed"),
+    ({"use_virtual_table": True}, "virtual tables are not priced"),
+)
+
+
+@pytest.mark.parametrize(("change", "sentence"), STRANGE)
+def test_constraints_that_cannot_be_taken_over_are_refused(change: dict[str, Any], sentence: str) -> None:
+    text = json.dumps({"tables": [CONFIGURATION], "constraints": {"a": CONSTRAINT | change}})
+    with pytest.raises(InstanceError) as refused:
+        tables_in(text, "tables")
+    assert sentence in str(refused.value)
+
+
 FAULTS = {
+    "name,rows,dimension\na,10,8,7\n": "it has more cells than the file has columns",
+    "name,rows,dimension\na,-10,8\n": "rows: '-10' is no number from 0 on",
+    "name,rows,dimension\na,0,8\n": "rows: 0 is not from 1 to",
+    "name,rows,dimension,pooling\na,10,8,inf\n": "pooling: 'inf' is no number from 0 on",
+    "name,rows,dimension\na,nan,8\n": "rows: 'nan' is no number from 0 on",
+    "name,rows,dimension\n": "there are no tables",
+    "": "there are no tables",
+    '{"tables": [{"name": "a", "rows": 10, "dimension": 8}], "constraints": {"b": {}}}': "constraints: there is no table 'b'",
     '[{"rows": 10, "dimension": 8, "pooling_factor": 0}]': "pooling: it is 0, so that no sample looks a row up (leave the table out)",
     '[{"rows": 10.5, "dimension": 8}]': "rows: 10.5 is no whole number",
     '[{"rows": NaN, "dimension": 8}]': "NaN is no number of JSON",
@@ -438,6 +484,8 @@ def test_a_faulty_list_is_refused_in_a_sentence(text: str) -> None:
 def test_a_million_tables_are_refused_in_a_sentence() -> None:
     with pytest.raises(InstanceError, match=r"1,000,000 tables are more than the 20,000 that are answered"):
         tables_in("rows,dimension\n" + "8,8\n" * 1_000_000, "tables")
+    with pytest.raises(InstanceError, match=r"1,000,000 tables are more than the 20,000 that are answered"):
+        tables_in("[" + ",".join(["{}"] * 1_000_000) + "]", "tables")
 
 
 QUESTIONS = {
