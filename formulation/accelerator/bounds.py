@@ -6,18 +6,26 @@ times are no slower than those of any chip of the set. Schedules are searched fo
 use.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array, Whole
 from crossopt.formulation.accelerator.schedule import Schedule, all_on_all, best_schedule, least_cycles
-from crossopt.formulation.accelerator.stages import Cuts, Option, Pipelines, StagePlan, best_stages, cuts_of
-from crossopt.instances.accelerator.question import AcceleratorQuestion
+from crossopt.formulation.accelerator.stages import Cuts, Measure, Option, Pipelines, StagePlan, best_stages, cuts_of
+from crossopt.instances.accelerator.question import AcceleratorQuestion, Objective, PipelineSchedule
 
+_MEASURES: Final[Mapping[Objective, Measure]] = {
+    "time": "time",
+    "area": "feasible",
+    "devices": "devices",
+    "energy": "device_seconds",
+    "cost": "device_seconds",
+}
 _LOWERED = 1.0 - 2.0**-50
 _NO_PLAN = StagePlan(inf)
 _UNITS = 2.0**50
@@ -55,17 +63,20 @@ class Pricing:
     """By default those that no other surpasses, the smallest of each; none for chips of a technology."""
     count: int = 0
     """Number of chips."""
+    weights: Array = field(default_factory=lambda: np.zeros(0))
+    """What each chip adds to the objective."""
     schedules: dict[tuple[int, Setting, int, bool], Schedule] = field(default_factory=dict)
     """By chip, setting, kind of layer and pass."""
     _least: dict[Setting, Array] = field(default_factory=dict)
     _cuts: dict[int, Cuts] = field(default_factory=dict)
-    _memory: dict[tuple[Setting, bool, float], tuple[Whole, Array]] = field(default_factory=dict)
+    _memory: dict[tuple[Setting, bool, float, int], tuple[Whole, Array]] = field(default_factory=dict)
     stage_searches: int = 0
 
     def __post_init__(self) -> None:
         if self.question.built is None:
             self.chips = self.chips if len(self.chips) else surpassing(self.question)
         self.count = len(self.chips) if self.question.built is None else len(self.question.built)
+        self.weights = self.question.weights(self.chips)
 
     def settings(self, network: int, microbatch: int) -> list[Setting]:
         return [Setting(network, microbatch, tensor) for tensor in self.question.file.tensor]
@@ -144,11 +155,12 @@ class Pricing:
         if not any(np.isfinite(table).all() for table in times.values()):
             return best
         unit = self.unit(network, microbatch, times, _UNITS)
-        pipelines = self.pipelines(microbatch, unit)
-        for options in self.options(network, microbatch, times, unit, memory):
-            self.stage_searches += 1
-            found = best_stages(cuts, options, pipelines, best.value) if options else best
-            best = found if found.value < best.value else best
+        for schedule in self.question.file.pipeline:
+            pipelines = self.pipelines(microbatch, unit, schedule)
+            for options in self.options(network, microbatch, times, unit, (memory, pipelines.flushes)):
+                self.stage_searches += 1
+                found = best_stages(cuts, options, pipelines, best.value) if options else best
+                best = found if found.value < best.value else best
         return best
 
     def unit(self, network: int, microbatch: int, times: dict[int, Array], units: float) -> float:
@@ -158,16 +170,28 @@ class Pricing:
         seconds = max(totals) / file.clock + microbatch * float(cuts.entering.sum()) / file.bandwidth
         return float(2.0 ** np.ceil(np.log2(max(seconds, 1e-30) * 8.0 / units)))
 
-    def pipelines(self, microbatch: int, unit: float) -> Pipelines:
+    def pipelines(self, microbatch: int, unit: float, schedule: PipelineSchedule = "1f1b") -> Pipelines:
         """What all stages share."""
         file = self.question.file
-        return Pipelines(file.devices, file.batch // microbatch, self.synced, unit, file.divisible)
+        return Pipelines(
+            file.devices,
+            file.batch // microbatch,
+            self.synced,
+            unit,
+            file.divisible,
+            schedule == "1f1b",
+            file.gradients == "every",
+            _MEASURES[file.objective],
+            inf if file.time_limit is None else file.time_limit,
+        )
 
-    def options(self, network: int, microbatch: int, times: dict[int, Array], unit: float, memory: float) -> Iterator[list[Option]]:
-        """What stages cost, for each group of options that stages may have together."""
+    def options(
+        self, network: int, microbatch: int, times: dict[int, Array], unit: float, memory: tuple[float, bool]
+    ) -> Iterator[list[Option]]:
+        """What stages cost in a memory, of pipelines with or without flushes, for each group of options that stages may have together."""
         for group in self.groups():
             yield [
-                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], (unit, memory))
+                self._option(Setting(network, microbatch, tensor), recompute, only_last, times[tensor], (unit, *memory))
                 for tensor, recompute, only_last in group
                 if np.isfinite(times[tensor]).all()
             ]
@@ -196,16 +220,16 @@ class Pricing:
             self._cuts[network] = cuts_of(ideals.kinds(graph), passing, ideals.within)
         return self._cuts[network]
 
-    def _option(self, setting: Setting, recompute: bool, only_last: bool, times: Array, scale: tuple[float, float]) -> Option:
-        """What stages cost at one tensor degree and recomputation, in a unit of time, within a memory."""
-        file, cuts, (unit, memory) = self.question.file, self.cuts(setting.network), scale
+    def _option(self, setting: Setting, recompute: bool, only_last: bool, times: Array, scale: tuple[float, float, bool]) -> Option:
+        """What stages cost at one tensor degree and recomputation, in a unit of time, within a memory, with or without flushes."""
+        file, cuts, (unit, memory, flushes) = self.question.file, self.cuts(setting.network), scale
         seconds = np.floor(times / file.clock / unit * _LOWERED)
         moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
         came, goes = moved[cuts.first], moved[cuts.last]
         passes = [cuts.between(seconds[:, column]) for column in range(seconds.shape[1])]
         hidden = np.maximum(passes[0], goes) if recompute else goes
         loads = came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0)
-        most, parameters = self._stored(setting, recompute, memory)
+        most, parameters = self._stored(setting, recompute, memory, file.copies + (not flushes))
         return Option(
             setting.tensor,
             recompute,
@@ -215,9 +239,9 @@ class Pricing:
             parameters,
         )
 
-    def _stored(self, setting: Setting, recompute: bool, memory: float) -> tuple[Whole, Array]:
+    def _stored(self, setting: Setting, recompute: bool, memory: float, copies: int) -> tuple[Whole, Array]:
         """How many stages the memory of a stage allows from it to the end, and parameters of a device, by pair of ideals."""
-        key = (setting, recompute, memory)
+        key = (setting, recompute, memory, copies)
         if key not in self._memory:
             file, cuts, kinds = self.question.file, self.cuts(setting.network), self.question.networks[setting.network].kinds
             parameters = cuts.between(np.array([layer.parameters.on_device(setting.tensor) for layer in kinds]))
@@ -226,7 +250,7 @@ class Pricing:
             if file.passes == "forward":
                 left, stash = memory - parameters - activations, np.zeros(len(activations))
             else:
-                left = memory - file.copies * parameters - activations
+                left = memory - copies * parameters - activations
             most = np.where(stash > 0.0, np.floor(np.maximum(left, 0.0) / np.maximum(stash, 1.0)) + 1.0, float(file.devices))
             self._memory[key] = np.where(left < 0.0, 0.0, np.minimum(most, file.devices)).astype(np.int64), parameters
         return self._memory[key]
@@ -234,7 +258,7 @@ class Pricing:
     def tightest(self, network: int) -> tuple[str, float]:
         """The layer that keeps most on a device with the options that need least, and its bytes."""
         file, graph = self.question.file, self.question.networks[network]
-        copies = file.copies if file.passes == "training" else 1
+        copies = file.copies + ("1f1b" not in file.pipeline) if file.passes == "training" else 1
         kept = [
             min(
                 copies * layer.parameters.on_device(tensor) + layer.activations.on_device(tensor, size)
@@ -248,7 +272,10 @@ class Pricing:
 
 
 def surpassing(question: AcceleratorQuestion) -> Chips:
-    """Chips without those that another one matches or exceeds in cores, sides and, where it counts, buffer; of equal ones the smallest."""
+    """Chips without those that another one matches or exceeds in cores, sides and, where it counts, buffer; of equal ones the smallest.
+
+    Where larger chips add more to the objective, only equal ones are left out.
+    """
     chips = question.chips
     compared = 5 if question.file.memory_bandwidth is not None else 4
     order = np.argsort(chip_area(chips), kind="stable")
@@ -256,6 +283,8 @@ def surpassing(question: AcceleratorQuestion) -> Chips:
     _, first = np.unique(table, axis=0, return_index=True)
     rows = order[np.sort(first)]
     table = np.stack([column[rows] for column in chips.columns()[:compared]], axis=1)
+    if question.file.objective not in ("time", "devices"):
+        return chips.at(np.sort(rows))
     by_size = np.argsort(-np.log2(np.maximum(table, 1)).sum(axis=1), kind="stable")
     kept = list[int]()
     for row in by_size:
@@ -274,10 +303,13 @@ def mean_time(values: Sequence[float]) -> float:
 
 
 def set_bound(pricing: Pricing, chips: Sequence[int], cutoff: float) -> tuple[float, tuple[NetworkBest, ...]]:
-    """Seconds below which no chip of a set is, and the best stages with the least cycles of all; at most the cutoff."""
-    several = len(pricing.question.networks) > 1
-    found = tuple(pricing.bound(network, chips, inf if several else cutoff) for network in range(len(pricing.question.networks)))
-    return mean_time([one.value for one in found]), found
+    """A value below which no chip of a set is, and the best stages with the least cycles of all; at most the cutoff."""
+    weight, several = float(pricing.weights[list(chips)].min()), len(pricing.question.networks) > 1
+    most = inf if several else cutoff / weight
+    found = tuple(pricing.bound(network, chips, most) for network in range(len(pricing.question.networks)))
+    if not several and not found[0].plan.stages:
+        return cutoff, found
+    return mean_time([one.value for one in found]) * weight, found
 
 
 def refined(pricing: Pricing, chip: int, cutoff: float) -> tuple[float, tuple[NetworkBest, ...]]:
@@ -318,15 +350,30 @@ def _features(pricing: Pricing, members: tuple[int, ...]) -> Array:
     if pricing.question.built is not None:
         networks = range(len(pricing.question.networks))
         tables = [pricing.least(Setting(network, 1, 1))[:, :, rows].reshape(-1, len(rows)) for network in networks]
-        return np.asarray(np.log2(np.maximum(np.concatenate([*tables, pricing.question.built.memory[rows][None, :]]), 1e-30)))
+        others = [pricing.question.built.memory[rows][None, :], pricing.weights[rows][None, :]]
+        return np.asarray(np.log2(np.maximum(np.concatenate([*tables, *others]), 1e-30)))
     tensor, vector, width, depth, buffer = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns())
-    sides = [tensor + width + depth, vector + width, tensor, vector, width, depth]
-    return np.stack([*sides, buffer] if pricing.question.file.memory_bandwidth is not None else sides)
+    units = [tensor + width + depth, vector + width, *([buffer] if pricing.question.file.memory_bandwidth is not None else [])]
+    own = [*units, *([] if np.ptp(pricing.weights) and np.ptp(units) else [tensor, vector, width, depth])]
+    return np.stack([*own, np.log2(pricing.weights[rows])])
 
 
 def screened(pricing: Pricing, value: float) -> tuple[int, ...]:
     """Chips that the work of all devices together does not exclude below a value."""
-    return tuple(np.flatnonzero(work_bounds(pricing) < value).tolist())
+    return tuple(np.flatnonzero(value_bounds(pricing) < value).tolist())
+
+
+def value_bounds(pricing: Pricing) -> Array:
+    """Values below which no plan of a chip is, by the work of all devices together; infinite where a batch takes too long."""
+    file, seconds = pricing.question.file, work_bounds(pricing)
+    limit = inf if file.time_limit is None else file.time_limit
+    least: dict[Measure, Array] = {
+        "time": seconds,
+        "device_seconds": seconds * file.devices,
+        "devices": seconds * file.devices / limit,
+        "feasible": np.full(pricing.count, 1.0 - 1e-9),
+    }
+    return np.where(seconds <= limit, pricing.weights * least[_MEASURES[file.objective]], inf)
 
 
 def work_bounds(pricing: Pricing) -> Array:

@@ -4,20 +4,24 @@ A stage holds the layers between two ideals, sets that hold everything before th
 
     slowest stage * (ceil(M / d) + S - 1)  +  4 (d - 1) / d * parameters of the first stage / bandwidth
 
-for M microbatches, d pipelines and S stages (arXiv 2407.13143), where the devices of all stages times d are no more than there are. For a
-limit T of the slowest stage a table over ideals and stages from there to the end holds the fewest devices; more devices or a lower limit
-never save rounds, so that limits are searched by intervals. Loads are whole numbers of a small unit, rounded down.
+for M microbatches, d pipelines and S stages (arXiv 2407.13143), where the devices of all stages times d are no more than there are. Without
+flushes the rounds are ceil(M / d), and the parameters may be the most of any stage. For a limit T of the slowest stage, and one of the
+parameters of a stage, a table over ideals and stages from there to the end holds the fewest devices; lower limits never save rounds nor
+devices, so that limits are searched by intervals. Loads are whole numbers of a small unit, rounded down.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf, isqrt
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
 
+Measure: TypeAlias = Literal["time", "devices", "device_seconds", "feasible"]
+"""What is minimised: seconds of a batch, devices in use, their product, or nothing, of which any plan within the limits has 1."""
 _RAISED, _LOWERED = 1.0 + 1e-12, 1.0 - 1e-12
 
 
@@ -73,6 +77,13 @@ class Pipelines:
     """Seconds of a unit of loads."""
     divisible: bool = False
     """Whether pipelines must divide devices and microbatches."""
+    flushes: bool = True
+    """Whether a pipeline is empty between batches, so that its stages add rounds."""
+    every: bool = False
+    """Whether gradients take as long as those of the stage with most parameters, not those of the first one."""
+    measure: Measure = "time"
+    longest: float = inf
+    """Seconds that a batch may take."""
 
     def replicas(self) -> Whole:
         """Numbers of pipelines that can be best: of those with as many rounds the fewest."""
@@ -97,33 +108,43 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Seconds of a batch, pipelines, and stages; none where nothing is below the cutoff, which is then the value."""
+    """What is minimised, pipelines, and stages; none where nothing is below the cutoff, which is then the value."""
 
     value: float
     data: int = 0
     stages: tuple[Stage, ...] = ()
+    flushes: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Front:
-    """Plans whose slowest stage is within a limit, none of which is better than another in all: a batch of a plan takes at least
-    `rounds` times its slowest stage, and `synced` seconds."""
+    """Plans whose stages are within limits. A batch takes at least `rounds` times the slowest stage, `synced` seconds, and `rate` seconds
+    for a byte of the largest stage; a plan has the value `fixed` and `factor` for each second."""
 
     rounds: Array
     synced: Array
+    rate: Array
+    factor: Array
+    fixed: Array
     stages: Whole
     data: Whole
+    devices: Whole
+    """That a pipeline may have."""
+    limit: float
+    """Seconds that a batch may take."""
 
-    def least(self, seconds: float) -> float:
-        """Seconds of a batch below which no plan is whose slowest stage takes so many seconds or more."""
-        return float((seconds * self.rounds + self.synced).min(initial=inf))
+    def values(self, seconds: float, largest: float) -> Array:
+        """Values below which no plan is whose slowest stage takes so many seconds or more, and whose largest has as many bytes or more."""
+        times = seconds * self.rounds + self.synced + self.rate * largest
+        return np.where(times * _LOWERED <= self.limit, self.factor * times + self.fixed, inf)
 
-    def longest(self, value: float) -> float:
+    def longest(self, value: float, largest: float) -> float:
         """Seconds of a slowest stage with which a plan may be below a value."""
-        return float(((value - self.synced) / self.rounds).max(initial=-1.0))
+        left = np.where(self.factor > 0.0, (value - self.fixed) / np.maximum(self.factor, 1e-300), np.where(self.fixed < value, inf, -inf))
+        return float(((np.minimum(left, self.limit * _RAISED) - self.synced - self.rate * largest) / self.rounds).max(initial=-1.0))
 
 
-_NO_FRONT = Front(np.ones(1), np.zeros(1), np.ones(1, np.int64), np.ones(1, np.int64))
+_NO_FRONT = Front(*(np.ones(1), *(np.zeros(1),) * 4), *(np.ones(1, np.int64),) * 3, inf)
 
 
 @dataclass(slots=True)
@@ -150,89 +171,116 @@ class StageSearch:
 
     def solved(self) -> StagePlan:
         """The best plan below the cutoff."""
-        values = np.unique(self.loads[self.most >= self.least[:, None]])
-        order, heap = 0, [(0.0, 0, 0, len(values) - 1, _NO_FRONT)] if len(values) else []
+        values, unit = np.unique(self.loads[self.most >= self.least[:, None]]), self.shared.unit
+        sizes = np.unique([option.parameters for option in self.options]) if self.shared.every and len(values) else np.zeros(1)
+        order, heap = 0, [(0.0, 0, (0, len(values) - 1, 0, len(sizes) - 1), _NO_FRONT)] if len(values) else []
         while heap:
-            bound, _, low, high, front = heappop(heap)
+            bound, _, (low, high, small, large), front = heappop(heap)
             if bound >= self.best.value:
                 break
-            high = min(high, int(np.searchsorted(values, front.longest(self.best.value) / self.shared.unit * _RAISED, "right")) - 1)
+            longest = front.longest(self.best.value, float(sizes[small])) / unit * _RAISED
+            high = min(high, int(np.searchsorted(values, longest, "right")) - 1)
             if high < low:
                 continue
-            middle, order = (low + high) // 2 if order else high, order + 1
-            found = self._front_at(float(values[middle]))
-            for start, stop, known in ((middle + 1, high, front), (low, middle - 1, found)):
-                if start <= stop and (least := known.least(float(values[start]) * self.shared.unit) * _LOWERED) < self.best.value:
-                    order += 1
-                    heappush(heap, (least, order, start, stop, known))
+            middle, size, order = (low + high) // 2 if order else high, (small + large) // 2 if order else large, order + 1
+            found = self._front_at(float(values[middle]), float(sizes[size]))
+            parts = [((middle + 1, high, small, large), front), ((low, middle - 1, small, size), found)]
+            parts += [((low, middle, size + 1, large), front), ((middle, middle, small, size - 1), found)]
+            for box, known in parts:
+                if box[0] <= box[1] and box[2] <= box[3]:
+                    least = float(known.values(float(values[box[0]]) * unit, float(sizes[box[2]])).min(initial=inf)) * _LOWERED
+                    if least < self.best.value:
+                        order += 1
+                        heappush(heap, (least, order, box, known))
         return self.best
 
-    def _front_at(self, limit: float) -> Front:
-        """The plans within a limit of the slowest stage; notes the best of them."""
+    def _front_at(self, limit: float, largest: float) -> Front:
+        """The plans within limits of the slowest and the largest stage; notes the best of them."""
         self.steps += 1
-        devices, seconds = self.shared.devices, limit * self.shared.unit
-        table = self._table(limit)
-        choices, rows, needed = self._behind(table, limit, 0)
-        if not len(rows):
-            return Front(np.zeros(0), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        parameters = self._parameters(choices, rows)
-        least = np.full((needed.shape[1], devices + 2), inf)
+        shared, table = self.shared, self._table(limit, largest)
+        choices, rows, needed = self._behind(table, limit, largest, 0)
+        parameters = self._parameters(choices, rows) * (not shared.every)
+        least = np.full((needed.shape[1], shared.devices + 2), inf)
         np.minimum.at(least, (np.broadcast_to(np.arange(needed.shape[1]), needed.shape), needed), parameters[:, None])
-        least = np.minimum.accumulate(least, axis=1)[:, devices // self.replicas]
-        stages, columns = np.nonzero(least < inf)
-        data = self.replicas[columns]
-        rounds = np.asarray(-(-self.shared.microbatches // data) + stages, np.float64)
-        synced = self.shared.synced * least[stages, columns] * (data - 1) / data
-        front = _undominated(Front(rounds, synced, stages + 1, data))
-        times = seconds * front.rounds + front.synced
-        if len(times) and times.min() < self.best.value:
-            best = int(times.argmin())
-            self.best = self._plan(table, limit, (int(front.stages[best]), int(front.data[best])), float(times[best]))
+        least = np.minimum.accumulate(least, axis=1)[:, :-1]
+        if shared.measure in ("time", "feasible"):
+            stages, columns = np.nonzero(least[:, shared.devices // self.replicas] < inf)
+            devices = shared.devices // self.replicas[columns]
+        else:
+            stages, counts = np.nonzero(least < np.concatenate([np.full((len(least), 1), inf), least[:, :-1]], axis=1))
+            pairs, columns = np.nonzero(counts[:, None] * self.replicas <= shared.devices)
+            stages, devices = stages[pairs], counts[pairs]
+        front = self._priced(stages, self.replicas[columns], devices, least[stages, devices])
+        values = front.values(limit * shared.unit, largest)
+        if len(values) and values.min() < self.best.value:
+            best = int(values.argmin())
+            chosen = int(front.stages[best]), int(front.data[best]), int(front.devices[best])
+            self.best = self._plan(table, (limit, largest), chosen, float(values[best]))
         return front
 
-    def _plan(self, table: Whole, limit: float, chosen: tuple[int, int], value: float) -> StagePlan:
-        """The plan with so many stages and pipelines whose first stage has the fewest parameters."""
-        (stages, data), (choices, rows, needed) = chosen, self._behind(table, limit, 0)
-        fits = needed[:, stages - 1] <= self.shared.devices // data
+    def _priced(self, stages: Whole, data: Whole, devices: Whole, parameters: Array) -> Front:
+        """What plans of so many stages less one, pipelines and devices cost."""
+        shared, ones = self.shared, np.ones(len(stages))
+        rounds = np.asarray(-(-shared.microbatches // data) + (stages if shared.flushes else 0), np.float64)
+        rate, used = shared.synced * (data - 1) / data, np.asarray(data * devices, np.float64)
+        factor, fixed = {
+            "time": (ones, 0.0 * ones),
+            "devices": (0.0 * ones, used),
+            "device_seconds": (used, 0.0 * ones),
+            "feasible": (0.0 * ones, ones),
+        }[shared.measure]
+        front = Front(rounds, rate * parameters, rate * shared.every, factor, fixed, stages + 1, data, devices, shared.longest)
+        return _undominated(front) if shared.measure in ("time", "feasible") and not shared.every else front
+
+    def _plan(self, table: Whole, limits: tuple[float, float], chosen: tuple[int, int, int], value: float) -> StagePlan:
+        """The plan with so many stages, pipelines and devices whose first stage has the fewest parameters."""
+        (stages, data, devices), (choices, rows, needed) = chosen, self._behind(table, *limits, 0)
+        fits = needed[:, stages - 1] <= devices
         first = int(np.where(fits, self._parameters(choices, rows), inf).argmin())
         option, end = self.options[choices[first]], int(self.cuts.last[rows[first]])
-        behind = self._traced(table, limit, end, stages - 1)
-        return StagePlan(value, data, (Stage(0, end, option.tensor, option.recompute), *behind))
+        behind = self._traced(table, limits, end, stages - 1)
+        return StagePlan(value, data, (Stage(0, end, option.tensor, option.recompute), *behind), self.shared.flushes)
 
     def _parameters(self, choices: Whole, rows: Whole) -> Array:
-        return np.array([self.options[choice].parameters[row] for choice, row in zip(choices, rows, strict=True)])
+        return np.array([self.options[choice].parameters[row] for choice, row in zip(choices, rows, strict=True)], np.float64)
 
     def _most_stages(self, limit: float) -> int:
         """Stages that a plan below the best has at the most."""
-        by_time = self.best.value / (limit * self.shared.unit) if limit > 0.0 else inf
+        shared, value = self.shared, self.best.value
+        seconds = min(value if shared.measure in ("time", "device_seconds") else inf, shared.longest)
+        by_time = seconds / (limit * shared.unit) if limit > 0.0 and shared.flushes else inf
+        by_time = min(by_time, value if shared.measure == "devices" else inf)
         return int(min(len(self.cuts.layers) - 1, self.shared.devices // int(self.tensor.min()), by_time + 1.0))
 
-    def _table(self, limit: float) -> Whole:
+    def _table(self, limit: float, largest: float) -> Whole:
         """Fewest devices from each ideal to the end, by number of stages; one more than there are where it is impossible."""
         count, none, most = len(self.cuts.layers), self.shared.devices + 1, self._most_stages(limit)
         table = np.full((count, most + 1), none, np.int64)
         table[count - 1, 0] = 0
         for ideal in range(count - 2, 0, -1):
-            _, _, devices = self._behind(table, limit, ideal)
+            _, _, devices = self._behind(table, limit, largest, ideal)
             if len(devices):
                 table[ideal, 1:] = devices.min(axis=0)
         return table
 
-    def _behind(self, table: Whole, limit: float, ideal: int) -> tuple[Whole, Whole, Whole]:
+    def _behind(self, table: Whole, limit: float, largest: float, ideal: int) -> tuple[Whole, Whole, Whole]:
         """Options and pairs of stages that begin at an ideal, and devices from there to the end by number of stages."""
         start, stop = self.cuts.rows[ideal], self.cuts.rows[ideal + 1]
         choices, rows = np.nonzero(self.loads[:, start:stop] <= limit)
         rows = rows + start
+        if self.shared.every:
+            small = self._parameters(choices, rows) <= largest
+            choices, rows = choices[small], rows[small]
         stages = np.arange(1, table.shape[1])
         devices = table[self.cuts.last[rows], :-1] + self.tensor[choices][:, None]
         allowed = (stages >= self.least[choices][:, None]) & (stages <= self.most[choices, rows][:, None])
         return choices, rows, np.where(allowed, np.minimum(devices, self.shared.devices + 1), self.shared.devices + 1)
 
-    def _traced(self, table: Whole, limit: float, ideal: int, stages: int) -> tuple[Stage, ...]:
+    def _traced(self, table: Whole, limits: tuple[float, float], ideal: int, stages: int) -> tuple[Stage, ...]:
         """Stages behind an entry of the table."""
         found = list[Stage]()
         while stages:
-            choices, rows, devices = self._behind(table, limit, ideal)
+            choices, rows, devices = self._behind(table, *limits, ideal)
             best = int(devices[:, stages - 1].argmin())
             option, end = self.options[choices[best]], int(self.cuts.last[rows[best]])
             found.append(Stage(ideal, end, option.tensor, option.recompute))
@@ -246,7 +294,8 @@ def _undominated(front: Front) -> Front:
     synced = front.synced[order]
     before = np.minimum.accumulate(np.concatenate([[inf], synced]))[:-1]
     kept = order[synced < before]
-    return Front(front.rounds[kept], front.synced[kept], front.stages[kept], front.data[kept])
+    figures = (front.rounds[kept], front.synced[kept], front.rate[kept], front.factor[kept], front.fixed[kept])
+    return Front(*figures, front.stages[kept], front.data[kept], front.devices[kept], front.limit)
 
 
 def best_stages(cuts: Cuts, options: Sequence[Option], shared: Pipelines, cutoff: float = inf) -> StagePlan:

@@ -21,6 +21,7 @@ from crossopt.crossflow.accelerator import (
     chips_of,
     reference_area,
 )
+from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.fields import (
     Area,
     As,
@@ -30,9 +31,15 @@ from crossopt.crossflow.fields import (
     Choice,
     CountChoice,
     Doc,
+    Duration,
     Frequency,
+    Money,
     NonZero,
     Positive,
+    Power,
+    PowerPerArea,
+    PricePerArea,
+    PricePerEnergy,
     Prose,
     Ratio,
 )
@@ -59,6 +66,8 @@ from crossopt.instances.operators.graph_file import graph_in
 
 Recompute = Literal["none", "full"]
 Passes = Literal["training", "forward"]
+PipelineSchedule = Literal["1f1b", "two-weights"]
+Objective = Literal["time", "area", "devices", "energy", "cost"]
 MOST_SIZE, MOST_LAYERS, MOST_OPERATORS, MOST_DEVICES, MOST_BATCH = 10**14, 1_024, 200, 1 << 16, 1 << 22
 _POWERS: Final = tuple(1 << power for power in range(13))
 _SIDES: Final = _POWERS[1:9]
@@ -149,6 +158,24 @@ class FixedSection:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerSection:
+    """Rated power of a chip of the template."""
+
+    chip: Annotated[Power, Doc("of a chip of any size, with its memory")] = 0.0
+    area: Annotated[PowerPerArea, Doc("of its area")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PricesSection:
+    """What a chip costs."""
+
+    chip: Annotated[Money, Doc("of a chip of any size, with its memory and share of board and host")] = 0.0
+    area: Annotated[PricePerArea, Doc("of its area")] = 0.0
+    lifetime: Annotated[Duration, NonZero(), Doc("over which the price is spread")] = 4.0 * 365.25 * 86400.0
+    electricity: Annotated[PricePerEnergy, Doc("at the rated power")] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class AcceleratorFile:
     """Which chip, which schedules on its cores, and which stages over many chips make a batch quickest?"""
 
@@ -181,6 +208,23 @@ class AcceleratorFile:
     copies: Annotated[int, Bounds(1, 100), Doc("copies of the parameters in training: 2 with gradients, 3 with Adam")] = 2
     granularity: Annotated[Positive, Doc("cycles to whose multiples the cycles of operators are rounded up")] = 1
     fixed: Annotated[FixedSection | None, Doc("a plan to compare with")] = None
+    objective: Annotated[
+        Objective,
+        Doc(
+            "what is minimised: time, energy or cost of a batch, area of a chip, or chips in use; energy and cost are those of chips in use"
+        ),
+    ] = "time"
+    time_limit: Annotated[Duration | None, NonZero(), Doc("longest time of a batch")] = None
+    pipeline: Annotated[
+        tuple[PipelineSchedule, ...],
+        Choice(),
+        Doc("1f1b: each batch fills the pipeline anew; two-weights: it stays full with a copy more of the parameters, as in PipeDream-2BW"),
+    ] = ("1f1b",)
+    gradients: Annotated[
+        Literal["first", "every"], Doc("stages whose gradients are waited for: the first, as in PHAZE, or the one with most of them")
+    ] = "first"
+    power: Annotated[PowerSection | None, Doc("rated power of a chip of the template")] = None
+    prices: Annotated[PricesSection | None, Doc("prices of chips")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
     description: Annotated[str | None, Prose(), Doc("a line for `crossopt list instances`")] = None
 
@@ -213,6 +257,21 @@ class AcceleratorQuestion:
         file = self.file
         return Rates(file.bandwidth, inf if file.memory_bandwidth is None else file.memory_bandwidth, file.clock, file.granularity)
 
+    def weights(self, chips: Chips) -> Array:
+        """What each chip, or each of a technology, adds to the objective: area, watts or dollars a second; 1 if chips differ in none."""
+        file, built = self.file, self.built
+        areas = np.asarray(chip_area(chips) if built is None else built.hardware.die_area)
+        if file.objective in ("time", "devices"):
+            return np.ones(len(areas))
+        if file.objective == "area":
+            return areas
+        own = file.power or PowerSection()
+        power = own.chip + own.area * areas if built is None else np.asarray(built.hardware.power)
+        if file.objective == "energy":
+            return np.asarray(power)
+        prices = file.prices or PricesSection()
+        return np.asarray((prices.chip + prices.area * areas) / prices.lifetime + prices.electricity * power)
+
 
 def chip_count(question: AcceleratorQuestion) -> int:
     """Number of chips to choose from."""
@@ -239,7 +298,7 @@ def designs_of(question: AcceleratorQuestion) -> float:
             for ideal in range(len(paths) - 2, -1, -1):
                 paths[ideal] = sum(paths[int(end)] for end in ideals.within[ideal].nonzero()[0]) * (1 if file.uniform else options)
             cuts = paths[0]
-        found += log10(max(cuts, 1)) + log10(len(file.microbatch) * min(file.devices, file.batch))
+        found += log10(max(cuts, 1)) + log10(len(file.microbatch) * len(file.pipeline) * min(file.devices, file.batch))
     return found
 
 
@@ -292,6 +351,23 @@ def _faults(file: AcceleratorFile) -> Iterator[tuple[str, str]]:
         if sum(bool(getattr(section, key)) for key in _NETWORKS) != 1:
             yield f"networks.{name}", "one of workload, transformer, layers and graph is needed"
     yield from _option_faults(file)
+    yield from _objective_faults(file)
+
+
+def _objective_faults(file: AcceleratorFile) -> Iterator[tuple[str, str]]:
+    """Objectives that lack what they need, and pipelines."""
+    if file.networks is not None and len(file.networks) > 1 and (file.objective != "time" or file.time_limit is not None):
+        yield "objective", "several networks share a chip for the mean throughput alone (take objective: time, without a time_limit)"
+    if file.objective in ("area", "devices") and file.time_limit is None:
+        yield "time_limit", f"the least {file.objective} needs a limit of the time of a batch (such as time_limit: 10 s)"
+    if file.objective == "energy" and file.technology is None and (file.power is None or not file.power.chip + file.power.area):
+        yield "power", "the energy of chips of the template needs their power (such as power: {area: 0.5 W/mm^2})"
+    if file.objective == "cost" and (file.prices is None or not file.prices.chip + file.prices.area + file.prices.electricity):
+        yield "prices", "a cost needs prices (such as prices: {chip: 2000 USD})"
+    if file.technology is not None and file.power is not None:
+        yield "power", "chips of a technology have powers of their own (remove this)"
+    if file.passes == "forward" and file.pipeline != ("1f1b",):
+        yield "pipeline", "there is one schedule of a pipeline without a backward pass (remove this)"
 
 
 def _option_faults(file: AcceleratorFile) -> Iterator[tuple[str, str]]:

@@ -38,6 +38,20 @@ from crossopt.solvers.answer import Result
 
 _PACE = Pace(("compute", "transfer that nothing hides"), "a microbatch")
 _GANTT = "Operators on all cores run alone; others take a core of their type."
+_ASKS = {
+    "time": "time of a batch",
+    "area": "die area",
+    "devices": "chips in use",
+    "energy": "energy of a batch",
+    "cost": "cost of a batch",
+}
+_SENTENCES = {
+    "time": "make a batch of {} quickest",
+    "area": "of {} take the least area in the time",
+    "devices": "of {} take the fewest chips in the time",
+    "energy": "take the least energy for a batch of {}",
+    "cost": "make a batch of {} cheapest",
+}
 _DRAWN = 12
 """Schedules that are drawn; the table has all."""
 
@@ -52,14 +66,14 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
     made = answer_sheet(
         result,
         "plan",
-        f"Which chip, schedules and stages make a batch of {question.name} quickest?",
-        asks="time of a batch at the mean throughput" if several_networks else "time of a batch",
+        f"Which chip, schedules and stages {_SENTENCES[file.objective].format(question.name)}?",
+        asks=f"{_ASKS[file.objective]}{' at the mean throughput' * several_networks}",
         summary="" if answer is None else chip_text(answer.chip),
         looked_at=f"{size_of(question)}, 10^{designs_of(question):.0f} designs",
         answer_rows=()
         if answer is None
         else (("chip", chip_text(answer.chip)), *((plan.network, plan_text(plan)) for plan in answer.plans)),
-        figures=() if said is None else (("die area", f"{said.area * 1e6:.4g} mm^2"), *_throughputs(question, said)),
+        figures=() if said is None else _figures(question, said),
         given=(
             ("chips", f"{chip_count(question):,} {'of the template' if question.built is None else 'of a technology'}"),
             ("networks", ", ".join(f"{network.name} ({len(network):,} layers)" for network in question.networks)),
@@ -88,7 +102,18 @@ def plan_text(plan: NetworkPlan) -> str:
     devices = plan.data * sum(stage.tensor for stage in plan.stages)
     kinds = [(stage.tensor, stage.recompute) for stage in plan.stages]
     runs = [f"{len(list(run))} x tensor {tensor}{', recomputed' * (again == 'full')}" for (tensor, again), run in groupby(kinds)]
-    return f"{on_devices(len(plan.stages), devices)}, data {plan.data:,}, microbatch {plan.microbatch:,}: {'; '.join(runs)}"
+    full = ", without flushes" * (plan.pipeline != "1f1b")
+    return f"{on_devices(len(plan.stages), devices)}, data {plan.data:,}, microbatch {plan.microbatch:,}{full}: {'; '.join(runs)}"
+
+
+def _figures(question: AcceleratorQuestion, said: AcceleratorFigures) -> tuple[tuple[str, str], ...]:
+    """What is shown beside the objective."""
+    area = ("die area", f"{said.area * 1e6:.4g} mm^2")
+    limit = question.file.time_limit
+    limited = "" if limit is None else f", of {time_of(limit)} that it may take"
+    seconds = ("time of a batch", f"{time_of(said.seconds)}{limited}")
+    shown = {"time": (area,), "area": (seconds,)}.get(question.file.objective, (seconds, area))
+    return (*shown, *_throughputs(question, said))
 
 
 def _baseline_text(answer: AcceleratorPlan) -> str:
@@ -121,6 +146,7 @@ def chip_document(question: AcceleratorQuestion, result: Result[AcceleratorPlan,
         networks[network.name] = {
             "microbatch": plan.microbatch,
             "pipelines": plan.data,
+            "pipeline": plan.pipeline,
             "split_points": [stage.layers[0] for stage in plan.stages[1:]],
             "stages": [asdict(stage) for stage in plan.stages],
             "schedules": [

@@ -12,7 +12,17 @@ import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array
-from crossopt.formulation.accelerator.bounds import NetworkBest, Pricing, Setting, halves, refined, screened, set_bound, work_bounds
+from crossopt.formulation.accelerator.bounds import (
+    NetworkBest,
+    Pricing,
+    Setting,
+    halves,
+    refined,
+    screened,
+    set_bound,
+    value_bounds,
+    work_bounds,
+)
 from crossopt.formulation.accelerator.model import plan_of, schedule_model, stage_model, sums_of
 from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
 from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, Recompute
@@ -103,6 +113,9 @@ def _searched(run: _Run) -> float:
         first = int(work_bounds(pricing).argmin())
         run.offer(first, *refined(pricing, first, inf))
         run.first = run.answer
+        if np.ptp(pricing.weights):
+            second = int(value_bounds(pricing).argmin())
+            run.offer(second, *refined(pricing, second, run.cutoff))
     chips = screened(pricing, run.cutoff) or (0,)
     order, heap = 0, [(0.0 if run.is_over else set_bound(pricing, chips, run.cutoff)[0], 0, chips, False)]
     while heap:
@@ -133,6 +146,9 @@ def milp(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> SearchO
     operators = max(len(layer.operators) for network in question.networks for layer in network.kinds)
     if question.built is not None or len(question.networks) > 1:
         raise RefusedError("integer programs are for one network on chips of the template (take the engine certified)")
+    file = question.file
+    if file.objective != "time" or file.time_limit is not None or file.gradients != "first" or file.pipeline != ("1f1b",):
+        raise RefusedError("integer programs minimise the time of 1F1B pipelines with the gradients of first stages (take certified)")
     if pricing.count > _MOST_OF_MILP or operators > _MOST_OF_MILP or len(question.ideals[0].members) > _MOST_OF_MILP:
         raise RefusedError(f"integer programs are for {_MOST_OF_MILP} chips, operators and places to cut (take the engine certified)")
     deadline, best = monotonic() + limits.seconds, (inf, -1, NetworkBest(inf))
@@ -190,7 +206,7 @@ def _staged(
     cuts, memory = pricing.cuts(0), pricing.question.file.memory
     unit = max(pricing.unit(0, size, times[chip], _UNITS_OF_MILP) for chip in chips)
     shared = pricing.pipelines(size, unit)
-    groups = zip(*(pricing.options(0, size, times[chip], unit, memory) for chip in chips), strict=True)
+    groups = zip(*(pricing.options(0, size, times[chip], unit, (memory, True)) for chip in chips), strict=True)
     for options in groups:
         for stages in range(1, min(len(pricing.question.networks[0]), shared.devices // min(one.tensor for one in options[0])) + 1):
             for data in shared.replicas().tolist():
@@ -215,8 +231,9 @@ def _baselines(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
     if isinstance(best.chip, BuiltChip):
         yield from _by_one_degree(run)
         return
-    stopped_early, visited = _hysteresis(run)
-    yield Baseline("PHAZE's search", None, stopped_early, f"{visited:,} chips, then {_PATIENCE} groups without gain")
+    if question.file.objective == "time":
+        stopped_early, visited = _hysteresis(run)
+        yield Baseline("PHAZE's search", None, stopped_early, f"{visited:,} chips, then {_PATIENCE} groups without gain")
     yield from _by_one_degree(run)
     own = Pricing(question, MOST_STATES, best.chip.columns())
     own.all_on_all(0)
@@ -286,7 +303,8 @@ def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection)
         answers = tuple(StageAnswer(network.names[start:end], fixed.tensor, again) for start, end in pairwise(ends))
         kinds = {(kind, fixed.tensor) for kind in network.kind_of}
         size = question.file.microbatch[0]
-        plans.append(NetworkPlan(network.name, size, fixed.data, answers, _schedules(pricing, 0, (row, size), kinds)))
+        schedules = _schedules(pricing, 0, (row, size), kinds)
+        plans.append(NetworkPlan(network.name, size, fixed.data, answers, schedules, question.file.pipeline[0]))
     figures = (int(column[0]) for column in pricing.chips.columns())
     return Baseline("fixed plan", None, AcceleratorPlan(ChipAnswer(*figures), tuple(plans)))
 
@@ -309,7 +327,7 @@ def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> N
         needed |= {(network.kind_of[layer], stage.tensor) for layer in layers}
         stages.append(StageAnswer(tuple(network.names[layer] for layer in layers), stage.tensor, "full" if stage.recompute else usual))
     schedules = _schedules(pricing, chip, (row, best.microbatch), needed)
-    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules)
+    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules, "1f1b" if plan.flushes else "two-weights")
 
 
 def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:
@@ -331,6 +349,20 @@ def reasons(pricing: Pricing) -> tuple[str, ...]:
         if kept > (memory := pricing.memory(range(pricing.count))):
             beyond = bytes_beyond(kept, memory, "on a device of")
             found.append(f"{network.name}: {layer} alone keeps {beyond}, with the options that need least")
-        elif pricing.bound(row, range(pricing.count)).value == inf:
-            found.append(f"{network.name}: no stages keep the memory of every device, though each layer alone does (give more devices)")
+        elif pricing.question.file.time_limit is not None or pricing.bound(row, range(pricing.count)).value == inf:
+            found.append(f"{network.name}: {_quickest(pricing.question)}")
     return tuple(found)
+
+
+def _quickest(question: AcceleratorQuestion) -> str:
+    """Whether the memory or the limit of the time is in the way."""
+    memory = "no stages keep the memory of every device, though each layer alone does (give more devices)"
+    if question.file.time_limit is None:
+        return memory
+    free = replace(question, file=replace(question.file, objective="time", time_limit=None))
+    run = _Run(free, Limits(), unwatched, monotonic(), Pricing(free, MOST_STATES))
+    _searched(run)
+    limit = question.file.time_limit
+    return (
+        memory if run.answer is None else f"the quickest batch takes {run.value:.6g} s, {run.value / limit - 1.0:.3%} above {limit:.6g} s"
+    )

@@ -1,5 +1,7 @@
 """Chips of a template with schedules and stages as a problem type."""
 
+from typing import Any
+
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.solvers.accelerator.judge import BY_SETS, AcceleratorFigures, AcceleratorPlan, judge, prove
 from crossopt.solvers.answer import Number
@@ -12,6 +14,13 @@ def _lowered(question: AcceleratorQuestion, bound: Number) -> Number:
     """The bound less what its sums may lose."""
     del question
     return bound * (1.0 - 1e-12)
+
+
+_UNITS = {"time": "s", "area": "m^2", "devices": "devices", "energy": "J", "cost": "USD"}
+
+
+def _described(question: AcceleratorQuestion) -> dict[str, Any]:
+    return {"objective": question.file.objective, "unit": _UNITS[question.file.objective]}
 
 
 FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = ProblemType(
@@ -27,4 +36,5 @@ FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = 
     proof_labels=frozenset({BY_SETS}),
     least_gap=1e-9,  # loads are rounded down to units that lose less
     lowered=_lowered,
+    described=_described,
 )

@@ -10,7 +10,7 @@ from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.formulation.accelerator.bounds import Pricing, is_bounded
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.networks import Layer
-from crossopt.instances.accelerator.question import AcceleratorQuestion, Recompute
+from crossopt.instances.accelerator.question import AcceleratorQuestion, PipelineSchedule, Recompute
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
@@ -72,13 +72,14 @@ class StageAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NetworkPlan:
-    """The plan of a network: stages of a pipeline, pipelines, and schedules."""
+    """The plan of a network: stages of a pipeline, pipelines, schedules on the cores, and whether each batch fills its pipeline anew."""
 
     network: str
     microbatch: int
     data: int
     stages: tuple[StageAnswer, ...]
     schedules: tuple[LayerSchedule, ...]
+    pipeline: PipelineSchedule = "1f1b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +128,15 @@ class NetworkFigures:
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorFigures:
-    """The area of the chip in square metres, and figures by network."""
+    """The area of the chip in square metres, seconds of a batch at the mean throughput, and figures by network."""
 
     area: float
+    seconds: float
     networks: tuple[NetworkFigures, ...]
 
 
 def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[AcceleratorFigures]:
-    """Seconds of a batch at the mean throughput of all networks; a ValueError where the answer does not belong to the question."""
+    """The objective of a plan, with times at the mean throughput; a ValueError where the answer does not belong to the question."""
     area = _area(question, answer.chip)
     if [plan.network for plan in answer.plans] != [network.name for network in question.networks]:
         raise ValueError("a plan is needed for each network, in the order of the question")
@@ -142,8 +144,19 @@ def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[Acc
     for row, plan in enumerate(answer.plans):
         figures.append(_NetworkJudge(question, row, plan, answer.chip).figures(violations))
     rates = [1.0 / one.seconds if one.seconds else inf for one in figures]
-    value = figures[0].seconds if len(figures) == 1 else len(figures) / fsum(rates)
-    return Verdict(value, tuple(violations), AcceleratorFigures(area, tuple(figures)))
+    seconds = figures[0].seconds if len(figures) == 1 else len(figures) / fsum(rates)
+    limit = question.file.time_limit
+    if limit is not None and seconds > limit:
+        violations.append(f"a batch takes {seconds!r} s, the limit is {limit!r} s")
+    weight, devices = _weight(question, answer.chip), figures[0].devices
+    value = {"time": seconds, "devices": float(devices), "area": area}.get(question.file.objective, weight * devices * seconds)
+    return Verdict(value, tuple(violations), AcceleratorFigures(area, seconds, tuple(figures)))
+
+
+def _weight(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
+    """What the chip adds to the objective."""
+    row = question.built.find(chip.choices) if isinstance(chip, BuiltChip) and question.built is not None else 0
+    return float(question.weights(chip.columns() if isinstance(chip, ChipAnswer) else question.chips)[row])
 
 
 def _area(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
@@ -184,10 +197,14 @@ class _NetworkJudge:
         passes = self._passes()
         cycles = {(one.layer, one.tensor, one.backward): one.cycles for one in passes}
         loads = [self._load(number, layers, self._seconds(number, layers, cycles)) for number, layers in enumerate(stages)]
-        rounds = ceil(file.batch // plan.microbatch / plan.data) + len(loads) - 1
-        first = fsum(self._layer(layer).parameters.on_device(plan.stages[0].tensor) for layer in stages[0])
+        rounds = ceil(file.batch // plan.microbatch / plan.data) + (len(loads) - 1 if plan.pipeline == "1f1b" else 0)
+        parameters = [
+            fsum(self._layer(layer).parameters.on_device(stage.tensor) for layer in layers)
+            for stage, layers in zip(plan.stages, stages, strict=True)
+        ]
+        waited = parameters[0] if file.gradients == "first" else max(parameters)
         training = file.passes == "training"
-        gradients = 4.0 * ((plan.data - 1) / plan.data) * first / file.bandwidth if training else 0.0
+        gradients = 4.0 * ((plan.data - 1) / plan.data) * waited / file.bandwidth if training else 0.0
         devices = plan.data * sum(stage.tensor for stage in plan.stages)
         violations += [self.prefix + rule for rule in (*self._rules(devices), *self._memory_rules(loads))]
         return NetworkFigures(max(load.total for load in loads) * rounds + gradients, devices, tuple(loads), passes, gradients)
@@ -275,7 +292,8 @@ class _NetworkJudge:
         activations = fsum(self._layer(row).activations.on_device(stage.tensor, plan.microbatch) for row in layers)
         stash = plan.microbatch * self._passing(earlier) if stage.recompute == "full" else activations
         training = file.passes == "training"
-        memory = file.copies * parameters + activations + waiting * stash if training else parameters + activations
+        copies = file.copies + (plan.pipeline != "1f1b")
+        memory = copies * parameters + activations + waiting * stash if training else parameters + activations
         return StageLoad(compute, transfer, fsum((compute, transfer)), memory)
 
     def _passing(self, inside: set[int]) -> float:
@@ -289,6 +307,7 @@ class _NetworkJudge:
         kinds = {(stage.tensor, stage.recompute) for stage in plan.stages}
         rules = (
             (devices <= file.devices, f"{devices:,} devices are used, there are {file.devices:,}"),
+            (plan.pipeline in file.pipeline, "the pipeline runs as no option of the question says"),
             (plan.data <= microbatches, f"{plan.data:,} pipelines share {microbatches:,} microbatches"),
             (all(stage.recompute in file.recompute for stage in plan.stages), "a stage recomputes as no option of the question says"),
             (not file.uniform or len(kinds) == 1, "the stages differ in tensor degree or recomputation"),
@@ -314,6 +333,6 @@ def prove(question: AcceleratorQuestion, saved: Result[AcceleratorPlan, Accelera
     value = inf if saved.bound is None else float(saved.bound)
     holds, sets = is_bounded(Pricing(question, MOST_STATES), value)
     if not holds:
-        claimed = "that nothing is possible" if value == inf else f"that none is below {value!r} s"
+        claimed = "that nothing is possible" if value == inf else f"that none is below {value!r}"
         return Proved(refused=(f"bound: some chip may have a plan, the result says {claimed}",))
     return Proved((f"the bounds of {sets:,} sets of chips were computed again",), by=BY_SETS)

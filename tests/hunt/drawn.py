@@ -36,7 +36,7 @@ from tests.instances.sharding.files import document, written
 from tests.instances.sharding.tiny import least, tiny
 from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.accelerator.drawn import drawn as drawn_accelerator
-from tests.solvers.accelerator.drawn import least_of_everything
+from tests.solvers.accelerator.drawn import drawn_objective, least_of_everything
 from tests.solvers.codesign.any_questions import any_question
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
@@ -574,6 +574,7 @@ DRAWS = {
     "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
     "accelerator": Draw("accelerator", drawn_accelerator, least_of_everything, nearness=1e-9, often=8),
+    "accelerator by objective": Draw("accelerator", drawn_objective, least_of_everything, nearness=1e-9, often=8),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
     "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4),

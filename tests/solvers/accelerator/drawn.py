@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from crossopt.crossflow.accelerator import Chips, OperatorGraph
+from crossopt.crossflow.accelerator import Chips, OperatorGraph, chip_area
 from crossopt.instances.accelerator.networks import Network, Operator
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.question import read_again
@@ -94,6 +94,20 @@ def drawn(seed: int) -> AcceleratorQuestion:
     return question_of(asks)
 
 
+def drawn_objective(seed: int) -> AcceleratorQuestion:
+    """A drawn question with another objective, a limit of time, pipelines without flushes, or the gradients of every stage."""
+    question, random = drawn(seed), Random(f"objective {seed}")
+    settings = [f"gradients={random.choice(('first', 'every'))}"]
+    if question.file.passes == "training":
+        settings.append(f"pipeline={random.choice(('[1f1b]', '[two-weights]', '[1f1b, two-weights]'))}")
+    if len(question.networks) == 1:
+        objective = random.choice(("time", "area", "devices", "energy", "cost"))
+        settings += [f"objective={objective}", "power.area=0.5 W/mm^2", "prices={chip: 100 USD, area: 1 USD/mm^2, electricity: 1 USD/kWh}"]
+        if objective in ("area", "devices") or random.random() < 0.5:
+            settings.append(f"time_limit={random.choice((0.3, 1.0, 3.0, 10.0, 30.0))} s")
+    return read_again({**question.document, "settings": [*question.document["settings"], *settings]}, KIND)  # type: ignore[no-any-return]
+
+
 def _add_traffic(asks: dict[str, Any], random: Random) -> None:
     """A memory that limits operators, in some of the questions."""
     if random.random() < 0.6:
@@ -144,14 +158,24 @@ def least_of_everything(question: AcceleratorQuestion) -> float:
     chips, least = question.chips, inf
     if question.built is not None:
         return min(_least_of_network(question, question.networks[0], row) for row in range(len(question.built)))
+    weights = [_weight(question, float(area)) for area in chip_area(chips)]
     seen = dict[tuple[int, ...], float]()
     for row in range(len(chips)):
         key = tuple(int(column[row]) for column in chips.columns()[: 5 if question.file.memory_bandwidth else 4])
         if key not in seen:
             values = [_least_of_network(question, network, row) for network in question.networks]
             seen[key] = values[0] if len(values) == 1 else mean_time(values)
-        least = min(least, seen[key])
+        least = min(least, seen[key] * weights[row])
     return least
+
+
+def _weight(question: AcceleratorQuestion, area: float) -> float:
+    """Of a chip in the objective."""
+    file = question.file
+    power = 0.0 if file.power is None else file.power.chip + file.power.area * area
+    price = 0.0 if file.prices is None else (file.prices.chip + file.prices.area * area) / file.prices.lifetime
+    rent = price + (0.0 if file.prices is None else file.prices.electricity * power)
+    return {"time": 1.0, "devices": 1.0, "area": area, "energy": power, "cost": rent}[file.objective]
 
 
 def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int) -> float:
@@ -168,7 +192,9 @@ def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int
                 for again in product(file.recompute if file.passes == "training" else ("none",), repeat=len(stages)):
                     if file.uniform and len(set(zip(tensors, again, strict=True))) > 1:
                         continue
-                    least = min(least, _time(question, network, (size, memory), cycles, list(zip(stages, tensors, again, strict=True))))
+                    chosen = list(zip(stages, tensors, again, strict=True))
+                    for schedule in file.pipeline:
+                        least = min(least, _value(question, network, (size, memory, schedule), cycles, chosen))
     return least
 
 
@@ -222,16 +248,17 @@ def _cuts(network: Network, inside: frozenset[int]) -> Iterator[tuple[frozenset[
                 yield (stage, *rest)
 
 
-def _time(
+def _value(
     question: AcceleratorQuestion,
     network: Network,
-    chosen: tuple[int, float],
+    chosen: tuple[int, float, str],
     cycles: dict[tuple[int, int], list[float]],
     stages: list[tuple[frozenset[int], int, str]],
 ) -> float:
-    """The least seconds of a batch over numbers of pipelines."""
+    """The least objective over numbers of pipelines, for a chip of weight 1."""
     file, slowest, inside = question.file, 0.0, frozenset[int]()
-    size, memory = chosen
+    size, memory, schedule = chosen
+    copies, every = file.copies + (schedule == "two-weights"), list[float]()
     training = file.passes == "training"
     for number, (stage, tensor, again) in enumerate(stages):
         kinds = [network.kinds[network.kind_of[layer]] for layer in stage]
@@ -241,18 +268,23 @@ def _time(
         parameters = sum(kind.parameters.on_device(tensor) for kind in kinds)
         activations = sum(kind.activations.on_device(tensor, size) for kind in kinds)
         stash = size * _passing(network, inside) if again == "full" else activations
-        if (file.copies * parameters + activations + waiting * stash if training else parameters + activations) > memory:
+        every.append(parameters)
+        if (copies * parameters + activations + waiting * stash if training else parameters + activations) > memory:
             return inf
         hidden = max(passes[0], goes) if again == "full" and waiting else goes
         slowest = max(slowest, came + passes[0] + hidden + sum(passes[1:]))
         inside |= stage
-    first = sum(network.kinds[network.kind_of[layer]].parameters.on_device(stages[0][1]) for layer in stages[0][0])
+    waited = every[0] if file.gradients == "first" else max(every)
     microbatches, devices = file.batch // size, sum(tensor for _, tensor, _ in stages)
     found = inf
     for data in range(1, min(file.devices // devices, microbatches) + 1):
         if not file.divisible or (file.devices % data == 0 and microbatches % data == 0):
-            synced = 4.0 * (data - 1) / data * first / file.bandwidth if training else 0.0
-            found = min(found, slowest * (ceil(microbatches / data) + len(stages) - 1) + synced)
+            synced = 4.0 * (data - 1) / data * waited / file.bandwidth if training else 0.0
+            seconds = slowest * (ceil(microbatches / data) + (len(stages) - 1 if schedule == "1f1b" else 0)) + synced
+            if file.time_limit is None or seconds <= file.time_limit:
+                used = data * devices
+                value = {"time": seconds, "area": 1.0, "devices": float(used)}.get(file.objective, used * seconds)
+                found = min(found, value)
     return found
 
 

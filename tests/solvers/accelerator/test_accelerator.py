@@ -43,7 +43,7 @@ from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from tests.extent import FULL, some
 from tests.paths import INSTANCES, reference
-from tests.solvers.accelerator.drawn import drawn, least_of_everything, question_of, shortest
+from tests.solvers.accelerator.drawn import drawn, drawn_objective, least_of_everything, question_of, shortest
 
 CORES = tuple(1 << power for power in range(13))
 SIDES = CORES[1:9]
@@ -220,6 +220,48 @@ def test_answers_are_the_best_of_everything_and_are_proved_again(seed: int) -> N
     assert check_answer(FAMILY, result, question).accepted
 
 
+@pytest.mark.parametrize("seed", some(range(300), 30))
+def test_answers_with_other_objectives_limits_and_pipelines_are_the_best_of_everything(seed: int) -> None:
+    question = drawn_objective(seed)
+    result = answered(question)
+    assert result.proved
+    assert (inf if result.value is None else result.value) == pytest.approx(least_of_everything(question), rel=1e-9)
+    assert check_answer(FAMILY, result, question).accepted
+    if result.value:
+        raised = replace(result, value=result.value * 1.01, bound=result.value * 1.01)
+        assert FAMILY.prove(question, raised, unwatched).refused
+
+
+def test_objectives_are_of_the_chips_in_use() -> None:
+    prices = ("power={area: 1 W/mm^2, chip: 2 W}", "prices={chip: 10 USD, area: 1 USD/mm^2, lifetime: 1 h}")
+    results = {
+        key: answered(question_of(LAYER, f"objective={key}", *prices, "time_limit=1 s")) for key in ("area", "devices", "energy", "cost")
+    }
+    for key, result in results.items():
+        said = result.details
+        assert said is not None
+        devices, area = said.networks[0].devices, said.area * 1e6
+        seconds = devices * said.seconds
+        values = {"area": said.area, "devices": devices, "energy": seconds * (area + 2.0), "cost": seconds * (10.0 + area) / 3600.0}
+        assert result.value == pytest.approx(values[key], rel=1e-12)
+        assert said.seconds <= 1.0
+
+
+def test_full_pipelines_save_rounds_and_take_a_copy_of_the_parameters() -> None:
+    settings = ("devices=2", "memory=200 B")
+    values = [value_of(question_of(LAYER, *settings, f"pipeline={one}")) for one in ("[1f1b]", "[two-weights]", "[1f1b, two-weights]")]
+    assert values[1] < values[0]
+    assert values[2] == values[1]
+    assert value_of(question_of(LAYER, "pipeline=[two-weights]", "devices=2", "memory=170 B")) == inf
+    assert value_of(question_of(LAYER, "devices=2", "memory=170 B")) < inf
+
+
+def test_the_gradients_of_every_stage_may_be_waited_for() -> None:
+    settings = ("devices=4", "memory=150 B", "layers.0.parameters=10 B")
+    first, every = (value_of(question_of(LAYER, *settings, f"gradients={one}")) for one in ("first", "every"))
+    assert every > first
+
+
 @pytest.mark.parametrize("seed", some([seed for seed in range(60) if not FULL or seed % 3], 12))
 def test_a_bound_above_the_optimum_is_refused(seed: int) -> None:
     question = drawn(seed)
@@ -327,6 +369,8 @@ def test_layers_alike_under_two_names_are_scheduled_once() -> None:
     [
         (["memory=100 B", "layers.1.parameters=60 B"], "second alone keeps 120"),
         (["memory=150 B", "devices=1"], "no stages keep the memory of every device"),
+        (["time_limit=1 ns"], "the quickest batch takes 5.33333e-07 s, 53233.333% above 1e-09 s"),
+        (["time_limit=1 ns", "objective=area"], "the quickest batch takes 5.33333e-07 s"),
     ],
 )
 def test_why_there_is_no_plan(settings: list[str], reason: str) -> None:
@@ -356,6 +400,11 @@ def test_why_there_is_no_plan(settings: list[str], reason: str) -> None:
         (["layers.0.operators=[]"], "a layer has one operator at the least"),
         (["fixed={stages: 2, tensor: 2}"], "2 is not among the tensor degrees"),
         (["passes=forward", "recompute=full"], "nothing is computed again without a backward pass"),
+        (["objective=area"], "the least area needs a limit of the time of a batch"),
+        (["objective=energy"], "the energy of chips of the template needs their power"),
+        (["objective=cost"], "a cost needs prices"),
+        (["time_limit=0 s"], "time_limit"),
+        (["passes=forward", "pipeline=[two-weights]"], "one schedule of a pipeline without a backward pass"),
     ],
 )
 def test_faults(settings: list[str], message: str) -> None:
@@ -488,6 +537,7 @@ def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Pat
         ({"technology": TECHNOLOGY | {"name": "unknown"}}, "unknown"),
         ({"tensor": [1, 2]}, "stages on chips of a technology have one device"),
         ({"microbatch": [1, 2]}, "a microbatch on chips of a technology is the batch of the imported graph"),
+        ({"power": {"chip": "1 W"}}, "chips of a technology have powers of their own"),
         ({"memory_bandwidth": "1 TB/s"}, "chips of a technology have the bandwidth of their stacks"),
         ({"fixed": {"stages": 2}}, "no fixed plan on chips of a technology"),
         ({"chips": {"area": "100 mm^2"}}, "are not chosen together"),
