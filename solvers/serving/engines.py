@@ -1,6 +1,6 @@
 """Engines for serving plans: the dynamic program over devices, and a look at every number of workers of small questions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -100,9 +100,9 @@ def baselines(question: ServingQuestion, table: Table, best: Best) -> tuple[Base
         most = (question.devices if rate_sought(question) is not None else best.devices) // size
         own = [offer for offer in offers if offer.devices == size]
         offer = max(own, key=lambda one: (units_of_copy(question, one, most) if most else 0, one.shape.batch))
-        if (count := _fewest_copies(question, offer, most)) is not None:
+        if (count := _fewest(question, (Copies(1, offer.shape),), most)) is not None:
             found.append(Baseline(name, None, ServingPlan((Copies(count, offer.shape),))))
-    return (*found, *_matched(question, table))
+    return (*found, *_matched(question, table), *_recommended(question, table), *_part_by_part(question, table))
 
 
 def _matched(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
@@ -118,16 +118,72 @@ def _matched(question: ServingQuestion, table: Table) -> Iterator[Baseline[Servi
 
 
 _PARTS: Final[tuple[Role, ...]] = ("prefill", "decode")
+_NODE: Final = 8
 
 
-def _fewest_copies(question: ServingQuestion, offer: Offer, most: int) -> int | None:
-    """As few copies as serve the rate that is needed, or all of them; None where they do not."""
-    if most < 1 or judge(question, ServingPlan((Copies(most, offer.shape),))).violations:
+def _recommended(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
+    """As many of one unit as serve the rate, as `recommend` of AIConfigurator answers.
+
+    A unit is a worker that does both, or the prefill and decode workers of most requests a second and device that fit into a node.
+    """
+    needed = rate_sought(question)
+    if needed is None or len(question.kinds) > 1:
+        return
+    units: list[tuple[tuple[Copies, ...], int, int]]
+    units = [((Copies(1, offer.shape),), offer.devices, offer.rate) for offer in table.of_role("both")]
+    first, second = (_best_by_size(table, role) for role in _PARTS)
+    for prefill, decode in product(first, second):
+        most = max(_NODE, prefill.devices + decode.devices)
+        ways = product(range(1, most // prefill.devices + 1), range(1, most // decode.devices + 1))
+        pairs = [(x, y) for x, y in ways if x * prefill.devices + y * decode.devices <= most]
+        rates = {(x, y): Fraction(min(x * prefill.rate, y * decode.rate), x * prefill.devices + y * decode.devices) for x, y in pairs}
+        x, y = max(rates, key=lambda pair: rates[pair])
+        copies = (Copies(x, prefill.shape), Copies(y, decode.shape))
+        units.append((copies, x * prefill.devices + y * decode.devices, min(x * prefill.rate, y * decode.rate)))
+    if units:
+        unit, size, _ = min(units, key=lambda one: (-(-needed // one[2]) * one[1], one[1]))
+        if (count := _fewest(question, unit, question.devices // size)) is not None:
+            yield Baseline("recommended", None, _times(unit, count))
+
+
+def _best_by_size(table: Table, role: Role) -> list[Offer]:
+    """Of workers of each size the one with the greatest rate."""
+    best: dict[int, Offer] = {}
+    for offer in table.of_role(role):
+        if offer.devices not in best or offer.rate > best[offer.devices].rate:
+            best[offer.devices] = offer
+    return list(best.values())
+
+
+def _times(unit: Sequence[Copies], count: int) -> ServingPlan:
+    return ServingPlan(tuple(Copies(count * copies.count, copies.shape) for copies in unit))
+
+
+def _part_by_part(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
+    """Of each part the worker of most requests a second and device when it is alone, as often as the rate needs: DistServe's placement."""
+    needed = rate_sought(question)
+    if needed is None or len(question.kinds) > 1:
+        return
+    found = list[Copies]()
+    for role in _PARTS:
+        each = {offer: units_of_copy(question, offer, 1) for offer in table.of_role(role)}
+        best = max(each, key=lambda one: Fraction(each[one], one.devices), default=None)
+        if best is None or not each[best]:
+            return
+        found.append(Copies(-(-needed // each[best]), best.shape))
+    plan = ServingPlan(tuple(found))
+    if not judge(question, plan).violations:
+        yield Baseline("part by part", None, plan)
+
+
+def _fewest(question: ServingQuestion, unit: Sequence[Copies], most: int) -> int | None:
+    """As few of these workers as serve the rate that is needed, or all of them; None where they do not."""
+    if most < 1 or judge(question, _times(unit, most)).violations:
         return None
     low = 1 if rate_sought(question) is not None else most
     while low < most:
         middle = (low + most) // 2
-        if judge(question, ServingPlan((Copies(middle, offer.shape),))).violations:
+        if judge(question, _times(unit, middle)).violations:
             low = middle + 1
         else:
             most = middle

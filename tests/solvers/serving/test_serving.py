@@ -564,3 +564,25 @@ def test_looking_at_every_plan_ends_at_its_limit_with_the_best_so_far() -> None:
     stopped = exhaustive(question, Limits(1e-9), unwatched)
     assert (stopped.stopped, stopped.answer) == ("time limit", None)
     assert exhaustive(question, Limits(), unwatched).stopped == "complete"
+
+
+def test_units_and_parts_by_rules_of_others_are_never_better() -> None:
+    """By hand for 20 requests a second: a unit of 3 prefill and 2 decode workers serves 7.3, so three of them; part by part 7 and 6."""
+    text = GOLDEN.replace("output: 500", "output: 500, rate: 20").replace("devices: 32", "devices: 64\nobjective: devices")
+    text = text.replace("devices: 4, rate: 9.260", "devices: 1, rate: 3.334").replace("devices: 4, rate: 13.279", "devices: 2, rate: 3.98")
+    question = ask(text)
+    found = program(question, Limits(), unwatched)
+    plans = {baseline.name: baseline.answer for baseline in found.baselines}
+    recommended, parts = plans["recommended"], plans["part by part"]
+    assert recommended is not None
+    assert parts is not None
+    assert [copies.count for copies in recommended.workers] == [9, 6]
+    assert [copies.count for copies in parts.workers] == [7, 6]
+    assert found.bound == 19
+    assert judge(question, recommended).value == 21
+    assert judge(question, parts).value == 19
+    own = ask(LLAMA.replace("output: 200", "output: 200, rate: 2").replace("devices: 16", "devices: 64\nobjective: devices"))
+    best = program(own, Limits(), unwatched)
+    values = {one.name: judge(own, one.answer).value for one in best.baselines if one.answer is not None}
+    assert {"recommended", "part by part"} <= set(values)
+    assert min(values.values()) >= (best.bound or 0.0)
