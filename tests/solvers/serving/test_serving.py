@@ -306,7 +306,7 @@ def test_equal_classes_are_one_class_of_their_rates_together() -> None:
     ("edit", "message"),
     [
         (("objective: devices", "objective: throughput"), "classes have rates"),
-        (("classes:", "requests: {input: 1, output: 1}\nclasses:"), "one of requests and classes is needed"),
+        (("classes:", "requests: {input: 1, output: 1}\nclasses:"), "one of requests, classes and log is needed"),
         (("  chat:", "  a and b:"), "a class has a name without"),
         (("rate: 2}", "rate: 0}"), "rate"),
         (("limits:", "context: 4000\nlimits:"), "8,050 tokens of input and output are beyond the context of 4,000"),
