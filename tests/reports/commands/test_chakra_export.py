@@ -271,6 +271,58 @@ def test_inputs_are_gathered_once_more_beside_the_backward_pass() -> None:
     assert not any(item.name.endswith("once more") for item in program_of(summed, 0))
 
 
+def test_operations_of_a_layer_are_those_of_the_public_generator_of_traces() -> None:
+    """astra-sim/symbolic_tensor_graph, module3/tpsp: products of a layer by their indices, and tensors that change from rows of a sequence
+    on each tensor rank to all of them or back. Weights are summed over replicas; a tensor is handed on to the next stage."""
+    batch, sequence, hidden, heads, groups, wide, ranks, layers = 2, 256, 512, 8, 2, 1024, 2, 3
+    shape = Transformer(
+        "llama-like",
+        layers=2 * layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=groups,
+        ffn=wide,
+        vocabulary=8192,
+        sequence=sequence,
+        global_batch=8,
+        gated=True,
+        biases=False,
+        learned_positions=False,
+    )
+    plan, instance = (
+        Plan(tensor=ranks, pipeline=2, data=2, microbatch=batch, sequence_parallel=True),
+        read_instance(INSTANCES / "tiny.yaml"),
+    )
+    one = planned(shape, design_of(instance, Candidate(0, plan)).hardware, instance.cluster, plan)
+    of_head, rows = hidden // heads, batch * sequence
+    products = [
+        (rows, hidden, of_head * (heads + 2 * groups) // ranks),  # bsm,mnh->bsnh
+        (rows * heads // ranks, of_head, sequence),  # bsnh,bwnh->bswh
+        (rows * heads // ranks, sequence, of_head),  # bswh,bwnh->bsnh
+        (rows, of_head * heads // ranks, hidden),  # bsmh,mhn->bsn
+        *[(rows, hidden, wide // ranks)] * 2,  # up and gate, bsm,mn->bsn
+        (rows, wide // ranks, hidden),  # down
+    ]
+    flops = sum(2 * height * depth * width for height, depth, width in products)
+    whole = rows * hidden * 2
+    program = [item for item in program_of(one, 0) if item.name.startswith(("forward 1.1", "backward 1.1"))]
+    computed = {item.name: item.flops for item in program if isinstance(item, Compute)}
+    assert computed == {"forward 1.1": layers * flops, "backward 1.1": 2 * layers * flops}
+    found = [(item.name.split()[0], item.kind, item.bytes) for item in program if isinstance(item, Exchange)]
+    shard, both = layers * 2 * whole // ranks, layers * 2 * whole  # a gather and a scatter in attention, and in the two layers behind it
+    assert sorted(found) == sorted(
+        [("forward", "all_gather", shard), ("forward", "reduce_scatter", both)]
+        + [("backward", "all_gather", shard)] * 2  # of gradients, and of inputs once more
+        + [("backward", "reduce_scatter", both)]
+    )
+    assert [item.bytes for item in program if isinstance(item, Send)] == [whole // ranks]
+    weights = layers * (hidden * of_head * (heads + 2 * groups) + hidden * hidden + 3 * hidden * wide) // ranks
+    [summed] = [item for item in program_of(one, 0) if isinstance(item, Exchange) and item.name == "gradients"]
+    beside = 8192 * hidden // ranks + layers * 2 * hidden
+    assert summed.kind == "all_reduce"
+    assert summed.bytes == pytest.approx(shape.gradient_bytes * (weights + beside), rel=1e-2)
+
+
 def test_what_a_plan_offloads_is_loaded_and_stored_beside_its_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Eight layers in two stages: each has four, one of which is away but for its optimizer state. Activations of a microbatch are stored
     forward and loaded backward, weights are loaded both ways; a pool serves all NPUs in turn, so that it takes longer."""

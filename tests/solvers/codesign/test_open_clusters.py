@@ -38,6 +38,15 @@ choices: {tensor: [2, 4, 8], microbatch: [1, 2, 4], zero: [0, 1]}
 """
 
 
+POOL = """\
+kind: codesign
+workload: {model: gpt3-13b, global_batch: 64, precision: bf16}
+cluster: {devices: 8, host: HOST}
+hardware: a100-40g
+choices: {tensor: [1, 8], microbatch: [1, 2], zero: [1, 2], offload: [all]}
+"""
+
+
 def test_switches_that_add_up_may_change_the_plan_and_every_engine_sees_it() -> None:
     """Gradients are then all-reduced by more replicas, where rings had better scatter them for fewer."""
     answers = [crossopt.solve(ADDING, engine=engine) for engine in ("exhaustive", "boxes", "milp", "cpsat")]
@@ -49,6 +58,31 @@ def test_switches_that_add_up_may_change_the_plan_and_every_engine_sees_it() -> 
     saved = to_text(answers[0].result)
     assert checked(reread(json.loads(saved))).accepted
     assert not checked(reread(json.loads(saved.replace("reduces: true", "reduces: false")))).accepted
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        ("{memory: 0 GiB, bandwidth: 400 GB/s}", "cluster.host.memory: zero is no figure"),
+        ("{memory: 4 TiB, bandwidth: 0 GB/s}", "cluster.host.bandwidth: zero is no figure"),
+        ("{memory: 4 TiB, bandwidth: 400 GB/s, shared_by: 0}", "'0' is too small"),
+        ("{memory: 4 TiB, bandwidth: 400 GB/s, latency: -1 us}", "is negative"),
+        ("null", "there is no host to offload to"),
+    ],
+)
+def test_pools_that_hold_nothing_are_refused_in_a_sentence(host: str, message: str) -> None:
+    with pytest.raises(InstanceError, match=message) as caught:
+        crossopt.solve(POOL.replace("HOST", host))
+    assert len(caught.value.faults) == 1
+
+
+def test_a_pool_smaller_than_what_plans_offload_is_the_reason_that_there_is_none() -> None:
+    found = crossopt.solve(POOL.replace("HOST", "{memory: 1 GiB, bandwidth: 400 GB/s, shared_by: 8}"))
+    assert found.value is None
+    assert found.proved
+    assert any("host memory: no design keeps it" in reason for reason in found.result.reasons)
+    held = crossopt.solve(POOL.replace("HOST", "{memory: 4 TiB, bandwidth: 400 GB/s, shared_by: 8}"))
+    assert held.plan.offload == "all"
 
 
 # The number of devices as a choice: against every number asked for on its own, with every edit of the answer refused.
