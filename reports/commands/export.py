@@ -17,12 +17,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from hashlib import sha256
-from math import inf
+from math import inf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossopt import __version__
-from crossopt.crossflow.operator_graph import OperatorGraph
+from crossopt.crossflow.operator_graph import Node, OperatorGraph
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
@@ -38,6 +38,7 @@ from crossopt.reports.arguments import CHAKRA, MODELOPT, POLICY, REPLICAS, SCHED
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import refuse_overwriting_others, usage
 from crossopt.reports.commands.progress import progress_on
+from crossopt.reports.render.width import fitted
 from crossopt.solvers.answer import Result, Status, claimed_lower_bound
 from crossopt.solvers.checking import check
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignResult, candidate_in
@@ -259,9 +260,38 @@ def _onnx_arguments(chosen: dict[str, str], graph: OperatorGraph, path: Path) ->
     for name in found:
         if kinds[name] not in _ONNX_QUANTISED:
             raise RefusedError(f"{path}: {name} is {kinds[name] or 'no operator of ONNX'}, which is not quantised so (fix its format)")
+    nodes = {node.name: node for node in graph.nodes}
+    left = {name: reason for name in found if (reason := _why_unquantised(nodes[name], graph, modes[0]))}
+    if len(left) == len(found):
+        raise RefusedError(f"{path}: {next(iter(left))} has {next(iter(left.values()))}, and nothing else is to be quantised")
+    if left:
+        more = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
+        first, reason = next(iter(left.items()))
+        remedy = "fix these layers in their base format for times that include it"
+        sys.stderr.write(fitted(f"left out as Model-Optimizer leaves them as they are: {first}, with {reason}{more} ({remedy})\n"))
     wide = {"bf16": "bf16", "fp16": "fp16"}.get(next((chosen[name] for name in kinds if chosen.get(name) in _UNQUANTISED), "bf16"), "fp32")
-    patterns = [f"{re.escape(name)}$" for name in found]
+    patterns = [f"{re.escape(name)}$" for name in found if name not in left]
     return {"quantize_mode": modes[0], "high_precision_dtype": wide, "nodes_to_quantize": patterns}
+
+
+_FEW, _WIDE = 16, 32
+
+
+def _why_unquantised(node: Node, graph: OperatorGraph, mode: str) -> str:
+    """What keeps Model-Optimizer 0.47 from quantising a node of ONNX with its usual options; empty where nothing does."""
+    rows, depth, columns, count = node.product or (0, 0, 0, 0)
+    if not node.window:
+        return "one row or column" if 1 in (rows, columns) else f"fewer than {_FEW} features" if min(depth, columns) < _FEW else ""
+    taken, made = depth // prod(node.window), columns * count
+    if mode == "fp8":
+        few = f"{_FEW} channels or fewer" if min(taken, made) <= _FEW else ""
+        return few or (f"a kernel of more than {_WIDE} places" if prod(node.window) > _WIDE else "")
+    if min(taken, made) >= _FEW:
+        return ""
+    wide = any(name in graph.inputs for name in node.inputs) or max(taken, made) >= _FEW
+    alone = (made % 8 == 0 or taken % 8 == 0) and wide and len(set(node.window)) == 1
+    grouped = made % 8 == 0 and min(node.window) >= 3
+    return "" if (grouped if count > 1 else alone) else f"fewer than {_FEW} channels"
 
 
 def _recipe(formats: dict[str, str], name: str) -> Iterator[str]:
