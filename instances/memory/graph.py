@@ -64,6 +64,8 @@ class MemoryGraph:
     constant: tuple[int, ...] = ()
     """Nodes whose time and bytes are those of every batch."""
     host: HostLink | None = None
+    fixed_parts: tuple[tuple[str, int], ...] = ()
+    """The fixed bytes by class, where operators say them."""
 
     @cached_property
     def shared(self) -> tuple[int, ...]:
@@ -308,12 +310,21 @@ def memory_graph(graph: OperatorGraph, hardware: str, precision: Precision, trai
             times.append(backward[row])
             sizes.append(sum(sizes[source] for source in reads[place]))
     weights = width * sum(prod(one.shape) for one in graph.weights.values())
-    trained = graph.parameters * (width + _ADAM[width]) if training else 0
+    trained = graph.parameters if training else 0
     entering = width * values_in(graph.inputs, graph.tensors)
+    parts = (("weights", weights), ("weight gradients", width * trained), ("optimizer", _ADAM[width] * trained), ("inputs", entering))
     count = len(names)
     backwards = tuple(place >= len(nodes) for place in range(count))
     return MemoryGraph(
-        tuple(names), tuple(times), tuple(sizes), (0,) * count, backwards, tuple(inputs), _PLACES, weights + trained + entering
+        tuple(names),
+        tuple(times),
+        tuple(sizes),
+        (0,) * count,
+        backwards,
+        tuple(inputs),
+        _PLACES,
+        sum(bytes_ for _, bytes_ in parts),
+        fixed_parts=tuple(part for part in parts if part[1]),
     )
 
 

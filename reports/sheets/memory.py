@@ -1,9 +1,11 @@
 """The sheet of schedules under a memory budget: what is computed again, bytes at the peak by class, and memory over time."""
 
 from collections.abc import Iterator
+from math import ceil
 from typing import Any
 
 from crossopt.instances.files.units import rounded_quantity
+from crossopt.instances.memory.graph import blocks_of
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.reports.drawing.bars import Units, columns
 from crossopt.reports.sheets.amounts import seconds_of, share_of
@@ -24,6 +26,8 @@ from crossopt.solvers.answer import Result
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, chosen, node_of, parts_at, replay, stages_of
 
 _COLUMNS, _NAMED, _ROWS = 48, 6, 40
+ALLOCATED = 512
+"""Bytes of a block of PyTorch's allocator."""
 _ASKS = {
     "extra_time": "extra time",
     "time": "time",
@@ -58,7 +62,7 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
             ("peak", f"{_bytes(use.peak)} of {_bytes(question.budget)}"),
             ("without repetitions", _bytes(graph.plain_peak)),
         )
-        answered = (_budget(question, use), _repetitions(question, answer))
+        answered = (_budget(question, use), *_device(question, answer, use), _repetitions(question, answer))
     return answer_sheet(
         result,
         "schedule",
@@ -99,10 +103,24 @@ def _named(question: MemoryQuestion, nodes: list[int]) -> str:
 
 
 def _budget(question: MemoryQuestion, use: MemoryUse) -> Section:
-    """The budget, and what fills it at the peak."""
+    """The budget, and what fills it at the peak; and what fills the device beside it, with whole blocks of an allocator."""
     limit = Limit("outputs and workspace", use.peak, question.budget, "bytes", satisfied=use.peak <= question.budget)
     parts = tuple((label, float(bytes_)) for label, bytes_ in use.peak_parts.items())
     return Section("Memory at the peak", (Limits((limit,)), Breakdown("class", parts, "bytes", capacity=float(question.budget))))
+
+
+def _device(question: MemoryQuestion, answer: Schedule, use: MemoryUse) -> tuple[Section, ...]:
+    """All bytes of the device at the peak by class, where the fixed ones are known."""
+    fixed = question.file.fixed
+    known = question.graph.fixed_parts if fixed is None else (("parameters, gradients and optimizer", ceil(fixed)),)
+    known = known or ((("parameters, gradients and optimizer", question.graph.fixed),) if question.graph.fixed else ())
+    if not known:
+        return ()
+    rounded = max(replay(blocks_of(question.graph, ALLOCATED), answer.order).bytes_) - use.peak
+    parts = (*known, *use.peak_parts.items(), (f"rounding to blocks of {ALLOCATED} B", max(rounded, 0)))
+    return (
+        Section("Memory of the device at the peak", (Breakdown("class", tuple((label, float(one)) for label, one in parts), "bytes"),)),
+    )
 
 
 def _repetitions(question: MemoryQuestion, answer: Schedule) -> Section:

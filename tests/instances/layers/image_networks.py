@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weights, convolution_sides, repeated_blocks
 
 
-class _Built:
+class Builder:
     """A graph as it grows; `here` is the tensor that comes last."""
 
     def __init__(self, batch: int, size: int) -> None:
@@ -56,7 +56,7 @@ class _Built:
         return OperatorGraph(name, ("image",), (self.here,), self.tensors, self.weights, tuple(self.nodes), groups)
 
 
-def _classifier(net: _Built, sizes: Sequence[int]) -> None:
+def _classifier(net: Builder, sizes: Sequence[int]) -> None:
     for number, size in enumerate(sizes, 6):
         net.dense(f"fc{number}", size)
         if number < 5 + len(sizes):
@@ -64,7 +64,7 @@ def _classifier(net: _Built, sizes: Sequence[int]) -> None:
 
 
 def alexnet(batch: int) -> OperatorGraph:
-    net = _Built(batch, 224)
+    net = Builder(batch, 224)
     for number, (out, kernel, stride, padding) in enumerate(
         ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1)), 1
     ):
@@ -77,7 +77,7 @@ def alexnet(batch: int) -> OperatorGraph:
 
 
 def vgg16(batch: int) -> OperatorGraph:
-    net = _Built(batch, 224)
+    net = Builder(batch, 224)
     for stage, (count, out) in enumerate(((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)), 1):
         for number in range(1, count + 1):
             net.conv(f"conv{stage}.{number}", out, 3)
@@ -87,24 +87,29 @@ def vgg16(batch: int) -> OperatorGraph:
     return net.graph("vgg16")
 
 
+def bottleneck(net: Builder, own: str, middle: int, stride: int, first: bool) -> None:
+    """A residual block of three convolutions; the first of a stage has one on its shortcut."""
+    before = net.here
+    net.conv(f"{own}.a", middle, 1, norm=True)
+    net.relu(f"{own}.a.relu")
+    net.conv(f"{own}.b", middle, 3, stride, norm=True)
+    net.relu(f"{own}.b.relu")
+    main = net.conv(f"{own}.c", 4 * middle, 1, norm=True)
+    if first:
+        net.here = before
+        before = net.conv(f"{own}.shortcut", 4 * middle, 1, stride, norm=True)
+    net.add(f"{own}.sum", "addition", net.tensors[main], (main, before), source="Add")
+    net.relu(f"{own}.relu")
+
+
 def resnet50(batch: int) -> OperatorGraph:
-    net = _Built(batch, 224)
+    net = Builder(batch, 224)
     net.conv("stem", 64, 7, 2, 3, norm=True)
     net.relu("stem.relu")
     net.pool("stem.pool", 3, 2, 1)
     for stage, (blocks, middle) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512)), 1):
         for block in range(1, blocks + 1):
-            own, before, stride = f"{stage}.{block}", net.here, 2 if block == 1 and stage > 1 else 1
-            net.conv(f"{own}.a", middle, 1, norm=True)
-            net.relu(f"{own}.a.relu")
-            net.conv(f"{own}.b", middle, 3, stride, norm=True)
-            net.relu(f"{own}.b.relu")
-            main = net.conv(f"{own}.c", 4 * middle, 1, norm=True)
-            if block == 1:
-                net.here = before
-                before = net.conv(f"{own}.shortcut", 4 * middle, 1, stride, norm=True)
-            net.add(f"{own}.sum", "addition", net.tensors[main], (main, before), source="Add")
-            net.relu(f"{own}.relu")
+            bottleneck(net, f"{stage}.{block}", middle, 2 if block == 1 and stage > 1 else 1, block == 1)
     batch, channels, *window = net.tensors[net.here]
     net.add("mean", "pooling", (batch, channels, 1, 1), window=tuple(window), source="GlobalAveragePool")
     net.dense("fc", 1000)
