@@ -3,7 +3,7 @@
 The box with the least bound is halved along its widest axis; a choice alone is answered as a plain question about tables.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import product
@@ -43,7 +43,9 @@ _PATIENCE: Final = 120.0
 """Seconds where no limit is given."""
 _ALONE, _AGAIN, _COMPARING, _LEAST_COMPARING = 2.9, 10.0, 5.0, 0.3
 """Seconds for a choice alone, for the best one again, for baselines at it, and without which there are none."""
-_MOST_CHOICES: Final = 500
+_SMALL_TABLES, _SMALL_DEVICES, _MOST_CHOICES = 12, 8, 500
+"""Questions of which all plans at a choice are searched, and choices that are looked at one by one."""
+Engine = Callable[[EmbeddingsQuestion, Limits, Watch], Found]
 
 
 def auto(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
@@ -221,6 +223,9 @@ def _open(found: _Search, number: int, deadline: float) -> None:
         return
     system = _system_of(found.space, within)
     _solve(found, number, system, min(_ALONE, max(deadline - monotonic(), 0.1)))
+    small = len(found.question.tables) <= _SMALL_TABLES and found.question.group.devices <= _SMALL_DEVICES
+    if small and node.bound < found.best[0] and (left := deadline - monotonic()) > 0.0:  # the machine was busy, or the search is long
+        _solve(found, number, system, left, engines.search_all)
     found.solved = min(found.solved, node.bound)
 
 
@@ -230,10 +235,10 @@ def _system_of(space: Space, box: Box) -> System:
     return System(parts, *space.pairs[box[-1][0]])
 
 
-def _solve(found: _Search, number: int, system: System, seconds: float) -> None:
+def _solve(found: _Search, number: int, system: System, seconds: float, engine: Engine = engines.auto) -> None:
     """Answer the tables at a choice, with the better one of both bounds."""
     node, plain = found.nodes[number], fixed_at(found.question, system)
-    outcome = engines.auto(plain, replace(found.limits, seconds=seconds), unwatched)
+    outcome = engine(plain, replace(found.limits, seconds=seconds), unwatched)
     found.offer(outcome.answer, system, number)
     if outcome.bound is None or not isinstance(outcome.proof, PricedTiers):
         return
