@@ -105,7 +105,10 @@ def _apart(random: np.random.Generator, text: str) -> str:
     figures = f"bandwidth: {10.0 ** random.uniform(7.0, 12.0):.4g} b/s, latency: {random.choice([0, 20])} ms"
     ways = f"sync_every: [{every[0]}, {every[1]}], overlap_steps: [{overlaps[0]}, {overlaps[1]}], fragments: [1, 4], exchange: {kinds}"
     table = f"quality: [{{sync_every: {every[0]}, steps: 1.07}}, {{steps: 1.2}}], straggler: {random.choice([0, 0.02])}"
-    return "\n".join([*lines, f"sites: {{groups: {random.choice([1, 2, 4])}, {figures}, {ways}, {table}}}"])
+    lines += [f"sites: {{groups: {random.choice([1, 2, 4])}, {figures}, {ways}, {table}}}"]
+    if random.random() < 0.3 and "goal:" not in text:
+        lines = ["objective: run_cost" if line.startswith("objective:") else line for line in lines] + ["goal: {tokens: 1e9, rent: 2 USD}"]
+    return "\n".join(lines)
 
 
 def _workload(random: np.random.Generator, transformer: bool, small: bool) -> str:
