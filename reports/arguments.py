@@ -453,7 +453,7 @@ def _add_embed(parser: argparse.ArgumentParser) -> None:
         ("narrowest", "N", "columns of a piece at least (default: 128)"),
         ("cache", "SHARES", "shares of the rows that fused_uvm_caching holds in HBM (default: 0.1,0.2,0.4)"),
         ("optimizer", "NAME", "none, sgd, rowwise_adagrad (default) or adam"),
-        ("minimize", "GOAL", "slowest_device (default), or step: the sum of the slowest of each phase"),
+        ("minimize", "GOAL", "slowest_device (default), step: the sum of the slowest of each phase, or fewest_devices"),
     ):
         parser.add_argument(f"--{option}", metavar=metavar, help=text)
     parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file")

@@ -427,6 +427,15 @@ class PricedTiers:
 
 
 @dataclass(frozen=True, slots=True)
+class PricedCounts:
+    """For each number of devices from the fewest on, a proof that embedding tables have no plan on them (solvers.embeddings.judge)."""
+
+    by: str
+    tiers: tuple[PricedTiers, ...]
+    form: Literal["priced-counts"] = "priced-counts"
+
+
+@dataclass(frozen=True, slots=True)
 class SystemLeaf:
     """A box of choices beside tables: what its tables take at least, None if they have no plan; without a proof it exceeds the budget."""
 
@@ -491,5 +500,6 @@ Proof = (
     | MemoryLevels
     | PricedTiers
     | PricedSystems
+    | PricedCounts
 )
 """Any proof of a bound."""

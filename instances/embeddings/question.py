@@ -1,7 +1,7 @@
 """The question about embedding tables as the user writes it in YAML, and its faults in sentences."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, prod
 from pathlib import Path
@@ -14,6 +14,7 @@ from crossopt.crossflow.fields import (
     Bytes,
     Choice,
     Doc,
+    Duration,
     Money,
     NonZero,
     Positive,
@@ -39,7 +40,7 @@ from crossopt.instances.files.graphs import text_of
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Written, short_repr
 
-Objective = Literal["slowest_device", "step"]
+Objective = Literal["slowest_device", "step", "fewest_devices"]
 Dtype = Literal["fp32", "fp16", "bf16", "fp8", "int8", "int4", "int2"]
 Choosable = Literal["fused", "fused_uvm", "fused_uvm_caching", "key_value", "dense"]
 MOST_DEVICES, MOST_PARTS = 4_096, 256
@@ -182,7 +183,10 @@ class EmbeddingsFile:
     cluster: Annotated[ClusterSection, Doc("devices and memory")] = ClusterSection()
     batch: Annotated[int | None, Bounds(1, 1 << 24), Doc("samples of a device; default: as the tables' file says, or 512")] = None
     choices: Annotated[ChoicesSection, Doc("what may be chosen")] = ChoicesSection()
-    objective: Annotated[Objective, Doc("time of the slowest device, or the sum of the slowest of each phase (step)")] = "slowest_device"
+    objective: Annotated[Objective, Doc("time of the slowest device, sum of the slowest of each phase, or number of devices")] = (
+        "slowest_device"
+    )
+    within: Annotated[Duration | None, NonZero(), Doc("time that the slowest of the fewest devices takes at most")] = None
     optimizer: Annotated[Optimizer, Doc("whose state lies beside the rows")] = "rowwise_adagrad"
     pipeline: Annotated[Pipeline, Doc("of training, which sizes buffers")] = "none"
     training: Annotated[bool, Doc("forward and backward pass, or forward only")] = True
@@ -229,6 +233,22 @@ class EmbeddingsQuestion:
     @property
     def nodes(self) -> int:
         return self.group.devices // self.group.per_node
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of devices, of which the fewest may be asked for: devices of one node, and whole nodes."""
+        most, node = self.group.devices, self.group.per_node
+        return (*range(1, node), *range(node, most + 1, node))
+
+    def on(self, devices: int) -> "EmbeddingsQuestion":
+        """The question about the slowest device where there are so many."""
+        group = replace(self.group, devices=devices, per_node=min(self.group.per_node, devices))
+        return replace(self, file=replace(self.file, objective="slowest_device"), group=group)
+
+    @property
+    def within(self) -> float | None:
+        """Milliseconds of the slowest device at most, where the fewest are asked for."""
+        return None if self.file.within is None else self.file.within * _MILLISECONDS
 
     @property
     def has_system(self) -> bool:
@@ -329,6 +349,10 @@ def _faults(file: EmbeddingsFile) -> Iterator[tuple[str, str]]:
         yield "tables", "one of file and count is needed (such as tables: {file: tables.csv}, or {count: 80, seed: 1})"
     if not isinstance(source, TablesSection) and not 1 <= len(source) <= MOST_TABLES:
         yield "tables", f"{len(source):,} tables are given, 1 to {MOST_TABLES:,} are answered"
+    if file.objective == "fewest_devices" and (file.dense is not None or file.node is not None):
+        yield "objective", "the fewest devices are asked for tables alone, not beside dense layers or parts of nodes"
+    if file.within is not None and file.objective != "fewest_devices":
+        yield "within", "a longest time is for objective: fewest_devices"
     if "data" in file.choices.sharding and "dense" not in file.choices.kernel:
         if file.choices.sharding == ("data",):
             yield "choices.kernel", "copies of tables (data) need the kernel dense, which is not among the kernels"

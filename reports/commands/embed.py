@@ -26,7 +26,7 @@ def embed(options: Namespace) -> int:
         question = read_given(text, KIND)
     except InstanceError as error:
         usage("; ".join(dict.fromkeys(f"{_option(fault.path)}{fault.message}" for fault in error.faults)))
-    return answer_written(options, KIND, "ms", Written(text), question, _USUAL)
+    return answer_written(options, KIND, "" if options.minimize == "fewest_devices" else "ms", Written(text), question, _USUAL)
 
 
 def _option(path: str) -> str:

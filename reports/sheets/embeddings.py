@@ -33,6 +33,7 @@ from crossopt.solvers.embeddings.judge import EmbeddingFigures, EmbeddingPlan, T
 _DEVICES, _ROWS, _NAMED = 32, 12, 4
 """Devices of a picture, rows that a terminal shows, and tables that a sentence names."""
 _GIB = float(2**30)
+_ASKED = {"slowest_device": "slowest device", "step": "step", "fewest_devices": "devices"}
 _TORCHREC = {
     "table": "table_wise",
     "row": "row_wise",
@@ -49,8 +50,11 @@ def sheet(asked_for: EmbeddingsQuestion, result: Result[EmbeddingPlan, Embedding
     answer, said, question = result.answer, result.details, asked_for
     if answer is not None and answer.system is not None:
         question = fixed_at(asked_for, answer.system)
+    if answer is not None and answer.devices is not None:
+        question = asked_for.on(answer.devices)
     file = question.file
     asked = "slowest device" if file.objective == "slowest_device" else "slowest of each phase in all"
+    wanted = "fewest devices hold them" if asked_for.file.objective == "fewest_devices" else f"{asked} takes the least time"
     sections: tuple[Section, ...] = ()
     if answer is not None and said is not None:
         beside = tuple(_system(asked_for, answer.system, said.system)) if answer.system and said.system else ()
@@ -58,8 +62,8 @@ def sheet(asked_for: EmbeddingsQuestion, result: Result[EmbeddingPlan, Embedding
     return answer_sheet(
         result,
         "plan",
-        f"Where does each embedding table lie, cut how, in which memory, so that the {asked} takes the least time?",
-        asks=("slowest device" if file.objective == "slowest_device" else "step") + (" with dense layers" if asked_for.file.dense else ""),
+        f"Where does each embedding table lie, cut how, in which memory, so that the {wanted}?",
+        asks=_ASKED[asked_for.file.objective] + (" with dense layers" if asked_for.file.dense else ""),
         summary=_ways(answer) if answer else "",
         answer_rows=(("tables", _ways(answer)), *(_choices(asked_for, answer.system, said.system) if answer.system and said else ()))
         if answer

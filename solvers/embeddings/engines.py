@@ -1,25 +1,25 @@
 """Engines for embedding tables: prices with local search, a search of all plans, and every plan of small questions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from math import inf, isfinite, isinf
+from math import inf, isfinite, isinf, nextafter
 from random import Random
 from time import monotonic
 from typing import Final
 
 import numpy as np
 
-from crossopt.formulation.embeddings import Held, Whole, milliseconds, places_of, plan_model, search, whole
+from crossopt.formulation.embeddings import Held, Way, Whole, milliseconds, places_of, plan_model, search, whole
 from crossopt.instances.embeddings.options import TIERS
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch
+from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.embeddings.baselines import baselines
-from crossopt.solvers.embeddings.judge import BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
+from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
 from crossopt.solvers.embeddings.local import Plan, balance_phases, height_of, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
     Flat,
@@ -33,7 +33,7 @@ from crossopt.solvers.embeddings.prices import (
     sharpened,
     whole_prices,
 )
-from crossopt.solvers.proofs import PricedTiers, UnverifiedBound
+from crossopt.solvers.proofs import PricedCounts, PricedTiers, UnverifiedBound
 
 Found = SearchOutcome[EmbeddingPlan]
 _PATIENCE: Final = 60.0
@@ -47,6 +47,8 @@ _SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
 _MOST_PLANS: Final = 50_000
 _RELAXING, _LEAST_RELAXING, _JUDGING = 0.2, 2.0, 10.0
 """Of the time that is left for a relaxation, its seconds at least, and how much longer than judging a plan nothing is judged again."""
+_LARGE: Final = 1_000_000
+"""Tables times devices of questions that have time for a single start."""
 _MOST_CELLS: Final = 4_000
 """Tables times devices of integer models."""
 
@@ -116,6 +118,8 @@ class _Course:
 def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str, *, searching: bool) -> Found:
     if not limits.seconds:
         return SearchOutcome(None, engine=name, stopped="time limit")
+    if question.file.objective == "fewest_devices":
+        return _fewest(question, limits, watch, name)
     began, form = monotonic(), whole(question)
     deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.85 * limits.seconds)
     ways = flat(form)
@@ -149,13 +153,73 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     )
 
 
+def _fewest(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str) -> Found:
+    """The fewest devices with a plan, and for each smaller number a proof that there is none; numbers without either stay open."""
+    began, tiers, best, proving = monotonic(), list[PricedTiers](), None, True
+    deadline = began + (_PATIENCE if isinf(limits.seconds) else 0.85 * limits.seconds)
+    for devices in question.counts:
+        bound = question.counts[len(tiers)] if len(tiers) < len(question.counts) else inf
+        watch(Progress(f"{devices:,} devices", None, float(bound)))
+        plan, shown = _on_devices(question.on(devices), question.within, deadline, limits.seed)
+        if plan is not None:
+            best = replace(plan, devices=devices)
+            break
+        proving = proving and shown is not None
+        tiers += [shown] if shown is not None and proving else []
+        if monotonic() >= deadline:
+            break
+    proof, bound = PricedCounts(BY_COUNTS, tuple(tiers)), (*question.counts, inf)[len(tiers)]
+    if best is None and bound == inf:
+        late = "" if question.within is None else f" within {question.within:g} ms"
+        return SearchOutcome(None, inf, proof, name, reasons=(f"up to {question.group.devices:,} devices have no plan{late}",))
+    if best is None:
+        return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
+    return SearchOutcome(best, bound, proof, name, "complete" if bound == best.devices else "time limit", seconds=monotonic() - began)
+
+
+def _on_devices(
+    question: EmbeddingsQuestion, within: float | None, deadline: float, seed: int
+) -> tuple[EmbeddingPlan | None, PricedTiers | None]:
+    """A plan within memory and time, or a proof that there is none; neither where time ends first."""
+    form = whole(question)
+    ways = flat(form)
+    if proof := _without_plan(form, ways):
+        return None, proof
+    priced, beyond = best_bound(ways), inf if within is None else nextafter(within, inf)
+    if _bound_of(priced) >= beyond:
+        return None, _proof_of(priced)
+    course = _Course(question, unwatched, monotonic(), priced)
+    small = len(form.types) <= _SMALL_TABLES and form.devices <= _SMALL_DEVICES
+    most = monotonic() + (deadline - monotonic()) / 4
+    gap = inf if within is None else within / max(_bound_of(priced), 1e-300) - 1.0
+    _local_search(course, ways, gap, 0.1 if small else inf, most, seed, small=small)
+    nodes, below = _FIRST_NODES, None if within is None else least_units(beyond)
+    while small and course.value >= beyond and nodes <= _MOST_NODES and monotonic() < deadline:
+        found = search(form, whole_prices(priced.prices), below, nodes)
+        if found.best is not None:
+            course.offer(plan_of(question, found.best))
+        elif found.complete:
+            return None, PricedTiers(BY_SEARCH, None, _figures(priced), nodes=max(found.nodes, 1))
+        nodes *= 10
+    if course.value < beyond:
+        return course.plan, None
+    closer = course.priced if within is None else sharpened(ways, course.priced, beyond, _LEAST_RELAXING)
+    return None, _proof_of(closer) if _bound_of(closer) >= beyond else None
+
+
+def _refuse_counts(question: EmbeddingsQuestion, name: str) -> None:
+    if question.file.objective == "fewest_devices":
+        raise RefusedError(f"the engine {name} answers questions about times (take the engine auto for the fewest devices)")
+
+
 def _local_search(course: _Course, ways: Flat, within: float, patience: float, deadline: float, seed: int, *, small: bool) -> None:
     """Local search from several starts, a sharper bound, and a search again from the best with more patience while there is time."""
     priced, random, best, step = course.priced, Random(seed), None, ways.form.step
     began = monotonic()
-    loose = None if small or not step else relaxed(ways, None, _RELAXING * (deadline - monotonic()), priced.prices)
+    loose = None if small or not (step or priced.prices.any()) else relaxed(ways, None, _RELAXING * (deadline - monotonic()), priced.prices)
     if loose is not None:
         course.priced = max(course.priced, loose.priced, key=lambda found: found.bound or 0.0)
+    if loose is not None and step:
         most = deadline - 1.5 * (monotonic() - began)
         plans = [start_from(ways.form, own, max(course.bound, 1e-12)) for own in loose.ways]
         for left in (4, 3, 1):
@@ -163,11 +227,14 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
             plan = plans.pop(0) if left > 1 else min(plans, key=height_of)
             plans.append(balance_phases(plan, loose.slowest, course.bound * (1.0 + within), share, patience, random, course.seen))
         course.settle()
-    starts = _starts(ways, priced) if course.plan is None else ()
+    starts = _starts(ways, priced) if course.plan is None else []
+    if loose is not None and not step:
+        starts, priced = [*loose.ways, *starts][: len(starts) + 1], loose.priced
     for start in starts:
         target = course.bound * (1.0 + within)
         share = min(deadline, monotonic() + max(deadline - monotonic(), 0.0) / (2 * len(starts) if step else len(starts) + 1))
-        plan = improve(start, target, share, min(patience, 2.0), random, course.seen, priced.prices)
+        plan = start_from(ways.form, start, max(course.bound, 1e-12))
+        plan = improve(plan, target, share, min(patience, 2.0), random, course.seen, priced.prices)
         best = plan if best is None or slowest(plan) < slowest(best) else best
         course.settle()
         if course.value <= target or monotonic() >= deadline:
@@ -203,12 +270,12 @@ def _without_plan(form: Whole, ways: Flat) -> PricedTiers | None:
     return None if prices is None else PricedTiers(BY_PRICES, None, prices)
 
 
-def _starts(ways: Flat, priced: Priced) -> list[Plan]:
-    """Plans to begin with: the cheapest ways that fill shares of all memory, of those that leave room for what all devices hold, then of
-    all."""
-    form, found = ways.form, list[Plan]()
+def _starts(ways: Flat, priced: Priced) -> list[list[Way]]:
+    """Ways of tables to begin with: the cheapest that fill shares of all memory, of those that leave room for what all devices hold, then
+    of all."""
+    form, found = ways.form, list[list[Way]]()
     every = np.ones(len(ways.ways), bool) if priced.limit is None else ways.largest <= priced.limit
-    scale, seen = max(_bound_of(priced), 1e-12), set[bytes]()
+    scale, seen = _bound_of(priced), set[bytes]()
     beside = float(ways.counts @ ways.everywhere[cheapest(ways, priced.prices, every)])
     below = every & (ways.largest + beside - ways.everywhere <= scale)
     for share in _SHARES:
@@ -218,8 +285,8 @@ def _starts(ways: Flat, priced: Priced) -> list[Plan]:
             chosen = cheapest(ways, best_prices(ways, allowed, share), allowed)
             if chosen.tobytes() not in seen:
                 seen.add(chosen.tobytes())
-                found.append(start_from(form, [ways.ways[chosen[kind]] for kind in form.types], scale))
-    return found
+                found.append([ways.ways[chosen[kind]] for kind in form.types])
+    return found[:1] if len(form.types) * form.devices > _LARGE else found
 
 
 def _searched(course: _Course, form: Whole, priced: Priced, deadline: float) -> int:
@@ -242,6 +309,8 @@ def search_all(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Fo
     """The search of all plans, from the bound by prices on."""
     if not limits.seconds:
         return SearchOutcome(None, engine="search", stopped="time limit")
+    if question.file.objective == "fewest_devices":
+        return _fewest(question, limits, watch, "search")
     form = whole(question)
     ways = flat(form)
     if proof := _without_plan(form, ways):
@@ -269,6 +338,7 @@ def highs(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
 
 def _by_solver(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: str) -> Found:
     """The integer model of all plans no slower than one of a short local search; its bound is the solver's word."""
+    _refuse_counts(question, name)
     if not limits.seconds:
         return SearchOutcome(None, engine=name, stopped="time limit")
     began, form = monotonic(), whole(question)
@@ -305,6 +375,7 @@ def _by_solver(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name:
 def exhaustive(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
     """Every plan of a small question, judged one by one: to compare with, without a bound of its own."""
     del watch
+    _refuse_counts(question, "exhaustive")
     began = monotonic()
     if not limits.seconds:
         return SearchOutcome(None, engine="exhaustive", stopped="time limit")

@@ -1,11 +1,19 @@
 """Embedding tables over devices and tiers as a problem type."""
 
+from typing import Any
+
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.solvers.embeddings.judge import BY_PRICES, BY_SEARCH, EmbeddingFigures, EmbeddingPlan
+from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PRICES, BY_SEARCH, EmbeddingFigures, EmbeddingPlan
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
 from crossopt.solvers.family import ProblemType, lazy_import
 
 _BOXES = "crossopt.solvers.embeddings.boxes"
+
+
+def _described(question: EmbeddingsQuestion) -> dict[str, Any]:
+    return {"unit": "" if question.file.objective == "fewest_devices" else "ms"}
+
+
 FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = ProblemType(
     kind="embeddings",
     what="plan",
@@ -23,7 +31,8 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
     judge=judge,
     judged="time and memory of every shard",
     prove=prove,
-    proof_labels=frozenset({BY_PRICES, BY_SEARCH, BY_SYSTEMS}),
+    proof_labels=frozenset({BY_PRICES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
+    described=_described,
     searching=frozenset({"auto", "local"}),
     seeded=frozenset({"auto", "local"}),
 )

@@ -1,7 +1,7 @@
 """Plans of embedding tables, their judge shard by shard, and the proof of a bound carried out anew."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nextafter
 from typing import Final
 
@@ -23,9 +23,10 @@ from crossopt.instances.embeddings.systems import System, SystemFigures
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import PricedTiers, UnverifiedBound
+from crossopt.solvers.proofs import PricedCounts, PricedTiers, UnverifiedBound
 
 BY_PRICES: Final = "prices of memory"
+BY_COUNTS: Final = "prices of memory for each number of devices"
 BY_SEARCH: Final = "a search of all plans with prices of memory"
 MOST_NODES: Final = 2_000_000
 """Nodes of a search that a check repeats."""
@@ -46,6 +47,8 @@ class EmbeddingPlan:
     tables: tuple[TablePlan, ...]
     system: System | None = None
     """What else was chosen, where the question leaves it open."""
+    devices: int | None = None
+    """How many there are, where the fewest are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,10 @@ class EmbeddingFigures:
 def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[EmbeddingFigures]:
     """Value, broken limits and figures; a ValueError where a table lies as the question does not offer."""
     group = question.group
+    if (question.file.objective == "fewest_devices") != (answer.devices is not None):
+        raise ValueError("the number of devices is a part of the answer where the fewest are asked for, and nowhere else")
+    if answer.devices is not None:
+        return _judged_count(question, answer, answer.devices)
     if len(answer.tables) != len(question.tables):
         raise ValueError(f"{len(answer.tables):,} tables are placed, and there are {len(question.tables):,}")
     everywhere, full = [0] * len(FIGURES), [0] * len(TIERS)
@@ -109,6 +116,15 @@ def judge(question: EmbeddingsQuestion, answer: EmbeddingPlan) -> Verdict[Embedd
         memory=tuple((used[0], used[1], used[2]) for used in memory),
     )
     return Verdict(step if question.file.objective == "step" else slowest, tuple(_overfull(question, memory)), details)
+
+
+def _judged_count(question: EmbeddingsQuestion, answer: EmbeddingPlan, devices: int) -> Verdict[EmbeddingFigures]:
+    """A plan on so many devices, whose slowest one may have to stay within a time."""
+    if devices not in question.counts:
+        raise ValueError(f"{devices:,} devices are neither some of one node nor whole nodes of the cluster")
+    found, most = judge(question.on(devices), replace(answer, devices=None)), question.within
+    late = () if most is None or found.value <= most else (f"the slowest device takes {found.value!r} ms, more than {most!r}",)
+    return Verdict(devices, (*found.violations, *late), found.details)
 
 
 def _misplaced(question: EmbeddingsQuestion, option: PricedOption, places: tuple[int, ...]) -> str:
@@ -159,10 +175,14 @@ def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFi
     proof = saved.proof
     if isinstance(proof, UnverifiedBound):
         return Proved((f"the bound is reported by {proof.by}, not proved again",), unverified=True)
+    claimed = inf if saved.bound is None else float(saved.bound)
+    if isinstance(proof, PricedCounts):
+        return _by_counts(question, proof, claimed, watch)
     if not isinstance(proof, PricedTiers):
         return Proved((), ("proof: bounds on embedding tables are proved by prices of memory",))
-    claimed = inf if saved.bound is None else float(saved.bound)
     try:
+        if question.file.objective == "fewest_devices":
+            raise ValueError("a bound on the number of devices is proved for each smaller number")
         prices = prices_of(proof)
         watch(Progress("prices of memory", None))
         return _by_search(question, proof, prices, claimed) if proof.nodes else _by_prices(question, proof, prices, claimed)
@@ -201,6 +221,37 @@ def _by_search(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices,
     if found.complete and max(found.nodes, 1) != proof.nodes:
         faults.append(f"proof: the search takes {found.nodes:,} nodes, the result says {proof.nodes:,}")
     return Proved((f"all plans were searched again, in {found.nodes:,} nodes",), tuple(faults), by=BY_SEARCH)
+
+
+def _by_counts(question: EmbeddingsQuestion, proof: PricedCounts, claimed: float, watch: Watch) -> Proved:
+    """Show for each smaller number of devices that there is no plan, or none in time."""
+    counts = question.counts
+    if question.file.objective != "fewest_devices" or len(proof.tiers) > len(counts):
+        return Proved((), ("proof: a bound on the number of devices is for questions about the fewest",))
+    shown = (*counts, inf)[len(proof.tiers)]
+    faults = [] if claimed <= shown else [f"bound: {shown} devices are not excluded, the result claims {claimed!r}"]
+    for devices, tiers in zip(counts, proof.tiers, strict=False):
+        watch(Progress(f"{devices:,} devices", None))
+        if fault := _not_excluded(question.on(devices), tiers, question.within):
+            faults.append(f"proof: {devices:,} devices: {fault}")
+            break
+    return Proved((f"{len(proof.tiers):,} smaller numbers of devices were excluded again",), tuple(faults), by=BY_COUNTS)
+
+
+def _not_excluded(question: EmbeddingsQuestion, proof: PricedTiers, within: float | None) -> str:
+    """Why a proof does not show that no plan stays within memory and time; empty if it does."""
+    try:
+        prices = prices_of(proof)
+        beyond = inf if within is None else nextafter(within, inf)
+        if proof.nodes:
+            shown = _by_search(question, proof, prices, beyond)
+        else:
+            form = whole(question)
+            lacking = not all(form.ways) or (proof.limit is None and not proof.weights and lacks_memory(form, prices))
+            shown = _by_prices(question, proof, prices, inf if lacking and proof.limit is None else beyond)
+    except ValueError as error:
+        return str(error)
+    return shown.refused[0] if shown.refused else ""
 
 
 def least_units(value: float) -> int:

@@ -240,6 +240,9 @@ class Climb:
         row, column = divmod(place, both.shape[1])
         if both[row, column] < best[0]:
             best = float(both[row, column]), int(own[row]), -1, column
+        if len(others) > _PARTNERS:
+            rank = len(heights) * _PARTNERS // len(others)
+            others = others[heights[items.device[others]] <= np.partition(heights, rank)[rank]]
         if len(others):
             change = times[own, None] - times[None, others]
             stored = items.memory[own, None] - items.memory[None, others]
@@ -424,7 +427,7 @@ def improve(
     climb.descend(random, deadline)
     best, lowest, since = climb.plan.copy(), slowest(climb.plan), monotonic()
     seen(best)
-    while lowest > target and monotonic() < min(deadline, since + patience):
+    while (lowest > target or best.overfull) and monotonic() < min(deadline, since + patience):
         if random.random() < (0.9 if prices.any() else 0.95):
             climb.kick(random, random.randint(2, 6))
         else:

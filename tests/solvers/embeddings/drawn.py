@@ -13,7 +13,9 @@ def drawn_text(seed: int) -> str:
     random = Random(f"embeddings {seed}")
     cluster = random.choice(_CLUSTERS)
     count = random.randint(1, 2 if "4" in cluster else 3 if "3" in cluster else 5)
-    lines = ["kind: embeddings", f"objective: {random.choice(('slowest_device', 'slowest_device', 'step'))}", "tables:"]
+    objective = random.choice(("slowest_device", "step", "step", "fewest_devices"))
+    within = objective == "fewest_devices" and random.random() < 0.6
+    lines = ["kind: embeddings", f"objective: {objective}", f"within: {10 ** random.uniform(-3, 1):.4f} ms" if within else "", "tables:"]
     shapes = [(random.choice((4, 100, 5_000, 80_000)), random.choice((16, 64, 128))) for _ in range(3)]
     for number in range(count):
         rows, dimension = random.choice(shapes)
