@@ -138,7 +138,7 @@ class _Devices:
             full = list[tuple[float, int, int]]()
             while self.heap:
                 least = heappop(self.heap)
-                if self.put([least[2]], option):
+                if not (option.distinct and least[2] in own) and self.put([least[2]], option):
                     own.append(least[2])
                     heappush(self.heap, (self.loads[least[2]], *least[1:]))
                     break
@@ -173,7 +173,8 @@ class _Devices:
         """Each piece on the least loaded device of a node with room; None if one finds none."""
         before, own = [(device, self.loads[device], list(self.memory[device])) for device in devices], list[int]()
         for _ in range(option.pieces):
-            order = sorted(devices, key=lambda device: (self.loads[device], device))
+            free = [device for device in devices if not (option.distinct and device in own)]
+            order = sorted(free, key=lambda device: (self.loads[device], device))
             device = next((device for device in order if self.put([device], option)), None)
             if device is None:
                 for place, load, memory in before:

@@ -363,9 +363,9 @@ class Climb:
             if way is not None and (node if way.spread == "node" else device) in places
         ]
 
-    def descend(self, random: Random, deadline: float, *, dividing: bool = True) -> None:
-        """Lower the slowest device until no step does; `dividing` where pairs of devices are divided in every way."""
-        while monotonic() < deadline:
+    def descend(self, random: Random, deadline: float, *, dividing: bool = True, fitting: bool = False) -> None:
+        """Lower the slowest device until no step does, or until all fits; `dividing` where pairs of devices are divided in every way."""
+        while monotonic() < deadline and not (fitting and not self.plan.overfull):
             worst = int(self.plan.heights().argmax())
             if not self.exchange(worst) and not (dividing and self.repartition(worst)) and not self.other_way(worst, random):
                 return
@@ -424,6 +424,8 @@ def improve(
 ) -> Plan:
     """The best plan of descents and kicks, until the slowest device takes no more than a target, or nothing has improved for some time."""
     climb = Climb(plan.copy(), items_of(plan))
+    climb.descend(random, deadline, fitting=True)
+    seen(climb.plan.copy())
     climb.descend(random, deadline)
     best, lowest, since = climb.plan.copy(), slowest(climb.plan), monotonic()
     seen(best)
