@@ -65,6 +65,12 @@ _MOST_STAGES = 64
 _ROUNDS, _SHRINKS = 8, 6
 _FEW_NODES, _FEW_STATES = 14, 20_000
 """Graphs that are searched at once."""
+_MANY_NODES = 400
+"""Graphs that begin with linear relaxations."""
+_SHARES, _LEASTS = (1.0, 0.998, 0.995, 0.99, 0.98, 0.96, 0.93, 0.9), (0.7, 0.3, 0.05, 0.005)
+"""Shares of the budget, and numbers above which columns of a linear relaxation count as 1."""
+_MOST_OF_PROOF = 40_000
+"""Rows from which on a tree is about the first relaxation, as HiGHS takes too long for one node of a larger one."""
 _RULING = 0.2
 """Share of the time for rules."""
 _SOLVING = 0.6
@@ -226,9 +232,11 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if max(graph.floors) > question.budget:
         return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
+    run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
+    if len(graph.names) > _MANY_NODES:
+        _round(run, watch)
     planned = schedules_of_planners(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
     rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING) | planned
-    run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
     start = best_start(graph, rules, question.budget) if question.repetitions else None
     if start is not None:
         _take(run, start, watch)
@@ -243,6 +251,24 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     run.deadline = began + seconds * 0.95
     baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
     return replace(_proved(run), baselines=baselines)
+
+
+def _round(run: _Run, watch: Watch) -> None:
+    """Round linear relaxations with budgets that fall until a schedule fits: a good start of a graph for which the model takes long."""
+    question = run.question
+    for share in _SHARES:
+        budget = int(question.budget * share)
+        if budget < max(question.graph.floors) or run.left() <= 0.0:
+            return
+        model = retention_model(question.graph, budget, question.repetitions, run.stages, run.depth)
+        if not model.costs:
+            return
+        relaxed = Session(_program(model), run.limits.workers, run.limits.seed).relaxed(run.left(), SolveMonitor(lambda: False))
+        if relaxed.ending != "solved":
+            return
+        fits = [_take(run, _best_schedule(question.graph, model, relaxed.columns, least), watch) for least in _LEASTS]
+        if any(fits):
+            return
 
 
 def _first_stages(graph: MemoryGraph, budget: int) -> set[int]:
@@ -360,9 +386,9 @@ def _program(model: Retention) -> Program:
 # Schedules from what is retained.
 
 
-def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array) -> tuple[int, ...]:
-    """The schedule of the least peak among three ways to read a solution."""
-    chosen = columns > 0.5
+def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array, least: float = 0.5) -> tuple[int, ...]:
+    """The schedule of the least peak among three ways to read a solution, in which columns above a number count as 1."""
+    chosen = columns > least
     end = len(graph.names)
     repeated = {gap for gap, column in model.gaps.items() if chosen[column]}
     loaded = {gap for gap, column in model.read.items() if chosen[column]} - repeated
@@ -407,15 +433,18 @@ def _proved(run: _Run) -> Found:
             return SearchOutcome(None, engine="retention", stopped="time limit")
         return SearchOutcome(Schedule(run.order), question.value(0), RecomputableBound(BY_PLAIN), "retention", "time limit")
     goal = None if extra is None else max(ceil(extra - run.limits.gap * (extra + question.base)), 0)
-    entries = tuple(sorted(run.entries))
-    model = retention_model(question.graph, question.budget, question.repetitions, run.stages, run.depth, entries, goal)
+    stages, depth, entries = run.stages, run.depth, tuple(sorted(run.entries))
+    model = retention_model(question.graph, question.budget, question.repetitions, stages, depth, entries, goal)
+    if len(model.rows) > _MOST_OF_PROOF:
+        stages, depth, entries = _first_stages(question.graph, question.budget), _DEPTHS[0], ()
+        model = retention_model(question.graph, question.budget, question.repetitions, stages, depth, entries, goal)
     integers, ordered = integer_model(model)
     claim = None if goal is None else -(-goal // ordered.unit)
     tree = trace(integers, claim, max(run.left(), 0.1), MOST_STEPS // 2, leading=ordered.leading)
     units = None if tree.bound is None else max(tree.bound, 0) * ordered.unit
     if goal is not None:
         units = goal if units is None else min(units, goal)
-    proof = Retained(BY_TREE, tuple(sorted(run.stages)), entries, run.depth, goal, tree.certificate.scale, packed(tree.certificate))
+    proof = Retained(BY_TREE, tuple(sorted(stages)), entries, depth, goal, tree.certificate.scale, packed(tree.certificate))
     if units is None:
         return SearchOutcome(None, inf, proof, "retention", reasons=_reasons(question))
     if run.order is None or extra is None:

@@ -21,9 +21,10 @@ from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
 from crossopt.reports.sheets.memory import schedule_rows
-from crossopt.solvers.answer import Limits, Result, unwatched
+from crossopt.solvers.answer import Limits, Progress, Result, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
+from crossopt.solvers.memory import engines
 from crossopt.solvers.memory.family import FAMILY
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
 from crossopt.solvers.memory.rules import best_start, schedules_of_rules
@@ -544,6 +545,22 @@ def test_a_schedule_of_the_model_of_checkmate_may_meet_the_bound_of_the_tree() -
     assert (both.proved, both.value, both.engine) == (True, 16, "auto")
     assert alone.value is None or alone.value >= 16
     assert not check_answer(FAMILY, both, question).refused
+
+
+def test_linear_relaxations_are_rounded_to_schedules_of_large_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of graphs with hundreds of nodes; and a large proof is about the first relaxation."""
+    monkeypatch.setattr(engines, "_MANY_NODES", 10)
+    monkeypatch.setattr(engines, "_MOST_OF_PROOF", 100)
+    for seed in range(6):
+        random = Random(90_000 + seed)
+        graph = draw_graph(random, 20)
+        question = question_of(graph, (max(graph.floors) + 2 * graph.plain_peak) // 3)
+        rounded: list[Progress] = []
+        found = solve(FAMILY, question, "retention", Limits(20.0), rounded.append)
+        assert found.value is None or found.bound is None or found.bound <= found.value
+        assert not check_answer(FAMILY, found, question).refused
+        best = solved(question, "auto", 20.0)
+        assert found.bound is None or best.value is None or found.bound <= best.value
 
 
 def test_rules_stand_beside_an_answer() -> None:
