@@ -13,8 +13,8 @@ from crossopt.formulation.embeddings import SCALE, Held, Way
 from crossopt.formulation.embeddings import Whole as Form
 from crossopt.instances.embeddings.options import SPREADS, Spread, devices_of
 
-_PENALTY = 20.0
-"""Of a device that is full twice over, in mean loads."""
+_PENALTY, _DEARER = 20.0, 3
+"""Of a device that is full twice over, in mean loads, and how often this is multiplied by itself where a descent ends with full devices."""
 _BETTER = 1e-12
 _OTHERS, _TAKEN = 24, 9
 """Tables on all devices that are tried at once, and tables that are taken out at once."""
@@ -26,6 +26,12 @@ _PARTNERS, _TINY, _DEAR = 2_000, 1e-15, 0.05
 """Pieces that are tried in swaps at once, what is no excess, and the weight of the time that a way takes of all devices."""
 _SLACK, _FIRST_STEP, _TURN = 0.25, 0.2, 0.02
 """Of targets above the least of each phase at first, of this the part that they fall at once, and of the time a turn's."""
+
+
+def _penalty(over: Array) -> Array:
+    """Of devices that are full beyond their memory, in mean loads: no such device is hidden behind a slow one."""
+    found: Array = _PENALTY * over + (over > 0.0)
+    return found
 
 
 @dataclass(slots=True)
@@ -50,7 +56,7 @@ class Plan:
     def heights(self) -> Array:
         """Load of each device, with a penalty for lacking memory."""
         over = np.maximum(self.memory - self.form.capacity, 0.0) / self.room
-        heights: Array = self.loads.sum(axis=1) + _PENALTY * self.scale * over.sum(axis=1)
+        heights: Array = self.loads.sum(axis=1) + self.scale * _penalty(over.sum(axis=1))
         return heights
 
     def copy(self) -> "Plan":
@@ -132,7 +138,7 @@ def insertion(plan: Plan, way: Way) -> tuple[float, tuple[int, ...]]:
     together = -(-way.pieces // places)
     time, memory = together * float(phases_of(way).sum()), together * memory_of(way)
     over = np.maximum(plan.memory + memory - form.capacity, 0.0) / plan.room
-    after = plan.loads.sum(axis=1) + time + _PENALTY * plan.scale * over.sum(axis=1)
+    after = plan.loads.sum(axis=1) + time + plan.scale * _penalty(over.sum(axis=1))
     match way.spread:
         case "all":
             return float(after.max()), ()
@@ -294,11 +300,11 @@ class Climb:
 
     def _after(self, loads: Array, memory: Array) -> Array:
         """Heights of devices with these loads and memories."""
-        found = loads.copy()
+        over = np.zeros_like(loads)
         for tier in range(3):
             capacity = float(self.plan.form.capacity[tier])
-            found += (_PENALTY * self.plan.scale / max(capacity, 1.0)) * np.maximum(memory[..., tier] - capacity, 0.0)
-        return found
+            over += np.maximum(memory[..., tier] - capacity, 0.0) / max(capacity, 1.0)
+        return loads + self.plan.scale * _penalty(over) if over.any() else loads
 
     def other_way(self, worst: int, random: Random) -> bool:
         """Another way or place for a table on the worst device that lowers the highest device it touches; whether there was one."""
@@ -424,8 +430,12 @@ def improve(
 ) -> Plan:
     """The best plan of descents and kicks, until the slowest device takes no more than a target, or nothing has improved for some time."""
     climb = Climb(plan.copy(), items_of(plan))
-    climb.descend(random, deadline, fitting=True)
-    seen(climb.plan.copy())
+    for _ in range(_DEARER):
+        climb.descend(random, deadline, fitting=True)
+        if not climb.plan.overfull:
+            seen(climb.plan.copy())
+            break
+        climb.plan.scale *= _PENALTY
     climb.descend(random, deadline)
     best, lowest, since = climb.plan.copy(), slowest(climb.plan), monotonic()
     seen(best)
