@@ -43,6 +43,8 @@ _PATIENCE: Final = 120.0
 """Seconds where no limit is given."""
 _ALONE, _AGAIN, _COMPARING, _LEAST_COMPARING = 2.9, 10.0, 5.0, 0.3
 """Seconds for a choice alone, for the best one again, for baselines at it, and without which there are none."""
+_FIRST_SHARE, _SOLVING, _NEAR, _MOST_CELLS = 0.5, 20.0, 1e-3, 4_000
+"""Share of the time for a local search of tables, seconds for an integer model, the gap at which it is not asked, and its largest size."""
 _SMALL_TABLES, _SMALL_DEVICES, _MOST_CHOICES = 12, 8, 500
 """Questions of which all plans at a choice are searched, and choices that are looked at one by one."""
 Engine = Callable[[EmbeddingsQuestion, Limits, Watch], Found]
@@ -50,7 +52,40 @@ Engine = Callable[[EmbeddingsQuestion, Limits, Watch], Found]
 
 def auto(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
     """Boxes of choices, or tables alone."""
-    return _boxes(question, limits, watch) if question.has_system else engines.auto(question, limits, watch)
+    return _boxes(question, limits, watch) if question.has_system else tables_alone(question, limits, watch)
+
+
+def tables_alone(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
+    """Prices and local search; where these leave a gap, also plans of the integer model, and of baselines that are better.
+
+    Where memory is short, the order of packing decides, and a solver finds plans far from those of a local search. Its bound is not proved
+    again, and is only noted.
+    """
+    cells, began = len(question.tables) * question.group.devices, monotonic()
+    if cells > _MOST_CELLS or question.file.objective not in {"slowest_device", "step"}:
+        return engines.auto(question, limits, watch)
+    found = engines.auto(question, replace(limits, seconds=_FIRST_SHARE * limits.seconds), watch)
+    if found.answer is None and found.bound is not None:
+        return found
+    value = inf if found.answer is None else float(judge(question, found.answer).value)
+    if found.bound is not None and value <= found.bound * (1.0 + max(limits.gap, _NEAR)):
+        return found
+    notes = list(found.notes if found.answer is not None else ())
+    plans, solver = [own.answer for own in found.baselines if own.answer is not None], ""
+    left = _SOLVING if isinf(limits.seconds) else 0.9 * limits.seconds - (monotonic() - began)
+    if left > 0.0:
+        solved = engines.highs(question, replace(limits, seconds=left), watch)
+        plans, solver = [*plans, *([] if solved.answer is None else [solved.answer])], solved.solver
+        if solved.bound is not None and found.bound is not None and found.bound < solved.bound < inf:
+            notes.append(f"{solver or 'the solver'} reports that no plan is below {solved.bound:.6g} ms, which is not proved again")
+    best: Best = (value, found.answer)
+    for plan in plans:
+        verdict = judge(question, plan)
+        best = (float(verdict.value), plan) if verdict.accepted and verdict.value < best[0] else best
+    if best[1] is found.answer:
+        return replace(found, notes=tuple(notes), solver=solver)
+    trace = (*found.trace, (monotonic() - began, best[0], None if found.bound is None else float(found.bound)))
+    return replace(found, answer=best[1], notes=tuple(notes), trace=trace, seconds=monotonic() - began, solver=solver)
 
 
 def local(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:
@@ -252,7 +287,7 @@ def _again(found: _Search, deadline: float) -> None:
     """The tables at the best choice again, with some of the time that is left."""
     plan, seconds = found.best[1], min(deadline - monotonic(), _AGAIN)
     if plan is not None and plan.system is not None and seconds > _ALONE:
-        _solve(found, found.best_node, plan.system, seconds)
+        _solve(found, found.best_node, plan.system, seconds, tables_alone)
 
 
 def _outcome(found: _Search, stopped: str, limits: Limits) -> Found:

@@ -6,6 +6,8 @@ import pytest
 
 from crossopt.instances.embeddings.options import Option, PricedOption, Spread
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
+from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.embeddings.baselines import (
     balanced,
     best_proposal,
@@ -15,6 +17,7 @@ from crossopt.solvers.embeddings.baselines import (
     partition,
     uniform_proposals,
 )
+from crossopt.solvers.embeddings.family import FAMILY
 from tests.solvers.embeddings.test_embeddings import PLAIN, ask, solved
 
 
@@ -112,3 +115,34 @@ def test_uniform_grid_and_dynamic_proposals() -> None:
     assert len(proposals) == 2  # options of least memory, and of the only bin that is reached
     times = [sum(question.options[kind][index].time for kind, index in enumerate(own)) for own in proposals]
     assert times[1] <= times[0]
+
+
+PACKED = """\
+kind: embeddings
+tables:
+- {name: a, rows: 900, dimension: 16, pooling: 2}
+- {name: b, rows: 800, dimension: 16, pooling: 9}
+- {name: c, rows: 700, dimension: 16, pooling: 30}
+- {name: d, rows: 600, dimension: 16, pooling: 4}
+- {name: e, rows: 500, dimension: 16, pooling: 50}
+- {name: f, rows: 400, dimension: 16, pooling: 7}
+- {name: g, rows: 300, dimension: 16, pooling: 20}
+- {name: h, rows: 280, dimension: 16, pooling: 21}
+- {name: i, rows: 260, dimension: 16, pooling: 22}
+- {name: j, rows: 240, dimension: 16, pooling: 23}
+- {name: k, rows: 220, dimension: 16, pooling: 24}
+- {name: l, rows: 200, dimension: 16, pooling: 25}
+- {name: m, rows: 190, dimension: 16, pooling: 26}
+cluster: {devices: 3, hbm: 70 kB, ddr: 1 MB, ssd: 0 B}
+choices: {sharding: [table, row], kernel: [fused, fused_uvm]}
+batch: 4
+optimizer: none
+"""
+
+
+def test_no_baseline_is_better_than_the_answer_where_memory_is_short() -> None:
+    result = solve_and_verify(FAMILY, ask(PACKED), "auto", Limits(seconds=7.0), unwatched)
+    values = [own.value for own in result.baselines if own.value is not None]
+    assert values
+    assert result.value is not None
+    assert result.value <= min(values)
