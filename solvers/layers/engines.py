@@ -379,13 +379,17 @@ def _best_chip(question: LayersQuestion, chips: "Chips", limits: Limits, watch: 
         reasons = ("no chip has a choice within all budgets",) if everywhere else ()
         proof = PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)) if everywhere else None
         return SearchOutcome(None, inf if everywhere else None, proof, "frontier", reasons=reasons, notes=question.notes)
+    notes, bound = question.notes, min(value, float(bounds.min()))
+    if question.tie != "none":
+        worth = _worth_of_untying(question.on_chip(answer_found.chip), (value, bound), limits.seconds - (monotonic() - began))
+        notes += tuple(f"on this chip, {note}" for note in worth)
     return SearchOutcome(
         answer=answer_found,
-        bound=min(value, float(bounds.min())),
+        bound=bound,
         proof=PricedChips(BY_CHIPS, tuple(screens), tuple(proofs)),
         engine="frontier",
         stopped="complete" if everywhere else "time limit",
-        notes=question.notes,
+        notes=notes,
         baselines=_chip_baselines(question, chips, answer_found, limits.seconds - (monotonic() - began)),
         trace=tuple(trace),
         value=value,

@@ -216,6 +216,16 @@ def test_more_area_and_power_cost_no_more(tmp_path: Path) -> None:
     assert len(set(values)) > 1
 
 
+def test_what_ties_cost_is_said_of_the_chosen_chip(tmp_path: Path) -> None:
+    question = asked(tmp_path, "tie: operators\nquality: {a0: {int8: 0.5}, c0: {int8: 0.25}, head: {int8: 0.1}}\nbudgets: {quality: 0.4}\n")
+    found = solved(question)
+    assert found.answer is not None and found.value is not None
+    apart = question.on_chip(found.answer.chip)
+    untied = solved(replace(apart, problem=replace(apart.problem, ties=()), tie="none")).value
+    assert untied is not None and untied < found.value
+    assert found.notes[-1].startswith(f"on this chip, without ties time is {untied:.6g} s")
+
+
 def test_claims_about_chips_that_are_no_proof_are_refused(tmp_path: Path) -> None:
     budget = "quality: {a0: {int8: 0.5}, c0: {int8: 0.25}, head: {int8: 0.1}}\nbudgets: {quality: 0.4}\n"
     question = asked(tmp_path, budget)
