@@ -259,11 +259,13 @@ def _copies(owned: Weights, size: float, sharding: Sharding, layout: Layout, in_
 
 def _optimizer(model: Transformer, sharding: Sharding, peak: Weights, hardware: Hardware) -> Cost:
     """Optimizer step: Adam reads gradients twice (norm, update), reads and writes its state and writes the weights, at 11 FLOPs per weight.
-    Before that gradients are added up over the microbatches."""
+    Before that gradients are added up over the microbatches, apart from products, behind each backward pass: as the pipeline drains, each
+    stage waits for those behind it to add up theirs before they send theirs on (DeepSpeed, `_exec_backward_pass` of pipe/engine.py)."""
     owned = np.where(sharding.zero > 0.5, _part(peak, sharding), peak.shared + peak.routed)
     size = owned * (2.0 * model.gradient_bytes + model.weight_bytes + 2.0 * model.optimizer_bytes)
     if model.gradient_traffic:
-        size = size + model.gradient_traffic * sharding.microbatches * (peak.shared + peak.routed)
+        passes = sharding.microbatches + (sharding.pipeline - 1.0) / sharding.interleave
+        size = size + model.gradient_traffic * passes * (peak.shared + peak.routed)
     return stream_cost(size, 11.0 * owned, hardware)
 
 
