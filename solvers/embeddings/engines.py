@@ -28,6 +28,7 @@ from crossopt.solvers.embeddings.prices import (
     best_prices,
     cheapest,
     flat,
+    lacking_by_relaxation,
     lacking_prices,
     relaxed,
     sharpened,
@@ -131,10 +132,12 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     patience = 0.1 if small else inf if isfinite(limits.seconds) else 1.0 + 0.01 * len(form.types)
     within = max(limits.gap, _CLOSE)
     _local_search(course, ways, within, patience, deadline, limits.seed, small=small)
+    lacking = lacking_by_relaxation(ways, _LEAST_RELAXING) if course.plan is None and not small else None
     proof, bound, target = _proof_of(course.priced), course.bound, course.bound * (1.0 + within)
     if small and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
         proof, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
-    if course.plan is None and bound == inf:
+    if course.plan is None and (bound == inf or lacking is not None):
+        proof = proof if lacking is None else PricedTiers(BY_PRICES, None, lacking)
         return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
     ended = bound >= course.value or course.value <= target or isinf(limits.seconds)
     if course.plan is None:
@@ -203,6 +206,8 @@ def _on_devices(
         nodes *= 10
     if course.value < beyond:
         return course.plan, None
+    if not small and (lacking := lacking_by_relaxation(ways, _LEAST_RELAXING)) is not None:
+        return None, PricedTiers(BY_PRICES, None, lacking)
     closer = course.priced if within is None else sharpened(ways, course.priced, beyond, _LEAST_RELAXING)
     return None, _proof_of(closer) if _bound_of(closer) >= beyond else None
 
@@ -415,7 +420,7 @@ def reasons_of(question: EmbeddingsQuestion, form: Whole) -> tuple[str, ...]:
         or tuple(_lacking(question, form))
         or (
             f"no plan of {len(question.tables):,} tables on {question.group.devices:,} devices keeps the memory of each device, "
-            "although each table fits alone and all memory together suffices",
+            "although each table fits alone and each tier suffices by itself",
         )
     )
 

@@ -10,9 +10,10 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.formulation.embeddings import SCALE, SHARES, Multipliers, Way, is_everywhere, milliseconds, price_bound, units
+from crossopt.formulation.embeddings import SCALE, SHARES, Multipliers, Way, is_everywhere, lacks_memory, milliseconds, price_bound, units
 from crossopt.formulation.embeddings import Whole as Form
 from crossopt.formulation.model import Program, Rows
+from crossopt.instances.errors import FailedError
 from crossopt.solvers.backends.arrays import Relaxed as Solution
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 
@@ -196,6 +197,13 @@ class Relaxed:
 
 def relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> Relaxed | None:
     """The relaxation of plans below a limit, with the devices of the largest pieces where they count; None where time is short."""
+    try:
+        return _relaxed(ways, limit, seconds, prices)
+    except FailedError:
+        return None
+
+
+def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> Relaxed | None:
     form, began = ways.form, monotonic()
     allowed = np.ones(len(ways.ways), bool) if limit is None else ways.largest < limit
     if not _every_type(ways, allowed):
@@ -329,6 +337,26 @@ class _Rows:
 
 def _every_type(ways: Flat, allowed: Mask) -> bool:
     return bool(np.all(np.logical_or.reduceat(allowed, ways.starts[:-1])))
+
+
+def lacking_by_relaxation(ways: Flat, seconds: float) -> tuple[float, float, float] | None:
+    """Prices at which all memory together is too little, by the relaxation that lacks least of the tier that lacks most."""
+    form, count = ways.form, len(ways.ways)
+    room, rows = np.where(ways.room > 0.0, ways.room, 1.0), _Rows()
+    owner = np.repeat(np.arange(len(form.ways)), np.diff(ways.starts))
+    rows.add(np.arange(len(form.ways)), owner, np.arange(count), np.ones(count), ways.counts, ways.counts)
+    for tier in range(3):
+        rows.row([*range(count), count], [*(ways.stored[:, tier] / room[tier]), -1.0], 1.0)
+    costs = np.concatenate([np.zeros(count), [1.0]])
+    program = Program(1.0, costs, np.concatenate([ways.counts[owner], [inf]]), np.zeros(count + 1, bool), rows.rows())
+    try:
+        found = Session(program, 1, 0).relaxed(seconds, SolveMonitor(lambda: False))
+    except FailedError:
+        return None
+    if found.ending != "solved":
+        return None
+    hbm, ddr, ssd = (np.maximum(-found.duals[-3:], 0.0) / room).tolist()
+    return (hbm, ddr, ssd) if lacks_memory(form, whole_prices(np.array([hbm, ddr, ssd]))) else None
 
 
 def lacking_prices(ways: Flat) -> tuple[float, float, float] | None:
