@@ -23,6 +23,7 @@ from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
 from crossopt.solvers.backends.whole import trace
+from crossopt.solvers.memory.chains import chain_schedule
 from crossopt.solvers.memory.judge import (
     BY_FLOOR,
     BY_PLAIN,
@@ -235,6 +236,9 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
     if len(graph.names) > _MANY_NODES:
         _round(run, watch)
+    chain = chain_schedule(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
+    if chain is not None:
+        _take(run, chain, watch)
     planned = schedules_of_planners(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
     rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING) | planned
     start = best_start(graph, rules, question.budget) if question.repetitions else None

@@ -5,6 +5,8 @@ from heapq import heappop, heappush
 from itertools import combinations, product
 from random import Random
 
+import numpy as np
+
 from crossopt.instances.memory.graph import HostLink, MemoryGraph, with_storage
 from crossopt.instances.memory.question import MemoryFile, MemoryQuestion
 from crossopt.instances.question import read_again
@@ -34,6 +36,23 @@ def draw_graph(random: Random, count: int, largest: int = 9) -> MemoryGraph:
     times = tuple(random.choice((0, random.randint(1, 20), random.randint(1, 20))) for _ in range(count))
     works = tuple(random.choice((0, 0, 0, random.randint(0, 3))) for _ in range(count))
     return MemoryGraph(tuple(f"n{node}" for node in range(count)), times, sizes, works, (False,) * count, tuple(inputs))
+
+
+def draw_chain(random: Random, longest: int = 5) -> MemoryGraph:
+    """A forward chain whose backward nodes read inputs or outputs of their operators, or both; of equal operators, or any."""
+    length, same, style = random.randint(2, longest), random.random() < 0.5, random.choice(("input", "output", "both"))
+    size, time = random.randint(1, 5), random.randint(1, 9)
+    sizes = [size if same else random.randint(1, 6) for _ in range(length)] + [0]
+    times = [time if same else random.randint(1, 9) for _ in range(length)] + [1]
+    inputs: list[tuple[int, ...]] = [(), *((node - 1,) for node in range(1, length + 1)), (length - 1, length)]
+    for node in reversed(range(1, length)):
+        reads = {len(inputs) - 1} | ({node - 1} if style != "output" else set()) | ({node} if style != "input" else set())
+        inputs.append(tuple(sorted(reads)))
+    sizes += [sizes[length - 1], *(sizes[node - 1] for node in reversed(range(1, length)))]
+    times += [1, *(2 * times[node] for node in reversed(range(1, length)))]
+    count = len(inputs)
+    backward = tuple(node > length for node in range(count))
+    return MemoryGraph(tuple(f"n{node}" for node in range(count)), tuple(times), tuple(sizes), (0,) * count, backward, tuple(inputs))
 
 
 def draw_storage(random: Random, graph: MemoryGraph) -> dict[str, dict[int, int]]:
@@ -66,6 +85,34 @@ def best_of_all(graph: MemoryGraph, budget: int, repetitions: int) -> int | None
         if peak_of(graph, order) <= budget:
             best = extra
     return best
+
+
+def best_of_all_at_once(graph: MemoryGraph, budget: int, repetitions: int) -> int | None:
+    """As `best_of_all`, for all matrices at once: from the last event to the first, an output is in memory while it is needed later."""
+    count = len(graph.names)
+    pairs = [(stage, node) for stage in range(count) for node in range(stage)]
+    matrices = np.arange(1 << len(pairs), dtype=np.uint32)
+    runs = {pair: (matrices >> place & 1).astype(bool) for place, pair in enumerate(pairs)}
+    needed = [np.zeros(len(matrices), bool) for _ in range(count)]
+    valid, extra = np.ones(len(matrices), bool), np.zeros(len(matrices), np.int64)
+    for stage in reversed(range(count)):
+        for node in reversed(range(stage + 1)):
+            there = runs.get((stage, node), np.True_)
+            bytes_ = np.full(len(matrices), graph.sizes[node] + graph.workspaces[node], np.int64)
+            for other in range(count):
+                if other != node and graph.sizes[other]:
+                    bytes_ += graph.sizes[other] * (needed[other] | (other in graph.inputs[node]))
+            valid &= (bytes_ <= budget) | ~there
+            extra += graph.times[node] * there if node < stage else 0
+            needed[node] = needed[node] & ~there
+            for source in graph.inputs[node]:
+                needed[source] = needed[source] | there
+            if node == stage:
+                for later in range(node + 1, count):
+                    valid &= ~needed[later]
+    for node in range(count):
+        valid &= sum(runs[stage, node].astype(np.int8) for stage in range(node + 1, count)) <= repetitions
+    return int(extra[valid].min()) if valid.any() else None
 
 
 def with_link(random: Random, graph: MemoryGraph, memory: int, overlapped: bool = False) -> MemoryGraph:

@@ -25,6 +25,7 @@ from crossopt.solvers.answer import Limits, Progress, Result, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory import engines
+from crossopt.solvers.memory.chains import chain_of, chain_schedule
 from crossopt.solvers.memory.family import FAMILY
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
 from crossopt.solvers.memory.rules import best_start, schedules_of_rules
@@ -37,8 +38,10 @@ from tests.solvers.memory.drawn import (
     best_beside,
     best_memory,
     best_of_all,
+    best_of_all_at_once,
     best_with_host,
     draw_budget,
+    draw_chain,
     draw_graph,
     draw_storage,
     drawn_memory,
@@ -87,13 +90,31 @@ def test_small_graphs_equal_a_look_at_all_matrices(seed: int) -> None:
     assert (found.proved, found.value) == (True, best)
 
 
+def _equals_all_matrices(seed: int, nodes: int) -> None:
+    random = Random(f"matrices {seed}")
+    graph = draw_graph(random, nodes)
+    budget, repetitions = draw_budget(random, graph), random.choice((1, 1, 2, 6))
+    best = best_of_all_at_once(graph, budget, repetitions)
+    found = solved(question_of(graph, budget, repetitions))
+    assert (found.proved, found.value) == (True, best)
+    assert nodes > 4 or best == best_of_all(graph, budget, repetitions)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_graphs_equal_a_look_at_all_matrices_at_once(seed: int) -> None:
+    _equals_all_matrices(seed, 3 + seed % 3)
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(12))
-def test_six_nodes_equal_a_look_at_all_matrices(seed: int) -> None:
-    random = Random(9_000 + seed)
-    graph = draw_graph(random, 6)
-    budget, repetitions = draw_budget(random, graph), random.choice((1, 2, 6))
-    assert least_extra(graph, budget, repetitions)[0] == best_of_all(graph, budget, repetitions)
+@pytest.mark.parametrize("seed", range(20))
+def test_six_and_seven_nodes_equal_a_look_at_all_matrices(seed: int) -> None:
+    _equals_all_matrices(1_000 + seed, 6 + (seed % 10 == 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(500))
+def test_five_hundred_graphs_equal_a_look_at_all_matrices(seed: int) -> None:
+    _equals_all_matrices(2_000 + seed, 3 + seed % 5)
 
 
 @pytest.mark.parametrize("seed", range(200 if FULL else 15))
@@ -200,6 +221,32 @@ def test_a_link_has_times_in_the_unit_of_the_file() -> None:
     rated = read_given(MEMORY, "memory", ("host={bandwidth: 4 B/s}", "rate=10 FLOP/s")).graph.host
     assert rated is not None
     assert rated.times[:5] == (10, 10, 10, 10, 3)
+
+
+@pytest.mark.parametrize("seed", range(100 if FULL else 20))
+def test_the_program_of_chains_has_the_optimum(seed: int) -> None:
+    """Each node is repeated twice at most: with more repetitions, what is stored and dropped in between may save some."""
+    random = Random(f"chain {seed}")
+    graph = draw_chain(random, 5 if FULL else 4)
+    budget, repetitions = draw_budget(random, graph), random.choice((1, 2))
+    best = least_extra(graph, budget, repetitions, 3 * 10**6)[0]
+    order = chain_schedule(graph, budget, repetitions, inf)
+    if best is None:
+        assert order is None
+    else:
+        assert order is not None
+        verdict = judge(question_of(graph, budget, repetitions), Schedule(order))
+        assert (verdict.accepted, verdict.value) == (True, best)
+
+
+def test_what_is_no_chain_has_no_program() -> None:
+    random = Random(8)
+    chain = replace(CHAIN, inputs=((), (0,), (1,), (2,), (2, 3), (0, 4)))
+    assert chain_of(chain) == [[5], [], [], [4]]
+    assert chain_of(CHAIN) is None  # dc reads b alone, two behind its loss
+    assert chain_schedule(draw_graph(random, 9, 30), 9, 1, inf) is None
+    assert chain_schedule(chain, 11, 1, inf) is None  # below the largest node
+    assert chain_schedule(chain, 12, 1, inf) == (0, 1, 2, 3, 4, 5)
 
 
 def _relaxation_is_sound(seed: int) -> None:
@@ -631,6 +678,8 @@ def test_optima_of_chains(place: int, engine: str) -> None:
     assert graph.plain_peak == stated["plain_peak_bytes"]
     for budget in stated["budgets"]:
         for repetitions, key in ((1, "two_intervals"), (50, "exact")):
+            order = chain_schedule(graph, budget["budget_bytes"], repetitions, inf)
+            assert (None if order is None else extra_units(graph, order)) == budget[key]
             found = solved(question_of(graph, budget["budget_bytes"], repetitions), engine)
             if engine == "auto":
                 assert (found.proved, found.value) == (True, budget[key])
