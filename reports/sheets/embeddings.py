@@ -211,7 +211,7 @@ def _system(question: EmbeddingsQuestion, system: System, said: SystemFigures) -
         table = Table(
             (
                 names("part", (name.replace("_", "-") for name, _, _ in own)),
-                amounts("size", [part.size for _, part, _ in own], _size, "B"),
+                amounts("size", [part.size or None for _, part, _ in own], _size, "B"),
                 amounts(
                     "bandwidth", [part.bandwidth for _, part, _ in own], lambda rate: rounded_quantity(rate * 1e3, "bandwidth"), "B/ms"
                 ),
