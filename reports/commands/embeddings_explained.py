@@ -68,8 +68,11 @@ def _aligned(title: str, rows: Sequence[tuple[str, str]]) -> list[str]:
     return ["", f"  {title}", *(f"    {name:<{width}}  {text}" for name, text in rows)] if rows else []
 
 
-def _time(milliseconds: float) -> str:
-    return rounded_quantity(milliseconds / 1e3, "time", 5)
+def _shown(result: Found, value: float) -> str:
+    """A value with its unit."""
+    if result.question["unit"] != "ms":
+        return f"{value:g} devices"
+    return rounded_quantity(value / 1e3, "time", 5)
 
 
 def _baselines(result: Found) -> list[str]:
@@ -81,7 +84,7 @@ def _baselines(result: Found) -> list[str]:
             continue
         above = own.value / result.value - 1.0 if result.value else 0.0
         bound = f", {own.value / result.bound - 1.0:.2%} above the bound" if result.bound and not result.proved else ""
-        rows.append((own.name, f"{_time(own.value)}  {above:+.2%}{bound}{f' ({own.note})' if own.note else ''}"))
+        rows.append((own.name, f"{_shown(result, own.value)}  {above:+.2%}{bound}{f' ({own.note})' if own.note else ''}"))
     return _aligned("baselines beside this plan", rows)
 
 
@@ -96,7 +99,7 @@ def _changes(result: Found, changes: Sequence[Changed]) -> list[str]:
         least = own.bound / result.value - 1.0 if own.bound is not None and result.value else -inf
         proved = "" if own.bound is None or own.value <= own.bound * (1.0 + _SAME) else f" (not below {min(least, gain):+.2%})"
         same = "the same" if abs(gain) < _SAME else f"{gain:+.2%}"
-        rows.append((own.change, f"{_time(own.value)}  {same}{proved}"))
+        rows.append((own.change, f"{_shown(result, own.value)}  {same}{proved}"))
     return _aligned("with one change", rows)
 
 

@@ -74,7 +74,9 @@ def sheet(asked_for: EmbeddingsQuestion, result: Result[EmbeddingPlan, Embedding
         details=lambda: () if said is None else tuple(_pictures(question, said)),
         notes=(*result.notes, *_notes(question)),
         judged="shard by shard",
-        next_step="`crossopt export RESULT --as plan` writes the shards of every table as JSON",
+        next_step="`crossopt export RESULT --as plan` writes the shards of every table as JSON"
+        if answer is not None
+        else "`crossopt explain QUESTION` names a smallest set of limits that clash",
     )
 
 

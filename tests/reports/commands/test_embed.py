@@ -110,6 +110,16 @@ def test_one_strategy_for_all_dense_layers_is_no_faster(tmp_path: Path, capsys: 
     assert "8 GiB more HBM a device" not in worth
 
 
+def test_fewest_devices_are_explained_as_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "question.yaml"
+    path.write_text(
+        f"{QUESTION.replace('[fused, fused_uvm]', '[fused]').replace('4 MB', '6 MB')}objective: fewest_devices\n", encoding="utf-8"
+    )
+    assert main(["explain", str(path), "--time-limit", "12s"]) == 0
+    assert "8 GiB more HBM a device" in (text := capsys.readouterr().out)
+    assert "1 devices" in text
+
+
 def test_explain_says_in_words_what_it_does_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "question.yaml"
     path.write_text(QUESTION, encoding="utf-8")

@@ -257,6 +257,7 @@ def test_a_node_beyond_the_budget_and_tables_beyond_every_node_have_reasons() ->
 
 
 FAULTS = {
+    "batch: 64": ("batch: 64\nobjective: fewest_devices", "the fewest devices are asked for tables alone"),
     "bottom: [13, 64, 16]": ("bottom: [16]", "two widths or more make layers"),
     "top: [64, 1]": ("top: []", "one width or more makes layers"),
     "64, 16]": ("64, 32]", "the bottom ends with 32, and the table 'a' has 16 and 1 more (take `interaction: concatenation`)"),
