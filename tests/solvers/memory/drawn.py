@@ -214,11 +214,17 @@ def drawn_memory(seed: int) -> MemoryQuestion:
         shares = "".join(f", {key}: {raw.names[named[node]]}" for key, named in storage.items() if node in named)
         after = ", ".join(raw.names[source] for source in inputs)
         lines.append(f"  {name}: {{time: {time}, bytes: {size} B, workspace: {work} B, after: [{after}]{shares}}}")
-    heads = ["kind: memory", f"budget: {draw_budget(random, graph)} B", f"repetitions: {random.choice((0, 1, 1, 1, 2, 9))}"]
+    budget, fixed, share = draw_budget(random, graph), random.randint(0, 5), random.choice((0.5, 0.75, 0.9))
+    given = random.choice([f"budget: {budget} B"] * 3 + [f"memory: {budget + fixed} B\nfixed: {fixed} B", f"budget_share: {share}"])
+    heads = ["kind: memory", f"repetitions: {random.choice((0, 1, 1, 1, 2, 9))}"]
     objective = random.choice(("extra_time", "time", "peak", "throughput", "batch"))
     heads += [f"objective: {objective}"]
     if objective in {"throughput", "batch"}:
-        heads += [f"batch: {{at: {random.randint(1, 3)}, most: {random.randint(2, 5)}, overhead: {random.choice((0, 3, 7.5))}}}"]
+        given = f"budget: {budget} B"
+        range_ = f"least: {random.randint(1, 2)}, most: {random.randint(2, 5)}, step: {random.choice((1, 1, 2))}"
+        heads += [f"batch: {{at: {random.randint(1, 3)}, {range_}, overhead: {random.choice((0, 3, 7.5))}}}"]
+        lines = [line.replace("{time", "{constant: true, time") if random.random() < 0.2 else line for line in lines]
+    heads += [given, f"rate: {random.choice((1, 5))} FLOP/s"] if random.random() < 0.3 else [given]
     heads += [] if random.random() < 0.8 else [f"block: {random.choice((2, 3))} B"]
     heads += [f"host: {{bandwidth: {random.choice((1, 2, 0.5))} B/s, latency: {random.choice((0, 1))} s}}"] if random.random() < 0.3 else []
     heads += ["nodes:"]
