@@ -10,6 +10,7 @@ from typing import Any
 
 from crossopt.instances.course.handed_in import SHOWN, lines_in, notebook_for, notebooks_in, starts_of
 from crossopt.solvers.grading.assignments.alternating import ALTERNATING
+from crossopt.solvers.grading.assignments.checkpoints import CHECKPOINTS
 from crossopt.solvers.grading.assignments.chips import CHIPS
 from crossopt.solvers.grading.assignments.collectives import COLLECTIVES
 from crossopt.solvers.grading.assignments.curves import CURVES
@@ -299,6 +300,7 @@ ASSIGNMENTS: tuple[Assignment, ...] = (
     ALTERNATING,
     COLLECTIVES,
     PRECISION,
+    CHECKPOINTS,
 )
 LAB = "phaze-lab"
 """A folder beside the assignments."""
