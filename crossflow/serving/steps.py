@@ -89,6 +89,8 @@ class Engine:
     """Seconds of a step for each of its sequences."""
     first: Real = 1.0
     """Seconds until the first token over those of its prefill, where nothing else waits."""
+    arrival: Real = 0.0
+    """Seconds of a request outside all steps before its first token: it is taken in, split into tokens, scheduled, and answered."""
     wait: Real = 0.0
     """Prefills of others that a request waits for, for each of them in flight beside it."""
     aligned: bool = False

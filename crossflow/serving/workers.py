@@ -22,7 +22,7 @@ from crossopt.crossflow.workload import Transformer, layer_kinds
 # Together the n pieces of b - 1 others come in the S_out - 1 steps of a request, f = n (b - 1) / (S_out - 1) in each, beyond one alone:
 #
 #     time per output token = (1 - min(f, 1)) D + min(f, 1) M + max(f - 1, 0) A
-#     time to first token   = first P + wait (b - 1) P + D / 2
+#     time to first token   = arrival + first P + wait (b - 1) P + D / 2
 #     rate                  = b / (P + (S_out - 1) time per output token)            and 1 / P' where S_out is 1
 #
 # With drafted tokens a step gives a tokens to each sequence on average: there are (S_out - 1) / a steps of a request, and a time per output
@@ -264,7 +264,7 @@ def output_time(times: WorkerTimes, requests: Requests) -> Real:
 
 def first_token_time(times: WorkerTimes, batch: Real, engine: Engine) -> Real:
     """Mean seconds to the first token with all slots of a group in use: the step under way, prefills of others, and its own."""
-    return (engine.first + engine.wait * np.maximum(batch - 1.0, 0.0)) * times.prefill + times.decode / 2.0
+    return engine.arrival + (engine.first + engine.wait * np.maximum(batch - 1.0, 0.0)) * times.prefill + times.decode / 2.0
 
 
 def together_rate(times: WorkerTimes, batch: Real, requests: Requests, groups: Real = 1.0) -> Real:

@@ -72,7 +72,7 @@ class EngineEntry:
     """Constants of earlier versions, by their first figures."""
 
 
-_VLLM: Final = Engine(gap=3.82e-6, host=1.23e-5, request=7.49e-6, first=1.34, wait=0.0538)
+_VLLM: Final = Engine(gap=3.52e-6, host=2.28e-4, request=8.85e-6, first=1.03, arrival=0.0207, wait=0.0553)
 ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
     "vllm": EngineEntry(
         constants=_VLLM,
@@ -95,7 +95,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         errors="9 to 28 % off with experts; no dense run is known",
     ),
     "trtllm": EngineEntry(
-        constants=Engine(gap=2.76e-6, host=1.57e-5, request=1.0e-8, first=1.51, wait=0.0576, aligned=True),
+        constants=Engine(gap=2.74e-6, host=9.9e-6, request=1.0e-8, first=1.0, arrival=0.0408, wait=0.0556, aligned=True),
         all_reduce="all_reduce TRTLLM",
         memory=0.9,
         reserve=1.7e9,
@@ -103,7 +103,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="fp8",
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
         errors="7 % off (dense, in the fit; 38 % on 4 others), 10 to 30 % with experts",
-        versions={"1.0": Engine(gap=2.23e-06, host=0.00125, request=5.12e-05, first=3.73, wait=0.0667, aligned=True)},
+        versions={"1.0": Engine(gap=1.81e-06, host=0.00151, request=5.22e-05, first=3.25, arrival=0.0353, wait=0.0642, aligned=True)},
     ),
     "eager": EngineEntry(
         constants=Engine(gap=7.7e-6, host=0.0, request=0.0, first=1.0, wait=0.0538),
@@ -118,7 +118,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
 }
 """Constants fitted to runs with all slots in use of ai-dynamo/aiconfigurator 095f58a (silicon_sample.csv, Apache-2.0) by
 `python -m tests.benchmarks.serving`; SGLang's are vLLM's. Those of TensorRT-LLM 1.0 are of 176 runs of Qwen3 32B on H100: its sampler took
-51 us for each sequence, and its first tokens 3.7 prefills. Its executor gathers new requests of all ranks with attention of their own in
+51 us for each sequence, and its first tokens 3.3 prefills. Its executor gathers new requests of all ranks with attention of their own in
 each step (`aligned`); schedulers of vLLM and SGLang take theirs alone. `eager` launches kernel after kernel, and exchanges by NCCL: its
 gap is of latencies that NVIDIA published of Llama 2 with one request and 200 tokens out (Kundu et al., arXiv:2407.14645)."""
 

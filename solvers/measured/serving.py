@@ -23,6 +23,7 @@ _BOUNDS: Final = {
     "host": (1.0e-6, 1.0e-3, 8.0e-3),
     "request": (1.0e-8, 1.0e-5, 1.0e-3),
     "first": (1.0, 1.1, 6.0),
+    "arrival": (1.0e-4, 0.02, 0.2),
     "wait": (1.0e-3, 0.06, 1.0),
 }
 """Least value, start and greatest value of each constant of an engine."""
@@ -101,7 +102,7 @@ def _times(runs: Sequence[Served], engine: Engine) -> Array:
     prompts = Worker(Split(tensor, pipeline, expert, data), data, CHUNK, batch / data)
     prefill = worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
     sent = transfer_time(first.shape, asked, Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
-    return np.stack([np.asarray(times.decode), engine.first * prefill + sent], axis=1)
+    return np.stack([np.asarray(times.decode), engine.arrival + engine.first * prefill + sent], axis=1)
 
 
 def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:

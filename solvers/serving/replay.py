@@ -120,16 +120,16 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
 
 def _of_log(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Replayed:
     """The requests of a log, as they came."""
-    requests = [Logged(one.arrived, one.input, one.output) for one in question.log[:_MOST]]
+    requests, before = [Logged(one.arrived, one.input, one.output) for one in question.log[:_MOST]], _before(question)
     replay_log(question, [(copies.count, offer) for copies, offer in zip(plan.workers, said.offers, strict=True)], requests)
     tokens = [one.token_time for one in requests if one.output > 1]
     return Replayed(
         len(requests),
         len(requests) / max(requests[-1].arrived, 1e-9),
         1.0,
-        percentiles([one.first - one.arrived for one in requests]),
+        percentiles([one.first - one.arrived + before for one in requests]),
         percentiles(tokens) if tokens else (),
-        percentiles([one.done - one.arrived for one in requests]),
+        percentiles([one.done - one.arrived + before for one in requests]),
         sum(tokens) / len(tokens) if tokens else 0.0,
     )
 
@@ -154,9 +154,14 @@ def _replayed(question: ServingQuestion, plan: ServingPlan, said: ServingFigures
         count,
         rate,
         share,
-        percentiles([one.first - one.arrived for one in later]),
+        percentiles([one.first - one.arrived + _before(question) for one in later]),
         percentiles([(one.done - one.first) / steps[one.kind] for one in later if steps[one.kind]]) if any(steps) else (),
     )
+
+
+def _before(question: ServingQuestion) -> float:
+    """Seconds of a request outside all steps."""
+    return float(constants_of_engine(question.file.engine).arrival)
 
 
 def _steps(question: ServingQuestion) -> list[int]:

@@ -110,13 +110,13 @@ def test_a_fit_finds_the_constants_that_made_the_times(tmp_path: Path) -> None:
         for batch in (2, 64)
         for length in (500, 3000)
     ]
-    runs, true = read_served(table(tmp_path, "\n".join(rows))).measured, Engine(2.0e-6, 5.0e-4, 2.0e-5, 1.5, 0.1)
+    runs, true = read_served(table(tmp_path, "\n".join(rows))).measured, Engine(2.0e-6, 5.0e-4, 2.0e-5, first=1.5, arrival=0.03, wait=0.1)
     made = [
         replace(run, output_time=priced.output_time, first_token=priced.first_token)
         for run, priced in zip(runs, price_served(runs, true), strict=True)
     ]
     found = fit_engine(made)
-    for name in ("gap", "host", "request", "first", "wait"):
+    for name in ("gap", "host", "request", "first", "arrival", "wait"):
         assert getattr(found, name) == pytest.approx(getattr(true, name), rel=0.02)
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from crossopt.instances.catalogue.engines import ENGINES
 from crossopt.instances.question import read_given
 from crossopt.instances.serving.question import ServingQuestion
 from crossopt.instances.serving.workers import shapes_of
@@ -42,7 +43,7 @@ def at(rate: float, mode: str, seed: int = 0) -> Replayed:
 def test_a_request_alone_takes_its_prefill_and_steps_of_one_sequence() -> None:
     question, plan, _ = planned("together")
     prices, found = _prices(question, plan.workers[0].shape, 1), at(0.01, "together")
-    assert found.first == (pytest.approx(prices.pieces[0][0][0][0]),) * 3
+    assert found.first == (pytest.approx(prices.pieces[0][0][0][0] + float(ENGINES["vllm"].constants.arrival)),) * 3
     assert found.token == (pytest.approx(prices.decode[1]),) * 3
 
 
