@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from crossopt.crossflow.fields import Bounds, Bytes, Doc, Duration, NonZero, NotNegative, Positive, Prose, Unset
+from crossopt.crossflow.fields import Bounds, Bytes, Doc, Duration, NonZero, NotNegative, Positive, Prose, Throughput, Unset
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.tables import Cells, table_in, text_of
 from crossopt.instances.files.units import parse_number, quoted
@@ -60,6 +60,8 @@ class InstancesFile:
     latency: Annotated[Duration | None, NonZero(), Doc("service level: the most that an instance may take")] = None
     memory: Annotated[Bytes | None, Doc("memory for all instances")] = None
     memory_per_instance: Annotated[Bytes | None, NonZero(), Doc("memory of one instance: weights and workspace")] = None
+    work: Annotated[float | None, Bounds(0.0), NonZero(), Doc("FLOPs of a request, for the utilisation: of ResNet-50 8.18e9")] = None
+    peak: Annotated[Throughput | None, NonZero(), Doc("FLOP/s of a thread at its peak, for the utilisation")] = None
     interference: Annotated[
         dict[str, NotNegative] | None, Doc("factor on latencies by the number of instances from which on it holds, such as {4: 1.1}")
     ] = None

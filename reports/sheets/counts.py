@@ -95,7 +95,11 @@ def _time(seconds: float) -> str:
 def _instance_figures(question: InstancesQuestion, use: ServerUse) -> tuple[tuple[str, str], ...]:
     rest = ("latency", _time(use.latency)) if question.file.objective == "throughput" else ("requests a second", f"{use.throughput:.5g}")
     idle = question.file.threads - use.threads
-    return rest, ("threads", f"{use.threads} of {question.file.threads}" + (f", {idle} idle" if idle else ""))
+    work, peak = question.file.work, question.file.peak
+    share = (
+        () if work is None or peak is None else (("utilisation", f"{use.throughput * work / (question.file.threads * peak):.1%} of peak"),)
+    )
+    return rest, *share, ("threads", f"{use.threads} of {question.file.threads}" + (f", {idle} idle" if idle else ""))
 
 
 def _instances_given(question: InstancesQuestion) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ from crossopt.formulation.counts import best_of
 from crossopt.instances.counts.shapes import InstancesQuestion
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read, read_given
+from crossopt.reports.sheets.counts import instances_sheet
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.counts.instances import FAMILY, InstanceGroups, ServerUse, prove, value_of
 from crossopt.solvers.family import solve
@@ -209,3 +210,10 @@ def test_an_infeasible_question_names_the_limit(settings: tuple[str, ...], reaso
     found = solved(read_given(SAMPLES["instances"].texts[0], "instances", settings))
     assert (found.status, found.proved) == ("INFEASIBLE", True)
     assert found.reasons[0].startswith(reason)
+
+
+def test_utilisation_is_work_over_peak() -> None:
+    """64 images of 8.178 GFLOP in 516.1 ms on 16 threads of 0.1 TFLOP/s."""
+    question = read(ROOT / "instances/counts/resnet-50-on-16-threads.yaml")
+    figures = dict(instances_sheet(question, solved(question)).figures)
+    assert figures["utilisation"] == f"{64 * 8.178e9 / 0.5161 / 1.6e12:.1%} of peak" == "63.4% of peak"
