@@ -16,7 +16,7 @@ from time import monotonic
 
 from crossopt.instances.memory.graph import MemoryGraph
 
-_SLOTS, _SHORT, _LONGEST = 96, 12, 200
+_SLOTS, _SHORT, _LONGEST = 32, 12, 200
 """Parts of the budget, and forward nodes of chains that are counted to the byte, or at all."""
 _LATER = -2
 """Of a segment whose last backward nodes run before anything is computed."""

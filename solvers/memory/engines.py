@@ -72,6 +72,8 @@ _SHARES, _LEASTS = (1.0, 0.998, 0.995, 0.99, 0.98, 0.96, 0.93, 0.9), (0.7, 0.3, 
 """Shares of the budget, and numbers above which columns of a linear relaxation count as 1."""
 _MOST_OF_PROOF = 40_000
 """Rows from which on a tree is about the first relaxation, as HiGHS takes too long for one node of a larger one."""
+_CHAINING = 0.5
+"""Seconds for the program of chains, whose answer is a start."""
 _RULING = 0.2
 """Share of the time for rules."""
 _SOLVING = 0.6
@@ -236,7 +238,7 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
     if len(graph.names) > _MANY_NODES:
         _round(run, watch)
-    chain = chain_schedule(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
+    chain = chain_schedule(graph, question.budget, question.repetitions, min(monotonic() + _CHAINING, began + seconds * _RULING / 2))
     if chain is not None:
         _take(run, chain, watch)
     planned = schedules_of_planners(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
