@@ -316,6 +316,7 @@ def plan_document(question: EmbeddingsQuestion, result: Result[EmbeddingPlan, Em
     if result.answer is None:
         return {}
     said = None if result.details is None else result.details.system
+    question = question if result.answer.devices is None else question.on(result.answer.devices)
     group, options = question.group, [{option.option: option for option in own} for own in question.options]
     plan = dict[str, Any]()
     for table, kind, held in zip(question.tables, question.types, result.answer.tables, strict=True):

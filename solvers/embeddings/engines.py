@@ -49,7 +49,7 @@ _MOST_PLANS: Final = 50_000
 _RELAXING, _LEAST_RELAXING, _JUDGING = 0.2, 2.0, 10.0
 """Of the time that is left for a relaxation, its seconds at least, and how much longer than judging a plan nothing is judged again."""
 _LARGE: Final = 1_000_000
-"""Tables times devices of questions that have time for a single start."""
+"""Tables times devices of questions that have time for a single start, and for no baselines unless they are asked for."""
 _MOST_CELLS: Final = 4_000
 """Tables times devices of integer models."""
 
@@ -144,13 +144,15 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
         return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
     stopped, found_at = "complete" if ended else "time limit", monotonic() - began
     left = min(0.1 * limits.seconds, _COMPARING)
+    compared = left >= _LEAST_COMPARING and name == "auto" and len(form.types) * form.devices <= _LARGE
     return SearchOutcome(
         course.plan,
         min(bound, course.value),
         proof,
         name,
         stopped,
-        baselines=baselines(question, left) if left >= _LEAST_COMPARING and name == "auto" else (),
+        baselines=baselines(question, left) if compared else (),
+        notes=("baselines are left out for so many tables and devices",) if len(form.types) * form.devices > _LARGE else (),
         trace=tuple(course.trace),
         seconds=found_at,
     )

@@ -235,7 +235,8 @@ def _by_counts(question: EmbeddingsQuestion, proof: PricedCounts, claimed: float
         if fault := _not_excluded(question.on(devices), tiers, question.within):
             faults.append(f"proof: {devices:,} devices: {fault}")
             break
-    return Proved((f"{len(proof.tiers):,} smaller numbers of devices were excluded again",), tuple(faults), by=BY_COUNTS)
+    text = f"each number of devices below {shown} was excluded again" if proof.tiers else "a single device is the fewest that there are"
+    return Proved((text,), tuple(faults), by=BY_COUNTS)
 
 
 def _not_excluded(question: EmbeddingsQuestion, proof: PricedTiers, within: float | None) -> str:

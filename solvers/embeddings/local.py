@@ -24,6 +24,8 @@ _DIVIDED, _PAIRS = 14, 4
 """Pieces on two devices that are divided in every way, and pairs of devices that are tried at once."""
 _PARTNERS, _TINY, _DEAR = 2_000, 1e-15, 0.05
 """Pieces that are tried in swaps at once, what is no excess, and the weight of the time that a way takes of all devices."""
+_GROUPS = ((0,), (1,), (2,), (3,), (4,), (0, 2), (1, 3), (0, 1, 2, 3, 4))
+"""Phases whose targets fall together."""
 _SLACK, _FIRST_STEP, _TURN = 0.25, 0.2, 0.02
 """Of targets above the least of each phase at first, of this the part that they fall at once, and of the time a turn's."""
 
@@ -655,21 +657,20 @@ def balance_phases(
             best, lowest, since = walk.plan.copy(), height, monotonic()
 
     turn = _TURN * min(patience, max(deadline - monotonic(), 0.0))
-    slack, steps, shown = _SLACK, np.full(len(least) + 1, _FIRST_STEP), inf
+    falls = np.array([[float(phase in group) for phase in range(len(least))] for group in _GROUPS])
+    slack, steps, shown = _SLACK, np.full(len(falls), _FIRST_STEP), inf
     while lowest > target and monotonic() < min(deadline, since + patience):
         if lowest < inf:
-            weights = [*steps[:-1].tolist(), float(steps[-1]) * len(least)]
-            phase = random.choices(range(len(steps)), weights)[0]
-            falling = np.ones(len(least)) if phase == len(least) else np.eye(len(least))[phase]
+            group = random.choices(range(len(steps)), (steps * falls.sum(axis=1)).tolist())[0]
             tops = best.loads.max(axis=0)
-            aims = tops - falling * steps[phase] * np.maximum(tops - least, 0.0)
+            aims = tops - falls[group] * steps[group] * np.maximum(tops - least, 0.0)
             walk.plan = best.copy()
         else:
-            phase, aims = -1, least * (1.0 + slack)
+            group, aims = -1, least * (1.0 + slack)
         walk.aim(aims)
         done = _reached(walk, min(deadline, monotonic() + turn), random, look)
-        if phase >= 0:
-            steps[phase] = min(steps[phase] * 1.5, 0.5) if done else max(steps[phase] * 0.6, 0.01)
+        if group >= 0:
+            steps[group] = min(steps[group] * 1.5, 0.5) if done else max(steps[group] * 0.6, 0.01)
         elif not done:
             slack *= 1.5
         if lowest < shown:

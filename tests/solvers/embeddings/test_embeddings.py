@@ -30,6 +30,7 @@ from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.embeddings.tables import cache_statistics, drawn_tables, tables_in
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.question import read_given
+from crossopt.reports.sheets.embeddings import plan_document
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_verify
 from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals
@@ -293,6 +294,7 @@ def test_edits_of_a_proof_of_the_fewest_devices_are_refused() -> None:
         assert not check_answer(FAMILY, replace(result, proof=forged, bound=bound), question).accepted, forged
     for devices in (None, 2, 4, 5):
         assert not check_answer(FAMILY, replace(result, answer=replace(result.answer, devices=devices)), question).accepted
+    assert plan_document(question, result)["world_size"] == 3
     late = ask(text.replace("kind: embeddings", "kind: embeddings\nwithin: 0.0001 ms"))
     assert solved(late).status == "INFEASIBLE"
     assert check_answer(FAMILY, solved(late), late).accepted
