@@ -26,6 +26,10 @@ _MEASURES: Final[Mapping[Objective, Measure]] = {
     "energy": "device_seconds",
     "cost": "device_seconds",
 }
+MOST_ENUMERATED: Final = 50_000
+"""Chips of a technology that are priced one by one; of more, boxes are."""
+_PARTS = 64
+"""Boxes into which one is cut at once."""
 _LOWERED = 1.0 - 2.0**-50
 _NO_PLAN = StagePlan(inf)
 _UNITS = 2.0**50
@@ -65,6 +69,10 @@ class Pricing:
     """Number of chips."""
     weights: Array = field(default_factory=lambda: np.zeros(0))
     """What each chip adds to the objective."""
+    boxes: list[tuple[tuple[int, ...], tuple[int, ...]]] = field(default_factory=list)
+    """Lowest and highest places of boxes of chips of a technology, each of which counts as a chip."""
+    memories: Array = field(default_factory=lambda: np.zeros(0))
+    """Bytes beside each of them."""
     schedules: dict[tuple[int, Setting, int, bool], Schedule] = field(default_factory=dict)
     """By chip, setting, kind of layer and pass."""
     _least: dict[Setting, Array] = field(default_factory=dict)
@@ -73,10 +81,41 @@ class Pricing:
     stage_searches: int = 0
 
     def __post_init__(self) -> None:
-        if self.question.built is None:
-            self.chips = self.chips if len(self.chips) else surpassing(self.question)
-        self.count = len(self.chips) if self.question.built is None else len(self.question.built)
-        self.weights = self.question.weights(self.chips)
+        built = self.question.built
+        if built is not None:
+            root = np.zeros((1, len(built.sizes)), np.int64), np.array([built.sizes], np.int64).reshape(1, -1) - 1
+            self.add(*(root if self.in_boxes else (built.every(MOST_ENUMERATED),) * 2))
+            return
+        self.chips = self.chips if len(self.chips) else surpassing(self.question)
+        self.count, self.weights = len(self.chips), self.question.weights(self.chips)
+
+    @property
+    def in_boxes(self) -> bool:
+        """Whether there are too many chips of a technology to price each."""
+        return self.question.built is not None and len(self.question.built) > MOST_ENUMERATED
+
+    def add(self, low: Whole, high: Whole) -> list[int]:
+        """Number boxes of chips of a technology, as many as may hold one within the limits."""
+        built, file = self.question.built, self.question.file
+        if built is None:
+            raise ValueError("chips of the template have no boxes")
+        rated = built.rated(low, high)
+        rows = np.flatnonzero(rated.fits)
+        own, first = rated.at(rows), self.count
+        self.boxes += [(tuple(low[row].tolist()), tuple(high[row].tolist())) for row in rows]
+        self.weights = np.concatenate([self.weights, self.question.weights(own)])
+        self.memories = np.concatenate([self.memories, np.minimum(own.memory, file.memory)])
+        for setting in (one for row in range(len(self.question.networks)) for one in self.settings(row, file.microbatch[0])):
+            seconds = own.seconds(self.question.networks[setting.network], setting.tensor, file.bandwidth)
+            cycles = seconds[:, : len(self.question.directions)] * file.clock
+            known = self._least.get(setting)
+            self._least[setting] = cycles if known is None else np.concatenate([known, cycles], axis=2)
+        self.count += len(rows)
+        return list(range(first, self.count))
+
+    def is_chip(self, members: Sequence[int]) -> bool:
+        """Whether a set is of one chip."""
+        return len(members) == 1 and (not self.boxes or self.boxes[members[0]][0] == self.boxes[members[0]][1])
 
     def settings(self, network: int, microbatch: int) -> list[Setting]:
         return [Setting(network, microbatch, tensor) for tensor in self.question.file.tensor]
@@ -88,10 +127,7 @@ class Pricing:
 
     def least(self, setting: Setting) -> Array:
         """Cycles that no schedule is below, by kind of layer, pass and chip."""
-        if setting not in self._least and self.question.built is not None:
-            seconds = self.question.built.seconds(self.question.networks[setting.network], np.arange(self.count))
-            self._least[setting] = seconds[:, : len(self.question.directions)] * self.question.file.clock
-        elif setting not in self._least:
+        if setting not in self._least:
             rows = []
             for kind, layer in enumerate(self.question.networks[setting.network].kinds):
                 for backward in self.question.directions:
@@ -136,8 +172,7 @@ class Pricing:
 
     def memory(self, chips: Sequence[int]) -> float:
         """Bytes beside the chip that has most of them."""
-        built = self.question.built
-        return self.question.file.memory if built is None else min(self.question.file.memory, float(built.memory[list(chips)].max()))
+        return float(self.memories[list(chips)].max()) if self.boxes else self.question.file.memory
 
     def _times(self, setting: Setting, chips: Sequence[int]) -> Array:
         """The least cycles of any of the chips, by kind of layer and pass; of single chips with schedules, those of the schedules."""
@@ -335,22 +370,47 @@ def _missing(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Itera
                         yield chip, setting, kind, backward
 
 
-def halves(pricing: Pricing, members: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def parts_of(pricing: Pricing, row: int, cutoff: float) -> list[tuple[float, int]]:
+    """A box of chips of a technology cut where it is longest, again and again: the parts that may hold a chip below a cutoff, with bounds
+    by their work."""
+    built, boxes = pricing.question.built, [tuple(np.array(side, np.int64) for side in pricing.boxes[row])]
+    options = [] if built is None else [np.log(np.array(values)) for _, values in built.options]
+    while len(boxes) < _PARTS and any((low < high).any() for low, high in boxes):
+        cut = list[tuple[Whole, ...]]()
+        for low, high in boxes:
+            lengths = [values[end] - values[start] if start < end else -1.0 for values, start, end in zip(options, low, high, strict=True)]
+            longest = int(np.argmax(lengths))
+            middle = (low[longest] + high[longest]) // 2
+            upper, lower = high.copy(), low.copy()
+            upper[longest], lower[longest] = middle, middle + 1
+            cut += [(low, upper), (lower, high)] if low[longest] < high[longest] else [(low, high)]
+        boxes = cut
+    first = pricing.count
+    pricing.add(np.stack([low for low, _ in boxes]), np.stack([high for _, high in boxes]))
+    return [(float(bound), first + row) for row, bound in enumerate(value_bounds(pricing, first)) if bound < cutoff]
+
+
+def gains(pricing: Pricing, cutoff: float) -> bool:
+    """Whether stages bound the box of all chips more tightly than its work does."""
+    return set_bound(pricing, (0,), cutoff)[0] > 1.005 * float(value_bounds(pricing)[0])
+
+
+def halves(pricing: Pricing, members: tuple[int, ...]) -> list[tuple[int, ...]]:
     """A set of chips cut in two where it is longest, on a scale of powers of two."""
     features = _features(pricing, members)
     longest = features[int(np.ptp(features, axis=1).argmax())]
     order = np.argsort(longest, kind="stable")
     middle = len(members) // 2
-    return tuple(members[row] for row in order[:middle]), tuple(members[row] for row in order[middle:])
+    return [tuple(members[row] for row in order[:middle]), tuple(members[row] for row in order[middle:])]
 
 
 def _features(pricing: Pricing, members: tuple[int, ...]) -> Array:
-    """Figures in which chips differ: cores and sides, or seconds of all layers and memory."""
+    """Figures in which chips differ: cores and sides, area or price; or seconds of all layers and memory."""
     chips, rows = pricing.chips, list(members)
     if pricing.question.built is not None:
-        networks = range(len(pricing.question.networks))
-        tables = [pricing.least(Setting(network, 1, 1))[:, :, rows].reshape(-1, len(rows)) for network in networks]
-        others = [pricing.question.built.memory[rows][None, :], pricing.weights[rows][None, :]]
+        settings = [one for row in range(len(pricing.question.networks)) for one in pricing.settings(row, 1)]
+        tables = [pricing.least(one)[:, :, rows].reshape(-1, len(rows)) for one in settings]
+        others = [pricing.memories[rows][None, :], pricing.weights[rows][None, :]]
         return np.asarray(np.log2(np.maximum(np.concatenate([*tables, *others]), 1e-30)))
     tensor, vector, width, depth, buffer = (np.log2(np.maximum(column[list(members)], 0.5)) for column in chips.columns())
     units = [tensor + width + depth, vector + width, *([buffer] if pricing.question.file.memory_bandwidth is not None else [])]
@@ -359,53 +419,68 @@ def _features(pricing: Pricing, members: tuple[int, ...]) -> Array:
 
 
 def screened(pricing: Pricing, value: float) -> tuple[int, ...]:
-    """Chips that the work of all devices together does not exclude below a value."""
+    """Chips that the work of all devices together does not exclude below a value; the box of all, for chips of a technology."""
+    if pricing.in_boxes:
+        return (0,) if pricing.count else ()
     return tuple(np.flatnonzero(value_bounds(pricing) < value).tolist())
 
 
-def value_bounds(pricing: Pricing) -> Array:
+def value_bounds(pricing: Pricing, first: int = 0) -> Array:
     """Values below which no plan of a chip is, by the work of all devices together; infinite where a batch takes too long."""
-    file, seconds = pricing.question.file, work_bounds(pricing)
+    file, (seconds, work) = pricing.question.file, work_bounds(pricing, first)
     limit = inf if file.time_limit is None else file.time_limit
     least: dict[Measure, Array] = {
         "time": seconds,
-        "device_seconds": seconds * file.devices,
-        "devices": seconds * file.devices / limit,
-        "feasible": np.full(pricing.count, 1.0 - 1e-9),
+        "device_seconds": work,
+        "devices": work / limit,
+        "feasible": np.full(pricing.count - first, 1.0 - 1e-9),
     }
-    return np.where(seconds <= limit, pricing.weights * least[_MEASURES[file.objective]], inf)
+    return np.where(seconds <= limit, pricing.weights[first:] * least[_MEASURES[file.objective]], inf)
 
 
-def work_bounds(pricing: Pricing) -> Array:
-    """Seconds of a batch below which no plan of a chip is, by the work of all devices together.
+def work_bounds(pricing: Pricing, first: int = 0) -> tuple[Array, Array]:
+    """Seconds of a batch, and device-seconds, below which no plan of a chip is, by the work of a batch; of the chips from a number on.
 
-    The slowest stage takes at least the mean of all devices of a pipeline, each stage by its tensor degree, and a batch at least as many
-    rounds as its microbatches over the pipelines; both together are the work over the number of devices.
+    The slowest stage takes at least the mean of all devices of its pipeline, each stage by its tensor degree; none has more devices
+    than the largest degree. A pipeline of one stage sums the gradients of all parameters; S stages take S - 1 rounds more, unless they
+    stay full. Of two stages and more, those are best that take as many devices as there are, or just fewer.
     """
     file, found = pricing.question.file, []
     for row, network in enumerate(pricing.question.networks):
         counts = np.bincount(np.array(network.kind_of), minlength=len(network.kinds)).astype(np.float64)
-        least = np.full(pricing.count, inf)
+        stored = sum(network.kinds[kind].parameters.on_device(max(file.tensor)) for kind in network.kind_of)
+        least = np.full((2, pricing.count - first), inf)
         for size in file.microbatch:
-            work = [one.tensor * pricing.least(one).sum(axis=1) for one in pricing.settings(row, size)]
+            microbatches = file.batch // size
+            work = [one.tensor * pricing.least(one)[:, :, first:].sum(axis=1) for one in pricing.settings(row, size)]
             total = counts @ np.min(work, axis=0) / file.clock
-            least = np.minimum(least, total * (file.batch // size) / file.devices)
-        found.append(least * (1.0 - 1e-9))
-    return np.array([mean_time([float(own[chip]) for own in found]) for chip in range(pricing.count)])
+            for data in pricing.pipelines(size, 1.0).replicas().tolist():
+                rounds, devices, degree = -(-microbatches // data), file.devices // data, max(file.tensor)
+                for stages in {1, max(devices // degree, 2), max(-(-devices // degree), 2)}:
+                    used = min(stages, len(network), devices)
+                    more = used - 1 if "two-weights" not in file.pipeline else 0
+                    summed = pricing.synced * stored * (data - 1) / data if used == 1 else 0.0
+                    least[0] = np.minimum(least[0], total / min(devices, used * degree) * (rounds + more) + summed)
+            least[1] = np.minimum(least[1], total * microbatches)
+        found.append(least * (1.0 - 1e-12))
+    means = np.array([mean_time([float(own[0, chip]) for own in found]) for chip in range(pricing.count - first)])
+    return means, found[0][1]
 
 
 def is_bounded(pricing: Pricing, value: float) -> tuple[bool, int]:
     """Whether no chip has a plan below a value, and how many sets of chips it took; sets that are not bounded are split."""
     left, sets = [screened(pricing, value)], 0
+    coarse = pricing.in_boxes and pricing.count > 0 and not gains(pricing, value)
     while left:
         members = left.pop()
         if not members:
             continue
         sets += 1
-        if set_bound(pricing, members, value)[0] >= value:
+        if not (coarse and not pricing.is_chip(members)) and set_bound(pricing, members, value)[0] >= value:
             continue
-        if len(members) > 1:
-            left += halves(pricing, members)
+        if not pricing.is_chip(members):
+            boxes = [(row,) for _, row in parts_of(pricing, members[0], value)] if pricing.in_boxes else []
+            left += boxes if pricing.in_boxes else halves(pricing, members)
         elif refined(pricing, members[0], value)[0] < value:
             return False, sets
     return True, sets

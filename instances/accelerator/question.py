@@ -44,7 +44,7 @@ from crossopt.crossflow.fields import (
     Ratio,
 )
 from crossopt.crossflow.workload import Transformer
-from crossopt.instances.accelerator.built import BuiltChips, TechnologySection, built_chips
+from crossopt.instances.accelerator.built import BuiltChips, Rated, TechnologySection, built_chips
 from crossopt.instances.accelerator.networks import (
     MOST_IDEALS,
     Ideals,
@@ -257,16 +257,15 @@ class AcceleratorQuestion:
         file = self.file
         return Rates(file.bandwidth, inf if file.memory_bandwidth is None else file.memory_bandwidth, file.clock, file.granularity)
 
-    def weights(self, chips: Chips) -> Array:
-        """What each chip, or each of a technology, adds to the objective: area, watts or dollars a second; 1 if chips differ in none."""
-        file, built = self.file, self.built
-        areas = np.asarray(chip_area(chips) if built is None else built.hardware.die_area)
+    def weights(self, chips: Chips | Rated) -> Array:
+        """What each chip adds to the objective: area, watts or dollars a second; 1 if chips differ in none."""
+        file, areas = self.file, np.asarray(chip_area(chips) if isinstance(chips, Chips) else chips.hardware.die_area)
         if file.objective in ("time", "devices"):
             return np.ones(len(areas))
         if file.objective == "area":
             return areas
         own = file.power or PowerSection()
-        power = own.chip + own.area * areas if built is None else np.asarray(built.hardware.power)
+        power = own.chip + own.area * areas if isinstance(chips, Chips) else np.asarray(chips.hardware.power)
         if file.objective == "energy":
             return np.asarray(power)
         prices = file.prices or PricesSection()
@@ -528,8 +527,6 @@ def _technology_faults(file: AcceleratorFile, networks: list[Network]) -> Iterat
         yield "technology", "chips of a technology price the operators of an imported graph (give graph: FILE, or chips of the template)"
     if file.microbatch != (1,):
         yield "microbatch", "a microbatch on chips of a technology is the batch of the imported graph (import it with another one)"
-    if file.tensor != (1,):
-        yield "tensor", "stages on chips of a technology have one device (remove this)"
     if file.chips != ChipsSection():
         yield "chips", "chips of the template and of a technology are not chosen together (take one of them away)"
     if file.memory_bandwidth is not None:

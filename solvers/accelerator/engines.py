@@ -16,7 +16,9 @@ from crossopt.formulation.accelerator.bounds import (
     NetworkBest,
     Pricing,
     Setting,
+    gains,
     halves,
+    parts_of,
     refined,
     screened,
     set_bound,
@@ -47,6 +49,10 @@ _UNITS_OF_MILP: Final = 2.0**26
 """Of loads: solvers in floating point tell sums of no finer ones."""
 _COARSE: Final = 2e-6
 """Gap that such units leave."""
+_UNSEARCHED, _SEARCHED, _FINAL = range(3)
+"""Whether stages of a set of chips were searched, or its bound is that of its best plan."""
+_ALIKE: Final = 5e-10
+"""Relative difference of values below which chips of a technology are alike."""
 _PATIENCE: Final = 5
 _GROUP: Final = 10_000.0
 """Square micrometres of a group of chips in PHAZE's search."""
@@ -82,6 +88,11 @@ class _Run:
         self.watch(Progress("sets of chips", self.value if self.answer else None, bound, answer=lambda: self.answer))
 
     @property
+    def target(self) -> float:
+        """Below which chips are looked for: of a technology many are alike, and one as good as the best is none."""
+        return self.cutoff * (1.0 - _ALIKE) if self.pricing.in_boxes else self.cutoff
+
+    @property
     def is_over(self) -> bool:
         return monotonic() - self.began >= self.limits.seconds
 
@@ -109,32 +120,54 @@ def certified(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> Se
 def _searched(run: _Run) -> float:
     """Search; the bound of all chips."""
     pricing = run.pricing
-    if not run.is_over:
-        first = int(work_bounds(pricing).argmin())
+    if not run.is_over and pricing.count:
+        first = _first(pricing)
         run.offer(first, *refined(pricing, first, inf))
         run.first = run.answer
-        if np.ptp(pricing.weights):
+        if np.ptp(pricing.weights) and pricing.question.built is None:
             second = int(value_bounds(pricing).argmin())
             run.offer(second, *refined(pricing, second, run.cutoff))
+    if not pricing.count:
+        return inf
     chips = screened(pricing, run.cutoff) or (0,)
-    order, heap = 0, [(0.0 if run.is_over else set_bound(pricing, chips, run.cutoff)[0], 0, chips, False)]
+    order, heap = 0, [(0.0 if run.is_over else set_bound(pricing, chips, run.cutoff)[0], 0, chips, _SEARCHED)]
+    tight = pricing.in_boxes and not run.is_over and gains(pricing, run.target)
     while heap:
-        bound, _, members, is_final = heappop(heap)
-        if is_final or bound >= run.cutoff * (1.0 - run.limits.gap) or run.is_over:
-            return min(bound, run.cutoff)
-        if len(members) == 1:
-            low, found = refined(pricing, members[0], run.cutoff)
+        bound, _, members, known = heappop(heap)
+        if known == _FINAL or bound >= run.target * (1.0 - run.limits.gap) or run.is_over:
+            return min(bound, run.target)
+        if known == _UNSEARCHED and tight and not pricing.is_chip(members):
+            order += 1
+            heappush(heap, (max(bound, set_bound(pricing, members, run.target)[0]), order, members, _SEARCHED))
+            continue
+        if pricing.is_chip(members):
+            low, found = refined(pricing, members[0], run.target)
             run.offer(members[0], low, found)
             order += 1
-            heappush(heap, (low, order, members, True))
+            heappush(heap, (low, order, members, _FINAL))
+            run.show(bound)
+            continue
+        if pricing.in_boxes:
+            for low, row in parts_of(pricing, members[0], run.target):
+                order += 1
+                heappush(heap, (max(low, bound), order, (row,), _UNSEARCHED))
             run.show(bound)
             continue
         for half in halves(pricing, members):
             low = max(bound, set_bound(pricing, half, run.cutoff)[0])
             order += 1
-            heappush(heap, (low, order, half, False))
+            heappush(heap, (low, order, half, _SEARCHED))
         run.show(bound)
-    return inf
+    return run.target
+
+
+def _first(pricing: Pricing) -> int:
+    """The chip with the least work, of a coarse grid if there are many."""
+    if pricing.question.built is None or not pricing.in_boxes:
+        return int(work_bounds(pricing)[0].argmin())
+    places = pricing.question.built.every()
+    rows = pricing.add(places, places) or [0]
+    return rows[int(work_bounds(pricing)[0][rows].argmin())]
 
 
 # Integer programs: PHAZE's for each schedule, and one for chip and stages at each number of stages and pipelines.
@@ -312,7 +345,9 @@ def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection)
 def answer_of(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> AcceleratorPlan:
     """The plan of a chip in words of the question."""
     built = pricing.question.built
-    own = BuiltChip(built.chosen(chip)) if built else ChipAnswer(*(int(column[chip]) for column in pricing.chips.columns()))
+    own = (
+        BuiltChip(built.chosen(pricing.boxes[chip][0])) if built else ChipAnswer(*(int(column[chip]) for column in pricing.chips.columns()))
+    )
     return AcceleratorPlan(own, tuple(_network_plan(pricing, chip, row, best) for row, best in enumerate(found)))
 
 

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
+from crossopt.crossflow.arrays import Array
 from crossopt.formulation.accelerator.bounds import Pricing, is_bounded
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.networks import Layer
@@ -155,8 +156,9 @@ def judge(question: AcceleratorQuestion, answer: AcceleratorPlan) -> Verdict[Acc
 
 def _weight(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
     """What the chip adds to the objective."""
-    row = question.built.find(chip.choices) if isinstance(chip, BuiltChip) and question.built is not None else 0
-    return float(question.weights(chip.columns() if isinstance(chip, ChipAnswer) else question.chips)[row])
+    if isinstance(chip, ChipAnswer) or question.built is None:
+        return float(question.weights(chip.columns())[0]) if isinstance(chip, ChipAnswer) else inf
+    return float(question.weights(question.built.find(chip.choices))[0])
 
 
 def _area(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
@@ -164,7 +166,7 @@ def _area(question: AcceleratorQuestion, chip: ChipAnswer | BuiltChip) -> float:
     if isinstance(chip, BuiltChip):
         if question.built is None:
             raise ValueError("the question asks for a chip of the template")
-        return float(np.asarray(question.built.hardware.die_area)[question.built.find(chip.choices)])
+        return float(np.asarray(question.built.find(chip.choices).hardware.die_area)[0])
     pairs = zip(question.chips.columns(), chip.columns().columns(), strict=True)
     if question.built is not None or not np.logical_and.reduce([own == other for own, other in pairs]).any():
         raise ValueError("the chip is none of the question, or breaks its limits of the area")
@@ -177,11 +179,11 @@ class _NetworkJudge:
     def __init__(self, question: AcceleratorQuestion, row: int, plan: NetworkPlan, chip: ChipAnswer | BuiltChip) -> None:
         self.question, self.network, self.plan = question, question.networks[row], plan
         self.chip = chip if isinstance(chip, ChipAnswer) else None
-        self.built, self.memory = np.zeros((0, 2)), question.file.memory
+        self.built, self.memory = dict[int, Array](), question.file.memory
         if isinstance(chip, BuiltChip) and question.built is not None:
-            own = question.built.find(chip.choices)
-            self.built = question.built.seconds(self.network, np.array([own]))[:, :, 0]
-            self.memory = min(self.memory, float(question.built.memory[own]))
+            own, file = question.built.find(chip.choices), question.file
+            self.built = {tensor: own.seconds(self.network, tensor, file.bandwidth)[:, :, 0] for tensor in file.tensor}
+            self.memory = min(self.memory, float(own.memory[0]))
         self.prefix = f"{plan.network}: " if len(question.networks) > 1 else ""
         file = question.file
         if plan.microbatch not in file.microbatch or not 1 <= plan.data <= file.devices or not plan.stages:
@@ -275,7 +277,7 @@ class _NetworkJudge:
         found, tensor, clock = list[float](), self.plan.stages[number].tensor, self.question.file.clock
         for backward in self.question.directions:
             if self.chip is None:
-                found.append(fsum(float(self.built[self.network.kind_of[row], int(backward)]) for row in layers))
+                found.append(fsum(float(self.built[tensor][self.network.kind_of[row], int(backward)]) for row in layers))
             else:
                 found.append(fsum(cycles[self._layer(row).name, tensor, backward] for row in layers) / clock)
         return found

@@ -12,6 +12,7 @@ import numpy as np
 import yaml
 
 from crossopt.crossflow.accelerator import Chips, OperatorGraph, chip_area
+from crossopt.instances.accelerator.built import Rated
 from crossopt.instances.accelerator.networks import Network, Operator
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.question import read_again
@@ -157,7 +158,10 @@ def least_of_everything(question: AcceleratorQuestion) -> float:
     """The optimum; infinite where there is no plan."""
     chips, least = question.chips, inf
     if question.built is not None:
-        return min(_least_of_network(question, question.networks[0], row) for row in range(len(question.built)))
+        rated = question.built.rated(*(question.built.every(),) * 2)
+        rows = np.flatnonzero(rated.fits)
+        pairs = [(_least_of_network(question, question.networks[0], row), question.weights(rated.at(np.array([row])))[0]) for row in rows]
+        return min((value * float(weight) for value, weight in pairs), default=inf)
     weights = [_weight(question, float(area)) for area in chip_area(chips)]
     seen = dict[tuple[int, ...], float]()
     for row in range(len(chips)):
@@ -180,7 +184,7 @@ def _weight(question: AcceleratorQuestion, area: float) -> float:
 
 def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int) -> float:
     file, least = question.file, inf
-    memory = file.memory if question.built is None else min(file.memory, float(question.built.memory[chip]))
+    memory = file.memory if question.built is None else min(file.memory, float(_built(question, chip).memory[0]))
     for size in file.microbatch:
         cycles = {
             (kind, tensor): _passes(question, network, chip, (kind, tensor, size))
@@ -202,7 +206,8 @@ def _passes(question: AcceleratorQuestion, network: Network, chip: int, chosen: 
     """Seconds of the passes of a layer."""
     file, (kind, tensor, size) = question.file, chosen
     if question.built is not None:
-        return [float(one) for one in question.built.seconds(network, np.array([chip]))[kind, : len(question.directions), 0]]
+        seconds = _built(question, chip).seconds(network, tensor, file.bandwidth)
+        return [float(one) for one in seconds[kind, : len(question.directions), 0]]
     own, layer, found = question.chips.at(np.array([chip])), network.kinds[kind], []
     for backward in question.directions:
         step, pairs, busy = file.granularity, list[list[int]](), 0
@@ -215,6 +220,13 @@ def _passes(question: AcceleratorQuestion, network: Network, chip: int, chosen: 
         least = shortest(graph, [pair[0] for pair in pairs], [pair[1] for pair in pairs], cores)
         found.append(max(least, ceil(busy / step) * step) / file.clock)
     return found
+
+
+def _built(question: AcceleratorQuestion, chip: int) -> Rated:
+    """A chip of a technology."""
+    assert question.built is not None
+    places = question.built.every()[[chip]]
+    return question.built.rated(places, places)
 
 
 def _plainly(question: AcceleratorQuestion, operator: Operator, chosen: tuple[bool, int, int], chip: Chips) -> tuple[int, int, int]:

@@ -26,6 +26,7 @@ from crossopt.crossflow.accelerator import (
 )
 from crossopt.crossflow.operator_graph import Node, Weights
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
+from crossopt.formulation.accelerator import bounds
 from crossopt.formulation.accelerator.model import schedule_model
 from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Option, Pipelines, best_stages, cuts_of
@@ -513,7 +514,18 @@ TECHNOLOGY = {
 }
 
 
-@pytest.mark.parametrize("changes", [{}, {"devices": 1}, {"memory": "1700 B", "recompute": ["none"]}, {"passes": "forward", "batch": 1}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"devices": 1},
+        {"memory": "1700 B", "recompute": ["none"]},
+        {"passes": "forward", "batch": 1},
+        {"tensor": [1, 2], "bandwidth": "1 TB/s", "batch": 1},
+        {"objective": "energy", "time_limit": "7 ms"},
+        {"objective": "area", "time_limit": "1.6 ms", "tensor": [1, 2, 3], "bandwidth": "1 TB/s"},
+    ],
+)
 def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Path, changes: dict[str, Any]) -> None:
     (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
     asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
@@ -530,12 +542,30 @@ def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Pat
     assert not check_answer(FAMILY, replace(result, answer=moved), question).accepted
 
 
+@pytest.mark.parametrize("changes", [{}, {"memory": "1700 B", "tensor": [1, 2]}, {"objective": "area", "time_limit": "7 ms"}])
+def test_boxes_of_chips_of_a_technology_hold_the_best_of_all(
+    tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
+    asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
+    (tmp_path / "question.yaml").write_text(yaml.safe_dump(asks | {"technology": TECHNOLOGY} | changes))
+    question = read(tmp_path / "question.yaml")
+    usual = answered(question)
+    monkeypatch.setattr(bounds, "MOST_ENUMERATED", 2)
+    monkeypatch.setattr(bounds, "_PARTS", 4)
+    result = answered(question)
+    assert result.status == usual.status == "OPTIMAL"
+    assert result.value == pytest.approx(usual.value, rel=1e-9)
+    assert check_answer(FAMILY, result, question).accepted
+    raised = replace(result, value=result.value * 1.01, bound=result.value * 1.01)  # type: ignore[operator]
+    assert FAMILY.prove(question, raised, unwatched).refused
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"technology": TECHNOLOGY | {"die_area": "100 mm^2"}}, "no chip of the technology can be built"),
         ({"technology": TECHNOLOGY | {"name": "unknown"}}, "unknown"),
-        ({"tensor": [1, 2]}, "stages on chips of a technology have one device"),
         ({"microbatch": [1, 2]}, "a microbatch on chips of a technology is the batch of the imported graph"),
         ({"power": {"chip": "1 W"}}, "chips of a technology have powers of their own"),
         ({"memory_bandwidth": "1 TB/s"}, "chips of a technology have the bandwidth of their stacks"),
