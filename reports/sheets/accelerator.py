@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
+from math import sqrt
 from typing import Any
 
 from crossopt.crossflow.accelerator import area_parts
@@ -10,9 +11,13 @@ from crossopt.instances.accelerator.networks import Layer, Network
 from crossopt.instances.accelerator.question import AcceleratorQuestion, chip_count, designs_of, size_of
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.reports.drawing.axes import Segment, Track
+from crossopt.reports.drawing.bars import Part
+from crossopt.reports.drawing.floorplan import Floor, Plan, floorplan
+from crossopt.reports.drawing.graph import MOST, Graph, drawn
 from crossopt.reports.sheets.amounts import several, time_of
 from crossopt.reports.sheets.sheet import (
     Column,
+    Picture,
     Section,
     Sheet,
     Table,
@@ -52,6 +57,8 @@ _SENTENCES = {
     "energy": "take the least energy for a batch of {}",
     "cost": "make a batch of {} cheapest",
 }
+_MOST_BUNDLES = 1024
+"""Tensor cores that are drawn one by one."""
 _DRAWN = 12
 """Schedules that are drawn; the table has all."""
 
@@ -179,12 +186,46 @@ def _die(chip: ChipAnswer | BuiltChip, said: AcceleratorFigures) -> Iterator[Sec
             Column("share", tuple(f"{share:.1%}" for share in shares), shares, "share"),
         )
     )
-    yield Section("The die", (table,))
+    yield Section("The die", (_floorplan(parts, chip), table))
+
+
+def _floorplan(parts: dict[str, float], chip: ChipAnswer) -> Picture:
+    """The die from above, where parts lie as is usual: the template knows no places."""
+    shown = tuple(Part(name, area, f"{area * 1e6:.4g} mm^2", row) for row, (name, area) in enumerate(parts.items()))
+    bundles = chip.tensor_cores if chip.tensor_cores <= _MOST_BUNDLES else 0
+    bundled = ("tensor cores, multipliers", "tensor cores, buffers", "")
+    plan = Plan("", ("vector cores, lanes", "vector cores, buffers"), "shared buffer", "", bundled, bundles)
+    side = sqrt(sum(parts.values()))
+    floor = Floor(tuple(sorted(shown, key=lambda part: -part.value)), plan, "", 0, (0.0, 0.0), (side, side), 0.0)
+    described = f"A die of {', '.join(f'{part.label} {part.shown}' for part in shown)}."
+    caption = "Areas are those of the template, to scale; it knows no places, so that parts lie in the usual order."
+    return Picture(
+        lambda titles: floorplan(titles, floor), "", caption, title="The chip from above, to scale", described=described, zooms=False
+    )
+
+
+def _cut(network: Network, plan: NetworkPlan, prefix: str) -> Iterator[Section]:
+    """Layers as a graph, each with the number of its stage."""
+    if not 1 < len(network) <= MOST:
+        return
+    stage_of = {name: number for number, stage in enumerate(plan.stages) for name in stage.layers}
+    groups = tuple(stage_of[name] for name in network.names)
+    arcs = tuple((earlier, layer) for layer, before in enumerate(network.before) for earlier in before)
+    labels = tuple(str(group + 1) for group in groups)
+    tips = tuple(f"{name}: stage {group + 1}" for name, group in zip(network.names, groups, strict=True))
+    graph = Graph(arcs, groups, labels, (False,) * len(groups), tips)
+    described = f"{len(groups):,} layers in {len(plan.stages):,} stages; every arc leads from a layer to one that needs it."
+    caption = "Numbers and colours are stages; the pipeline is cut where they change."
+    yield Section(
+        f"{prefix}the cut of the graph" if prefix else "The cut of the graph",
+        (Picture(lambda titles: drawn(titles, graph), "", caption, title="Layers by stage", described=described),),
+    )
 
 
 def _networks(question: AcceleratorQuestion, answer: AcceleratorPlan, said: AcceleratorFigures) -> Iterator[Section]:
     for network, plan, figures in zip(question.networks, answer.plans, said.networks, strict=True):
         prefix = f"{network.name}: " if len(question.networks) > 1 else ""
+        yield from _cut(network, plan, prefix)
         yield from _stages(question, plan, figures, prefix)
         if isinstance(answer.chip, ChipAnswer):
             yield _schedules(question, network, plan, figures, answer.chip, prefix)

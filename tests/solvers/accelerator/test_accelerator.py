@@ -455,6 +455,18 @@ def test_edits_of_a_result_are_refused(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
 
 
+def test_the_page_draws_the_die_and_the_cut_of_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "question.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(LAYER | {"memory": "150 B"}))))
+    page = tmp_path / "page.html"
+    assert main(["solve", str(tmp_path / "question.yaml"), "--out", str(tmp_path / "result.json")]) == 0
+    assert main(["report", str(tmp_path / "result.json"), "--out", str(page)]) == 0
+    written = page.read_text()
+    assert "A die of tensor cores, multipliers" in written
+    assert "2 layers in 2 stages" in written
+    assert "<title>second: stage 2</title>" in written
+    capsys.readouterr()
+
+
 def test_a_schedule_says_whether_it_is_closed() -> None:
     assert Schedule(3, 3, (), ()).closed
     assert not Schedule(2, 3, (), ()).closed
