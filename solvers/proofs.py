@@ -290,8 +290,8 @@ class OnPath:
     """The longest data path by one kind of figure, and the cost of its pieces."""
 
     by: str
-    longest: Literal["least", "cpu", "size", "transfer"]
-    """`least`: by the smaller of each node's times, which is the bound."""
+    longest: Literal["least", "cpu", "size", "transfer", "cuts"]
+    """`least`: by the smaller of each node's times, which is the bound. `cuts`: the nodes that all data pass, with all that is between."""
     beside: int
     """Number of ends of pieces, from the first on, that were sharpened by nodes beside the path."""
     form: Literal["on-path"] = "on-path"

@@ -17,6 +17,7 @@ from crossopt.solvers.backends.whole import trace
 from crossopt.solvers.placement.answer import Placement
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_with
 from crossopt.solvers.placement.judge import PlacementLoads
+from crossopt.solvers.placement.latency.cuts import cut_bound
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     between,
@@ -148,6 +149,8 @@ def _along_a_path(question: PlacementQuestion, proof: OnPath, bound: float) -> f
     scaled = scaled_question(question)
     if proof.longest == "least":
         return critical_path(scaled)
+    if proof.longest == "cuts":
+        return cut_bound(scaled, lambda: False)
     path = path_by(scaled, proof.longest)
     if len(path) > LARGEST:
         return None

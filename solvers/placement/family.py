@@ -24,6 +24,7 @@ CALLED: dict[type, str] = {
     OnPath: "a dynamic program along a path of the data",
 }
 BY_LONGEST = "the longest path of the data"
+BY_CUTS = "a dynamic program from cut to cut of the data"
 
 
 def prove(question: PlacementQuestion, saved: Answer, _: Watch) -> Proved:
@@ -79,8 +80,8 @@ def _proof_text(proof: Proof | None) -> str:
 
 def _called(proof: Proof | None) -> str:
     """The label of a form of proof."""
-    longest = isinstance(proof, OnPath) and proof.longest == "least"
-    return BY_LONGEST if longest else CALLED[type(proof)]
+    other = {"least": BY_LONGEST, "cuts": BY_CUTS}.get(proof.longest) if isinstance(proof, OnPath) else None
+    return other or CALLED[type(proof)]
 
 
 def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ def _better_stages(question: PlacementQuestion, saved: Answer, best: Best | None
 
 __all__ = ("FAMILY", "Answer")
 _ANSWERED = lazy_import("crossopt.solvers.placement.engines", "answered")
-_PROOF_LABELS = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, PROOF_BY_WORK, *CALLED.values()})
+_PROOF_LABELS = frozenset({COUNTING.by, "dynamic programming over N ideals", BY_LONGEST, BY_CUTS, PROOF_BY_WORK, *CALLED.values()})
 
 
 def _described(question: PlacementQuestion) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
+from crossopt.solvers.placement.latency.cuts import cut_bound
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     MOST_REPEATED,
@@ -158,6 +159,7 @@ def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
 
 NAME = "latency"
 _PROOF, _CRITICAL = "a dynamic program along a path of the data", "the longest path of the data"
+_CUTS = "a dynamic program from cut to cut of the data"
 _BOUNDING, _SEARCHING = 0.4, 0.6
 """Shares of the time limit after which bounds are made no sharper and no better pieces searched for."""
 _ENDING = 0.95
@@ -295,7 +297,10 @@ def _bounds(scaled: ScaledQuestion, course: _Course) -> Iterator[tuple[float, Pr
         beside = between(scaled, path)
         tables.append((figure, path, beside, *least_pieces(scaled, path, beside)))
         yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
+    yield cut_bound(scaled, lambda: course.late(_BOUNDING)), OnPath(_CUTS, "cuts", 0)
     for figure, path, beside, pieces, size in tables:
+        if course.closed:
+            return
         sharp, ends = sharper(scaled, beside, pieces, size, lambda: course.late(_BOUNDING))
         again = pieces_examined(pieces, ends) <= MOST_REPEATED
         yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)

@@ -1,0 +1,409 @@
+"""A bound on latency from the nodes that all data pass: a dynamic program from cut to cut, with the parts between them looked at in full.
+
+Let c_0, c_1, ..., c_m be nodes in the order of the data. The part of c_i and c_(i+1) is every node that comes after the first and before
+the second; all other nodes are left out, which can only lower a bound. No data leave a piece (the nodes that an accelerator runs at once)
+and come back to it. So a piece with c_i and c_(i+1) holds their whole part, and one with nodes of two parts holds the cut between these.
+Of the nodes of a part
+
+    S    are in the piece of c_i, without c_(i+1): all that comes before a node of S is in S
+    T    are in the piece of c_(i+1), without c_i: all that comes after a node of T is in T
+    R    are left: on CPUs, or in inner pieces of an accelerator of their own
+
+Then with time(X) the sum of accelerator times, and out and in the transfers of outputs that the pieces hand out and take in,
+
+    from c_i (done, or at the end of its piece) to c_(i+1):   time(S) + out(S) + rest(R) + in(T) + time(T)
+
+and least[i, pieces used, bytes in the open piece] follows by adding the parts one after the other. `rest` is at least
+
+    without inner pieces    the longest path of R by CPU times
+    any inner pieces        the longest path where nodes are on CPUs or in pieces, with the transfers on the path
+    one inner piece         for disjoint chains of R and the set X of those with a node in the piece, the larger of all CPU times of a chain
+                            outside X and, over X, the sum of (its nodes before and after the piece) / |X| + (its nodes in the piece)
+
+The last holds as a piece ends no sooner than what comes before it on any chain, plus its whole load: the mean over X is no more than the
+most. A net that several chains share is paid once, so each pays a share of it. Nodes of one colour are in one piece.
+
+Times are whole quanta, as for `paths`, and quotients are rounded down. Bytes are counted in units of a part of the memory, rounded down.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from math import inf
+
+import numpy as np
+
+from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.formulation.model import real
+from crossopt.solvers.placement.latency.paths import ScaledQuestion
+
+LARGEST = 2_000
+"""Nodes in a row of which relations between all pairs take too long."""
+_UNITS = 512
+"""Units of an accelerator's memory."""
+_MOST_SETS, _MOST_PAIRS = 12_000, 20_000_000
+"""Sets S of a part, and pairs of S and T of all parts, beyond which there is no bound."""
+_MOST_BLOCKS = 62
+"""Blocks of a part, whose sets are bits of an integer."""
+_CHUNK = 1 << 16
+"""Pairs that are looked at together."""
+_MOST_CHAINS = 5
+_INNER = 3
+"""Inner pieces of a part: none, one, or two and more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The nodes between two cuts, in the order of the data, and all sets S of them; T is what such a set leaves."""
+
+    left: int | None
+    """The cut before; None before the first."""
+    right: int | None
+    rows: list[int]
+    sets: Whole
+    """A bit for each block: rows of one colour, and what must be with them."""
+    holds: Mask
+    """Whether a set holds a row."""
+    fits: Mask
+    """Whether a set may be S, and what it leaves T: rows of a cut's colour are in its piece."""
+    crossing: Array
+    """Transfers of outputs of the left cut and the set that the rows it leaves, or the right cut, take."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rest:
+    """What the rows between S and T, some of S and some of T take at least, by the inner pieces, for each number of units of S and T."""
+
+    alone: Array
+    first: Array
+    """With S."""
+    last: Array
+    """With T."""
+    both: Array
+
+
+def cut_bound(scaled: ScaledQuestion, late: Callable[[], bool]) -> float:
+    """Milliseconds that no placement is below; zero where there are no cuts, a part has too many sets, or time ran out."""
+    if not 1 < len(scaled.cpu) <= LARGEST:
+        return 0.0
+    before, after, cuts = _ordered(scaled)
+    ends = before[cuts[-1]] & after[cuts[0]]
+    edges = [(row, taker) for row, takers in enumerate(scaled.after) if ends >> row & 1 for taker in takers if ends >> taker & 1]
+    passed = [cut for cut in cuts if not any(start != cut != end and before[cut] >> start & after[cut] >> end & 1 for start, end in edges)]
+    return max(_bound_by(scaled, before, after, chosen, late) for chosen in (cuts, passed)[len(cuts) == len(passed) :])
+
+
+def _ordered(scaled: ScaledQuestion) -> tuple[list[int], list[int], list[int]]:
+    """What comes before and after each row, a bit for each and for itself; and what is before or after all between the widest ends."""
+    count = len(scaled.cpu)
+    before, after = [0] * count, [0] * count
+    for row in scaled.along:
+        before[row] = 1 << row
+        for other in scaled.before[row]:
+            before[row] |= before[other]
+    for row in reversed(scaled.along):
+        after[row] = 1 << row
+        for other in scaled.after[row]:
+            after[row] |= after[other]
+    end = max(range(count), key=lambda row: before[row].bit_count())
+    spanned = max((before[end] & after[row] for row in range(count)), key=int.bit_count)
+    return before, after, [row for row in scaled.along if spanned >> row & 1 and not spanned & ~(before[row] | after[row])]
+
+
+def _bound_by(scaled: ScaledQuestion, before: list[int], after: list[int], cuts: list[int], late: Callable[[], bool]) -> float:
+    """The dynamic program from cut to cut."""
+    apart = ~sum(1 << row for row in cuts)
+    masks = [before[cuts[0]], *(after[left] & before[right] for left, right in pairwise(cuts)), after[cuts[-1]]]
+    parts = [[row for row in scaled.along if (mask & apart) >> row & 1] for mask in masks]
+    scaled = _with_their_colour(scaled, {row for part in parts for row in part} | set(cuts))
+    unit = max(-(-int(scaled.memory) // _UNITS), 1)
+    room = int(scaled.memory) // unit
+    slots = min(scaled.slots, len(scaled.cpu))
+    on_cpu, in_piece = np.full(slots + 1, inf), np.full((slots + 1, room + 1), inf)
+    on_cpu[0] = 0.0
+    pairs = 0
+    for left, right, rows in zip((None, *cuts), (*cuts, None), parts, strict=True):
+        part = _part(scaled, left, right, rows)
+        if part is None:
+            return 0.0
+        rest, looked = _rest(scaled, part, unit, room, late)
+        pairs += looked
+        if late() or pairs > _MOST_PAIRS:
+            return 0.0
+        on_cpu, in_piece = _through(scaled, part, rest, on_cpu, in_piece, unit)
+    least = float(on_cpu.min())
+    return real(int(least), scaled.quantum) if least < inf else 0.0
+
+
+def _with_their_colour(scaled: ScaledQuestion, kept: set[int]) -> ScaledQuestion:
+    """Rows that are left out add their accelerator times and sizes to the first kept row of their colour, which is in their piece."""
+    accelerator, size = list(scaled.accelerator), list(scaled.size)
+    first = dict[int, int]()
+    for row in scaled.along:
+        if row in kept:
+            first.setdefault(scaled.colour[row], row)
+    for row, colour in enumerate(scaled.colour):
+        if row not in kept and colour in first:
+            accelerator[first[colour]] += accelerator[row]
+            size[first[colour]] += size[row]
+    return replace(scaled, accelerator=accelerator, size=size)
+
+
+def _part(scaled: ScaledQuestion, left: int | None, right: int | None, rows: list[int]) -> Part | None:
+    """The part with all sets of its blocks that hold what comes before their rows; None if there are too many."""
+    index_of = {row: number for number, row in enumerate(rows)}
+    blocks = {colour: number for number, colour in enumerate(dict.fromkeys(scaled.colour[row] for row in rows))}
+    needs = [1 << number for number in range(len(blocks))]
+    above = [0] * len(rows)
+    for number, row in enumerate(rows):  # blocks with a row that comes before it
+        above[number] = 1 << blocks[scaled.colour[row]]
+        for other in scaled.before[row]:
+            if other in index_of:
+                above[number] |= above[index_of[other]]
+        needs[blocks[scaled.colour[row]]] |= above[number]
+    while True:
+        wider = [_union(needs, need) for need in needs]
+        if wider == needs:
+            break
+        needs = wider
+    groups = sorted(set(needs), key=lambda need: (need.bit_count(), need))  # blocks that need each other are one
+    if len(groups) > _MOST_BLOCKS:
+        return None
+    found = [0]
+    for number, need in enumerate(groups):
+        all_needed = sum(1 << other for other in range(number) if groups[other] & need == groups[other])
+        found += [held | 1 << number for held in found if held & all_needed == all_needed]
+        if len(found) > _MOST_SETS:
+            return None
+    group_of = {need: number for number, need in enumerate(groups)}
+    sets = np.array(found, np.int64)
+    places = np.array([group_of[needs[blocks[scaled.colour[row]]]] for row in rows], np.int64)
+    holds = (sets[:, None] >> places & 1).astype(bool)
+    lefts, rights = (
+        np.array([end is not None and scaled.colour[row] == scaled.colour[end] for row in rows], bool) for end in (left, right)
+    )
+    joined = left is not None and right is not None and scaled.colour[left] == scaled.colour[right]
+    fits = ~(~holds[:, lefts]).any(axis=1) & ~holds[:, rights].any(axis=1) & np.full(len(sets), not joined)
+    return Part(left, right, rows, sets, holds, fits, _crossing(scaled, left, right, rows, holds))
+
+
+def _crossing(scaled: ScaledQuestion, left: int | None, right: int | None, rows: list[int], holds: Mask) -> Array:
+    index_of, found = {row: number for number, row in enumerate(rows)}, np.zeros(len(holds))
+    for row in rows if left is None else (left, *rows):
+        taken = np.zeros(len(holds), bool)
+        for taker in scaled.after[row]:
+            if taker == right:
+                taken[:] = True
+            elif taker in index_of:
+                taken |= ~holds[:, index_of[taker]]
+        found += scaled.transfer[row] * (taken & holds[:, index_of[row]] if row in index_of else taken)
+    return found
+
+
+def _union(needs: list[int], need: int) -> int:
+    found, rest = need, need
+    while rest:
+        low = rest & -rest
+        found |= needs[low.bit_length() - 1]
+        rest ^= low
+    return found
+
+
+def _rest(scaled: ScaledQuestion, part: Part, unit: int, room: int, late: Callable[[], bool]) -> tuple[Rest, int]:
+    """All pairs of S and T, and how many they are."""
+    inner = _INNER if scaled.slots and len(part.rows) > 0 else 1
+    rest = Rest(*(np.full((inner, *shape), inf) for shape in ((1,), (room + 1,), (room + 1,), (room + 1, room + 1))))
+    size = np.array([int(scaled.size[row]) for row in part.rows], np.int64)
+    end_size = int(scaled.size[part.right]) if part.right is not None else 0
+    time = np.array([scaled.accelerator[row] for row in part.rows])
+    barred = np.isinf(time)
+    time = np.where(barred, 0.0, time)
+    holds = part.holds
+    units = np.where((holds & barred).any(axis=1), room + 1, holds @ size // unit)
+    units_left = np.where((~holds & barred).any(axis=1), room + 1, (~holds @ size + end_size) // unit)
+    first_time, last_time = holds @ time + part.crossing, ~holds @ time + part.crossing
+    none, every = int(np.flatnonzero(part.sets == 0)[0]), int(np.argmax(part.sets))
+    firsts = np.flatnonzero(part.fits & (units <= room)) if part.left is not None else np.zeros(0, np.int64)
+    lasts = np.flatnonzero(part.fits & (units_left <= room)) if part.right is not None else np.zeros(0, np.int64)
+    chains = _chains(scaled, part)
+    looked = 0
+    for start, end in _pairs(part.sets, np.union1d(firsts, [none]), np.union1d(lasts, [every])):
+        looked += len(start)
+        if late() or looked > _MOST_PAIRS:
+            break
+        is_first, is_last = np.isin(start, firsts), np.isin(end, lasts)
+        for number, times in enumerate(_between(scaled, part, chains, start, end)[:inner]):
+            alone = (start == none) & (end == every)
+            rest.alone[number] = min(float(times[alone].min(initial=inf)), float(rest.alone[number, 0]))
+            here = is_first & (end == every)
+            np.minimum.at(rest.first[number], units[start[here]], times[here] + first_time[start[here]])
+            here = is_last & (start == none)
+            np.minimum.at(rest.last[number], units_left[end[here]], times[here] + last_time[end[here]])
+            here = is_first & is_last
+            sums = times[here] + first_time[start[here]] + last_time[end[here]]
+            np.minimum.at(rest.both[number], (units[start[here]], units_left[end[here]]), sums)
+    return rest, looked
+
+
+def _pairs(sets: Whole, firsts: Whole, lasts: Whole) -> Iterator[tuple[Whole, Whole]]:
+    """All S, and sets that hold S and leave T, some at a time."""
+    starts, ends, waiting = list[Whole](), list[Whole](), 0
+    step = max(_CHUNK * 16 // len(lasts), 1)
+    for low in range(0, len(firsts), step):
+        some = firsts[low : low + step]
+        start, end = np.nonzero((sets[some][:, None] & ~sets[lasts]) == 0)
+        starts.append(some[start])
+        ends.append(lasts[end])
+        waiting += len(start)
+        if waiting >= _CHUNK or low + step >= len(firsts):
+            start, end = np.concatenate(starts), np.concatenate(ends)
+            for place in range(0, len(start), _CHUNK):
+                yield start[place : place + _CHUNK], end[place : place + _CHUNK]
+            starts, ends, waiting = [], [], 0
+
+
+def _between(scaled: ScaledQuestion, part: Part, chains: list["Chain"], start: Whole, end: Whole) -> list[Array]:
+    """What the rows between S and T take at least with no inner piece, one, or more."""
+    left = part.holds[end] & ~part.holds[start]
+    rest = [left[:, number] for number in range(len(part.rows))]
+    on_cpus = _longest(scaled, part, rest, part.holds[end])
+    if not scaled.slots or not part.rows:
+        return [on_cpus]
+    several = _longest_in_pieces(scaled, part, rest, part.holds[end])
+    return [on_cpus, np.maximum(several, _with_one_piece(chains, part, start, end)), several]
+
+
+def _longest(scaled: ScaledQuestion, part: Part, rest: list[Mask], held: Mask) -> Array:
+    """The longest path of the rows that are left, on CPUs."""
+    index_of = {row: number for number, row in enumerate(part.rows)}
+    done = list[Array]()
+    for number, row in enumerate(part.rows):
+        ready = np.zeros(len(held))
+        for other in scaled.before[row]:
+            if other in index_of:
+                np.maximum(ready, done[index_of[other]], out=ready)
+        done.append((ready + scaled.cpu[row]) * rest[number])
+    return np.max(done, axis=0) if done else np.zeros(len(held))
+
+
+def _longest_in_pieces(scaled: ScaledQuestion, part: Part, rest: list[Mask], held: Mask) -> Array:
+    """The same where rows may be in inner pieces: the least that any path takes."""
+    index_of = {row: number for number, row in enumerate(part.rows)}
+    done, inside = list[Array](), list[Array]()
+    """When a row's output is there for others, and when it is in its piece, infinite where it cannot be in one."""
+    least = np.zeros(len(held))
+    for number, row in enumerate(part.rows):
+        ready, entered, left = np.zeros(len(held)), np.zeros(len(held)), rest[number]
+        for other in scaled.before[row]:
+            if other == part.left:
+                np.maximum(entered, scaled.transfer[other], out=entered)
+            elif other in index_of:
+                there = index_of[other]
+                np.maximum(ready, done[there], out=ready)
+                np.maximum(entered, np.minimum(inside[there], done[there] + scaled.transfer[other]), out=entered)
+        within = entered + scaled.accelerator[row]
+        out = np.minimum(ready + scaled.cpu[row], within + scaled.transfer[row])
+        done.append(np.where(left, out, 0.0))
+        inside.append(np.where(left, within, inf))
+        taken = np.zeros(len(held), bool)
+        for taker in scaled.after[row]:
+            if taker == part.right:
+                taken[:] = True
+            elif taker in index_of:
+                taken |= ~held[:, index_of[taker]]
+        np.maximum(least, np.where(left, np.where(taken, out, np.minimum(out, within)), 0.0), out=least)
+    return least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Rows that follow each other, and what those from one place up to another take at least."""
+
+    rows: list[int]
+    held: Whole
+    """How many of them each set holds: the first ones."""
+    cpu: Array
+    on_piece: Array
+    """With one piece, by the number of chains that it has rows of."""
+
+
+def _chains(scaled: ScaledQuestion, part: Part) -> list[Chain]:
+    """The longest chain by CPU times, the longest of what is left, and so on."""
+    index_of, left = {row: number for number, row in enumerate(part.rows)}, dict.fromkeys(part.rows)
+    found = list[list[int]]()
+    while left and len(found) < _MOST_CHAINS:
+        sums, origin = dict[int, float](), dict[int, int | None]()
+        for row in left:
+            origin[row] = max((other for other in scaled.before[row] if other in sums), key=lambda other: sums[other], default=None)
+            sums[row] = scaled.cpu[row] + (0.0 if (known := origin[row]) is None else sums[known])
+        row = max(sums, key=lambda number: sums[number])
+        chain = list[int]()
+        step: int | None = row
+        while step is not None:
+            chain.append(step)
+            step = origin[step]
+        found.append(chain[::-1])
+        for step in chain:
+            del left[step]
+    most = len(found) + (1 if left else 0)
+    return [_chain(scaled, part, chain, [index_of[row] for row in chain], most) for chain in found]
+
+
+def _chain(scaled: ScaledQuestion, part: Part, rows: list[int], places: list[int], most: int) -> Chain:
+    length = len(rows)
+    upto = np.concatenate([[0.0], np.cumsum([scaled.cpu[row] for row in rows])])
+    cpu = upto[None, :] - upto[:, None]
+    on_piece = np.full((most + 1, length + 1, length + 1), inf)
+    for first in range(length):
+        work = 0.0
+        enters = scaled.transfer[rows[first - 1]] if first else scaled.transfer[part.left] if part.left in scaled.before[rows[0]] else 0.0
+        shared = not first or len(scaled.after[rows[first - 1]]) > 1
+        for last in range(first, length):
+            work += scaled.accelerator[rows[last]]
+            leaves = scaled.transfer[rows[last]] if last < length - 1 or part.right in scaled.after[rows[last]] else 0.0
+            for count in range(1, most + 1):
+                load = work + leaves + (enters // count if shared else enters)
+                beside = (upto[first] - upto[: first + 1])[:, None] + (upto[last + 1 :] - upto[last + 1])[None, :]
+                here = on_piece[count, : first + 1, last + 1 :]
+                np.minimum(here, load + beside // count, out=here)
+    return Chain(rows, part.holds[:, places].sum(axis=1), cpu, on_piece)
+
+
+def _with_one_piece(chains: list[Chain], part: Part, start: Whole, end: Whole) -> Array:
+    """The least over the sets of chains that the piece has rows of; with none of them where chains do not hold all rows of the part."""
+    every = (1 << len(chains)) - 1
+    spans = [(chain.held[start], chain.held[end]) for chain in chains]
+    on_cpu = {0: np.zeros(len(start))}
+    for subset in range(1, every + 1):
+        number = subset.bit_length() - 1
+        on_cpu[subset] = np.maximum(on_cpu[subset ^ 1 << number], chains[number].cpu[spans[number]])
+    covered = sum(len(chain.rows) for chain in chains) == len(part.rows)
+    least = np.full(len(start), inf) if covered else on_cpu[every].copy()
+    for count in range(1, len(chains) + 1):
+        in_piece = [chain.on_piece[count][span] for chain, span in zip(chains, spans, strict=True)]
+        for inside in combinations(range(len(chains)), count):
+            outside = every ^ sum(1 << number for number in inside)
+            np.minimum(least, np.maximum(sum(in_piece[number] for number in inside), on_cpu[outside]), out=least)
+    return least
+
+
+def _through(scaled: ScaledQuestion, part: Part, rest: Rest, on_cpu: Array, in_piece: Array, unit: int) -> tuple[Array, Array]:
+    """The least times up to the right cut, on a CPU or in a piece that is not yet at its end, by pieces used and by its units."""
+    most, room = len(on_cpu), in_piece.shape[1] - 1
+    fitting = np.minimum.accumulate(in_piece, axis=1)[:, ::-1]  # by the units that are needed beside the piece's own
+    cpu = scaled.cpu[part.right] if part.right is not None else 0.0
+    time = scaled.accelerator[part.right] if part.right is not None else inf
+    cpu_next, piece_next = np.full_like(on_cpu, inf), np.full_like(in_piece, inf)
+    for inner in range(len(rest.alone)):
+        for used in range(most - inner):
+            first = float((fitting[used] + rest.first[inner]).min())
+            cpu_next[used + inner] = min(cpu_next[used + inner], on_cpu[used] + rest.alone[inner, 0] + cpu, first + cpu)
+            if used + inner + 1 < most and time < inf:
+                begun = np.minimum(on_cpu[used] + rest.last[inner], (fitting[used][:, None] + rest.both[inner]).min(axis=0)) + time
+                np.minimum(piece_next[used + inner + 1], begun, out=piece_next[used + inner + 1])
+    if part.right is not None and part.left is not None:
+        rows = [*part.rows, part.right]
+        work, units = sum(scaled.accelerator[row] for row in rows), int(sum(scaled.size[row] for row in rows)) // unit
+        if work < inf and units <= room:
+            np.minimum(piece_next[:, units:], in_piece[:, : room + 1 - units] + work, out=piece_next[:, units:])
+    return cpu_next, piece_next
