@@ -387,6 +387,8 @@ def baselines_text(beside: Sequence[tuple[str, Number]], best: Number | None) ->
     """How far baselines are above the answer, the best first."""
     found = sorted(beside, key=lambda pair: pair[1]) if best is not None else []
     equal, worse = [name for name, value in found if value == best], [pair for pair in found if pair[1] != best]
+    if len(equal) >= _BESIDE:
+        return f"as good: {', '.join(equal[: _BESIDE - 1])}; {len(found) - _BESIDE + 1} more"
     texts = [f"as good: {', '.join(equal)}"] if equal else []
     texts += [f"{name} {above(value, best).strip(' ,')}" for name, value in worse[: max(_BESIDE - len(texts), 1)]]
     left = len(worse) - max(_BESIDE - bool(equal), 1)

@@ -478,7 +478,10 @@ _REFUSED = "figures that are no numbers are refused, whichever"
 _BY_QUESTION = "a number or an array by what the question opens, not by how many"
 _LARGEST = "the largest number that keeps the power is one number, however it is found"
 _ONE = "of a single design, or one operator"
+_NUMBER = "how much there is to do in one operator, a number"
 ALLOWED: dict[str, str] = {
+    "accelerator.py: operator_cycles: work.size": _NUMBER,
+    "accelerator.py: traffic: work.size": _NUMBER,
     "arrays.py: _codes: column.max(initial=0)": _EQUAL_INPUTS,
     "arrays.py: _codes: column.shape": _EQUAL_INPUTS,
     "arrays.py: distinct: columns[0].shape": _EQUAL_INPUTS,
@@ -572,7 +575,7 @@ ALLOWED: dict[str, str] = {
     "objective.py: combined: np.isfinite(found[finite]).all()": _REFUSED,
     "objective.py: values: prices.step_time.shape": "the shape to fill",
 }
-POWERS = {"dies.py", "hardware.py", "plan.py", "technology.py", "voltage.py", "kernels/lstm.py"}
+POWERS = {"accelerator.py", "dies.py", "hardware.py", "plan.py", "technology.py", "voltage.py", "kernels/lstm.py"}
 """Where `**` is of constants, or of one device or technology, which are numbers for everybody; everywhere else `arrays.power` is."""
 
 

@@ -462,6 +462,7 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     assert alone < beside
     for module in (engine, certificates):
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
+    monkeypatch.setattr(engine, "cut_bound", lambda scaled, late: 0.0)
     assert recomputed_bound(asked, OnPath("", "cpu", 9)) == alone
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
 
