@@ -74,6 +74,8 @@ def _proof_text(proof: Proof | None) -> str:
             return "the program along the blocks"
         case Branched():
             return "a tree in whole numbers"
+        case OnPath(longest="cuts"):
+            return "pieces between the cuts of the data"
         case _:
             return "pieces along a path of the data"
 

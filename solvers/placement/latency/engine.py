@@ -160,8 +160,8 @@ def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
 NAME = "latency"
 _PROOF, _CRITICAL = "a dynamic program along a path of the data", "the longest path of the data"
 _CUTS = "a dynamic program from cut to cut of the data"
-_BOUNDING, _SEARCHING = 0.4, 0.6
-"""Shares of the time limit after which bounds are made no sharper and no better pieces searched for."""
+_CUTTING, _BOUNDING, _SEARCHING = 0.25, 0.4, 0.6
+"""Shares of the time limit after which there is no bound from cut to cut, bounds are made no sharper, and no better pieces searched for."""
 _ENDING = 0.95
 """Share of the time limit when the solver is asked to end, which it takes some time to do."""
 _ORDERS, _MOVES, _IDLE = (50, 5), (2_000, 100), 4
@@ -297,7 +297,7 @@ def _bounds(scaled: ScaledQuestion, course: _Course) -> Iterator[tuple[float, Pr
         beside = between(scaled, path)
         tables.append((figure, path, beside, *least_pieces(scaled, path, beside)))
         yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
-    yield cut_bound(scaled, lambda: course.late(_BOUNDING)), OnPath(_CUTS, "cuts", 0)
+    yield cut_bound(scaled, lambda: course.late(_CUTTING)), OnPath(_CUTS, "cuts", 0)
     for figure, path, beside, pieces, size in tables:
         if course.closed:
             return
