@@ -70,7 +70,9 @@ def groups_in(text: str) -> tuple[Group, ...]:
 def _group(text: str) -> Group:
     found = _GROUP.fullmatch(text)
     if found is None:
-        raise ValueError(f"{quoted(text)} is no number of devices (write COUNTxDEVICE, such as 256xh100-sxm)")
+        between = re.fullmatch(r"([0-9]+)\s*(?:-|\.\.|to)\s*([0-9]+)\s*[xX*]\s*(.+)", text)
+        several = f"; several are {between[1]}x{between[3]},{between[2]}x{between[3]}, and --fewest seeks the number" if between else ""
+        raise ValueError(f"{quoted(text)} is no number of devices (write COUNTxDEVICE, such as 256xh100-sxm{several})")
     count = int((found["count"] or found["number"]).replace(",", ""))
     if not 1 <= count <= 10**6:
         raise ValueError(f"{quoted(text)} is no number of devices from 1 to 1,000,000")

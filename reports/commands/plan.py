@@ -262,7 +262,8 @@ def _rents(options: Namespace, groups: Sequence[Group]) -> dict[str, str]:
         named = [_read("--rent", device_named, name)] if equals else kinds
         if unknown := [kind for kind in named if kind not in kinds]:
             raise ValueError(f"--rent: {unknown[0]} is not among the devices of --gpus ({', '.join(kinds)})")
-        dollars = money if money.strip()[-1:].isalpha() else f"{money} USD"
+        money = money.strip().removeprefix("$")
+        dollars = money if money[-1:].isalpha() else f"{money} USD"
         _read("--rent", lambda text: parse_quantity(text, "money"), dollars)
         rents |= {str(kind): dollars for kind in named}
     unpriced = [kind for kind in kinds if kind not in rents and device(kind).rent is None]
@@ -425,9 +426,11 @@ def _searched(tried: Sequence[Tried], mode: str) -> str:
     if mode == "fastest" and any(trial.result.value is None for trial in tried):
         return "Devices that are too few for any plan are doubled until one fits."
     if mode == "fastest":
-        cheapest = min(tried, key=lambda trial: trial.money)
+        cheapest = min(tried, key=lambda trial: (not trial.in_time, trial.money))
         devices = f"{cheapest.group.count:,} {cheapest.group.device}"
-        return f"The cheapest of these is the run on {devices}, for {cheapest.money:,.0f} USD." if isfinite(cheapest.money) else ""
+        timed = any(trial.goal and isfinite(trial.goal.wanted) for trial in tried) and cheapest.in_time
+        which = "The cheapest of these that keeps the deadline" if timed else "The cheapest of these"
+        return f"{which} is the run on {devices}, for {cheapest.money:,.0f} USD." if isfinite(cheapest.money) else ""
     if mode == "cheapest":
         return (
             "All devices, half of them, and so on, and with a deadline the fewest that keep it, by bisection over whole nodes and divisors "

@@ -259,6 +259,9 @@ def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     best, value, complete = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)), _SOON)
     if best is None or value is None or value > evaluation.step_time * (1.0 + error):
         return ""
+    goal = instance.goal
+    if goal is not None and goal.seconds(value) > goal.wanted >= goal.seconds(evaluation.step_time):
+        return ""
     priced = evaluate(instance.workload, design_of(instance, best), instance.budget, instance.prices)
     used = next(limit.used for limit in priced.limits if limit.name == "memory")
     return (

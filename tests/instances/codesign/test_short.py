@@ -39,6 +39,7 @@ def test_devices_are_counted_and_named(text: str, groups: tuple[Group, ...]) -> 
         ("h100", "'h100' is no number of devices (write COUNTxDEVICE, such as 256xh100-sxm)"),
         ("8xa100", "'a100' is a100-40g or a100-80g (name one of them)"),
         ("8xh10O", "'h10O' is no device that is known ("),
+        ("256-512xh100", "several are 256xh100,512xh100, and --fewest seeks the number"),
         ("0xh100", "'0xh100' is no number of devices from 1 to 1,000,000"),
         ("8xh100,8xh100-sxm", "names the same devices twice (name each once)"),
     ],
