@@ -85,10 +85,10 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
             ("chips", f"{chip_count(question):,} {'of the template' if question.built is None else 'of a technology'}"),
             ("networks", ", ".join(f"{network.name} ({len(network):,} layers)" for network in question.networks)),
             ("devices", f"{file.devices:,}, {format_quantity(file.memory, 'bytes')}, {format_quantity(file.bandwidth, 'bandwidth')}"),
-            ("batch", f"{file.batch:,} samples"),
+            ("batch", f"{file.batch:,} {_counted(question)}"),
             ("designs", f"10^{designs_of(question):.1f}"),
         ),
-        notes=result.notes,
+        notes=(*_uncharged(question, answer), *result.notes),
         judged="operator by operator",
         next_step="`crossopt export RESULT --as plan` writes chip, split points and schedules",
     )
@@ -127,12 +127,26 @@ def _baseline_text(answer: AcceleratorPlan) -> str:
     return "; ".join([chip_text(answer.chip), *(plan_text(plan) for plan in answer.plans)])
 
 
+def _counted(question: AcceleratorQuestion) -> str:
+    """What a batch counts: a graph on chips of a technology was imported with the batch of a microbatch."""
+    return "samples" if question.built is None else "batches of the graph"
+
+
+def _uncharged(question: AcceleratorQuestion, answer: AcceleratorPlan | None) -> tuple[str, ...]:
+    """That later stages sum their gradients for nothing, where some do."""
+    plans = () if answer is None or question.file.gradients == "every" else answer.plans
+    if not any(plan.data > 1 and len(plan.stages) > 1 for plan in plans):
+        return ()
+    return ("only the sum of the first stage's gradients is charged, as in PHAZE (`gradients: every` waits for the largest sum)",)
+
+
 def _throughputs(question: AcceleratorQuestion, said: AcceleratorFigures) -> tuple[tuple[str, str], ...]:
     if len(question.networks) == 1:
-        return (("throughput", f"{question.file.batch / said.networks[0].seconds:.5g} samples/s"),)
+        return (("throughput", f"{question.file.batch / said.networks[0].seconds:.5g} {_counted(question)}/s"),)
     pairs = zip(question.networks, said.networks, strict=True)
     return tuple(
-        (network.name, f"{question.file.batch / one.seconds:.5g} samples/s, {time_of(one.seconds)} a batch") for network, one in pairs
+        (network.name, f"{question.file.batch / one.seconds:.5g} {_counted(question)}/s, {time_of(one.seconds)} a batch")
+        for network, one in pairs
     )
 
 

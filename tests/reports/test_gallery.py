@@ -50,6 +50,7 @@ def test_pages_stand_on_their_own_and_name_their_pictures(name: str) -> None:
     assert not seen.tags & {"script", "img", "iframe", "link"}
 
 
+@pytest.mark.thorough
 @every("name", [name for name in PAGES if name != "compared.html"])
 def test_tables_for_programs_have_figures_as_figures(name: str) -> None:
     """Among the gallery are studies, whose tables read `63 of 63` and `0.12 / 3.4` on screens."""

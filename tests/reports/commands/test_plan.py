@@ -211,6 +211,7 @@ def test_rents_are_said_for_all_devices_or_for_each_kind(capsys: Captured) -> No
     assert "1 USD per device and hour, as given" in str(python)
 
 
+@pytest.mark.thorough
 def test_where_nothing_fits_the_limit_is_named(capsys: Captured) -> None:
     assert main(["plan", "llama3-405b", "--gpus", "1xa100-80g"]) == 20
     out = " ".join(capsys.readouterr().out.split())

@@ -266,6 +266,7 @@ def test_shares_of_matching_leave_room_for_requests_at_random(capsys: pytest.Cap
     assert "beyond" not in said(capsys)
 
 
+@pytest.mark.thorough
 def test_explaining_says_what_each_change_is_worth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved = tmp_path / "q.yaml"
     assert main([*LINE, "--ttft", "500ms", "--rate", "4", "--fewest", "--save", str(saved)]) == 0
@@ -302,6 +303,7 @@ def test_the_best_workers_of_each_part_matched_are_a_baseline(capsys: pytest.Cap
     assert "as good: matched" in text
 
 
+@pytest.mark.thorough
 def test_drafts_and_groups_with_attention_of_their_own_are_launched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "r.json"
     line = ["serve", "deepseek-v3", "--gpus", "8xb200", "--input", "2000", "--output", "200", "--mode", "together", "--at", "mean"]

@@ -334,6 +334,7 @@ def test_a_log_of_a_front_has_the_progress_of_its_questions(tmp_path: Path) -> N
     assert [line["seconds"] for line in lines] == sorted(line["seconds"] for line in lines)
 
 
+@pytest.mark.thorough
 def test_a_front_begins_with_its_ends_and_what_one_costs_of_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target, page = tmp_path / "front.json", tmp_path / "front.html"
     assert main(["solve", "quickstart", "--pareto", "step_time,energy_per_token", "--points", "3", "--out", str(target)]) == 0

@@ -140,6 +140,7 @@ optimizer: none
 """
 
 
+@pytest.mark.thorough
 def test_no_baseline_is_better_than_the_answer_where_memory_is_short() -> None:
     result = solve_and_verify(FAMILY, ask(PACKED), "auto", Limits(seconds=7.0), unwatched)
     values = [own.value for own in result.baselines if own.value is not None]

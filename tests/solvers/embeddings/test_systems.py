@@ -206,6 +206,7 @@ node:
 """
 
 
+@pytest.mark.thorough
 def test_edits_of_a_tree_of_boxes_are_refused() -> None:
     question = ask(TEXT)
     result = solved(question)
@@ -227,6 +228,7 @@ def test_edits_of_a_tree_of_boxes_are_refused() -> None:
         assert not check_answer(FAMILY, replace(result, proof=other), question).accepted, other
 
 
+@pytest.mark.thorough
 def test_a_choice_that_is_none_of_the_question_is_refused() -> None:
     question = ask(TEXT)
     plan = solved(question).answer

@@ -102,6 +102,7 @@ def test_rows_of_one_group_have_the_same_prices_alone(tmp_path: Path) -> None:
     assert labels == ["trtllm, gpt-oss-120b on h200", "vllm, Llama-3.1-70B on h100-sxm", "all"]
 
 
+@pytest.mark.thorough
 def test_a_fit_finds_the_constants_that_made_the_times(tmp_path: Path) -> None:
     """Two models tell the seconds of a step from those between its kernels, of which one has more."""
     rows = [

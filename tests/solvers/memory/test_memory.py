@@ -594,6 +594,7 @@ def test_a_schedule_of_the_model_of_checkmate_may_meet_the_bound_of_the_tree() -
     assert not check_answer(FAMILY, both, question).refused
 
 
+@pytest.mark.thorough
 def test_linear_relaxations_are_rounded_to_schedules_of_large_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of graphs with hundreds of nodes; and a large proof is about the first relaxation."""
     monkeypatch.setattr(engines, "_MANY_NODES", 10)
