@@ -177,7 +177,7 @@ def export_strategies(path: Path, form: str, out: Path | None) -> None:
 def export_parts(path: Path, form: str, out: Path | None) -> None:
     """Write the instances or the fleet of a saved result, the shards of embedding tables, the schedule of memory, or a chip with its
     stages, as JSON."""
-    from crossopt.reports.launching.checkpointing import policy_text  # noqa: PLC0415
+    from crossopt.reports.launching.checkpointing import excess_text, peak_of, policy_text  # noqa: PLC0415
     from crossopt.reports.sheets.accelerator import chip_document  # noqa: PLC0415
     from crossopt.reports.sheets.counts import replicas  # noqa: PLC0415 - of two kinds alone
     from crossopt.reports.sheets.embeddings import plan_document  # noqa: PLC0415
@@ -193,6 +193,8 @@ def export_parts(path: Path, form: str, out: Path | None) -> None:
     parts: Any = {REPLICAS: replicas, SCHEDULE: schedule_rows}.get(form, plans)
     question = read_again(result.question, result.kind, path.parent)
     text = policy_text(question, result) if form == POLICY else json.dumps(parts(question, result), indent=1) + "\n"
+    if form == POLICY and (excess := excess_text(question, peak := peak_of(question, result.answer))):
+        sys.stderr.write(f"crossopt export: as PyTorch runs it, the policy needs {peak:,} B. {excess}\n")
     if out is None or str(out) == "-":
         sys.stdout.write(text)
     else:

@@ -91,11 +91,24 @@ def operators_of(question: MemoryQuestion) -> list[OperatorGraph]:
     return [graph_in(text, name) for name, text in files.items() if is_operators(text)]
 
 
+def excess_text(question: MemoryQuestion, peak: int) -> str:
+    """A sentence where the regions, which PyTorch computes again at once, need more than the budget."""
+    less = 2 * question.budget - peak
+    remedy = f"a budget of {_bytes(less)} leaves as much room" if less > 0 else "give the question less memory"
+    return "" if peak <= question.budget else f"This is above the budget of {_bytes(question.budget)}: {remedy}."
+
+
+def peak_of(question: MemoryQuestion, schedule: Schedule) -> int:
+    """Bytes that the regions of a schedule need."""
+    return max(replay(question.graph, regions_of(question.graph, schedule.order).order).bytes_)
+
+
 def _header(question: MemoryQuestion, use: MemoryUse, regions: Regions) -> str:
     graph = question.graph
     found = replay(graph, regions.order)
     peak, extra = max(found.bytes_), sum(graph.times[node] for node in regions.order) - graph.total_time
-    over = "" if peak <= question.budget else f"\nThis is above the budget of {_bytes(question.budget)}: give the question less memory.\n"
+    excess = excess_text(question, peak)
+    over = f"\n{excess}\n" if excess else ""
     return (
         f"Activation checkpoints of {question.name}: {len(regions.spans)} region{'s' * (len(regions.spans) != 1)}.\n\n"
         f"The schedule takes {_bytes(use.peak)} at most, and {use.extra_time:.6g} {question.unit or 'units'} of repetitions. PyTorch\n"

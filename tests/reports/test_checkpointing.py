@@ -13,7 +13,7 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.question import read_given
-from crossopt.reports.launching.checkpointing import policy_text, regions_of
+from crossopt.reports.launching.checkpointing import excess_text, peak_of, policy_text, regions_of
 from crossopt.reports.launching.launch import launch
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
@@ -86,8 +86,12 @@ def test_a_file_of_policies_names_every_operator_of_its_regions() -> None:
 
 def test_a_file_says_where_regions_are_above_the_budget() -> None:
     """A region is there at once, where a schedule may repeat its nodes one by one."""
-    text = policy_text(*_over_budget(0))
+    question, result = _over_budget(0)
+    text = policy_text(question, result)
     assert "This is above the budget of" in text
+    assert result.answer is not None
+    assert excess_text(question, peak_of(question, result.answer)) in text
+    assert excess_text(question, question.budget) == ""
 
 
 def _over_budget(seed: int) -> tuple[MemoryQuestion, Result[Schedule, MemoryUse]]:
