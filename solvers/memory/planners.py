@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from crossopt.crossflow.arrays import Whole
 from crossopt.formulation.model import Program, Rows
-from crossopt.instances.errors import RefusedError
+from crossopt.instances.errors import FailedError, RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Limits, SearchOutcome, Watch
@@ -294,7 +294,10 @@ def sac_milp(units: Sequence[Unit], budget: float, fixed: float = 0.0, seconds: 
     starts = np.cumsum([0, *(len(row) for row in terms)])
     rows = Rows(np.full(len(highs), -np.inf), np.array(highs), starts, columns, factors)
     costs, upper, whole = np.tile([0.0, 0.0, 1.0], count), np.ones(3 * count), np.tile([True, False, False], count)
-    solved = Session(Program(top, costs, upper, whole, rows), 1, 0).solved(seconds, (0.0, gap), SolveMonitor(lambda: False))
+    try:
+        solved = Session(Program(top, costs, upper, whole, rows), 1, 0).solved(seconds, (0.0, gap), SolveMonitor(lambda: False))
+    except FailedError:  # a solver that did not end in time: the schedules before this one hold
+        return None
     return None if solved.columns is None else [float(share) for share in solved.columns[1::3]]
 
 
