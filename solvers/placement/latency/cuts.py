@@ -136,7 +136,8 @@ def _bound_by(scaled: ScaledQuestion, before: list[int], after: list[int], cuts:
 
 
 def _with_their_colour(scaled: ScaledQuestion, kept: set[int]) -> ScaledQuestion:
-    """Rows that are left out add their accelerator times and sizes to the first kept row of their colour, which is in their piece."""
+    """Rows that are left out add their accelerator times and sizes to the first kept row of their colour, which is in their piece. A row
+    that is larger than the memory is in none."""
     accelerator, size = list(scaled.accelerator), list(scaled.size)
     first = dict[int, int]()
     for row in scaled.along:
@@ -146,6 +147,7 @@ def _with_their_colour(scaled: ScaledQuestion, kept: set[int]) -> ScaledQuestion
         if row not in kept and colour in first:
             accelerator[first[colour]] += accelerator[row]
             size[first[colour]] += size[row]
+    accelerator = [inf if own > scaled.memory else time for time, own in zip(accelerator, size, strict=True)]
     return replace(scaled, accelerator=accelerator, size=size)
 
 

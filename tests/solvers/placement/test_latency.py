@@ -24,6 +24,7 @@ from crossopt.solvers.placement.comparison import _SEEDED_LATENCY, LATENCY_RULES
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
 from crossopt.solvers.placement.latency import engine
+from crossopt.solvers.placement.latency.cuts import cut_bound
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, scaled_question, sharper, weighed
 from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
@@ -477,6 +478,30 @@ def test_published_graphs_are_proved_anew_and_forged_bounds_refused(name: str) -
     assert isinstance(found.proof, OnPath)
     for other in (OnPath("critical", "least", 0), Surrounded("cuts", 1e9, 0), replace(found.proof, longest="transfer", beside=0)):
         assert any(line.startswith("proof: ") for line in checked(replace(found, proof=other)).refused)
+
+
+def test_what_is_beside_a_path_counts_between_its_cuts() -> None:
+    """CPUs are ten times slower. One piece does both branches in 1 + (2 + 2) + (1 + 1) ms, before and after which a CPU takes 10 ms. Where
+    no branch fits, a piece does the first node in 1 + 1 ms, and CPUs take 20 and 10 ms."""
+    diamond = graph([1, 2, 2, 1], [(0, 1), (0, 2), (1, 3), (2, 3)], [1.0, 1.0, 1.0, 0.0], np.array([1.0, 8.0, 8.0, 1.0]))
+    for memory, least in ((16.0, 27.0), (4.0, 32.0)):
+        asked = latency_question(diamond, 1, memory=memory)
+        assert tried(asked) == pytest.approx(least)
+        assert cut_bound(scaled_question(asked), lambda: False) == pytest.approx(least)
+        assert cut_bound(scaled_question(asked), lambda: True) == 0.0
+
+
+@pytest.mark.data
+def test_the_latency_of_published_operators_is_proved_from_cut_to_cut() -> None:
+    asked = read(reference("placement/latency/operator/resnet50_inference.json"), ("problem=latency",))
+    found = answered(asked, "auto", Limits(seconds=100.0), silent)
+    assert isinstance(found.proof, OnPath)
+    assert (found.proved, found.proof.longest) == (True, "cuts")
+    assert found.value == pytest.approx(651.1208, rel=1e-6)
+    assert checked(found).accepted
+    assert found.bound is not None
+    for other in (replace(found, bound=found.bound * 1.001, value=found.value), replace(found, proof=replace(found.proof, longest="cpu"))):
+        assert not checked(other).accepted
 
 
 def test_what_a_path_shows_is_taken_before_a_higher_word_within_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
