@@ -1,7 +1,8 @@
 """A log of requests as workload: arrivals and lengths from CSV or JSON Lines, and the classes of lengths that stand for them in a plan.
 
 Columns are found by the names that public logs use: of the BurstGPT, Azure and Mooncake traces, and of replays of vLLM. A unit is part of
-the name (`arrival_ms`), Mooncake's `timestamp` counts milliseconds, and times of day are read as such.
+the name (`arrival_ms`), and times of day are read as such. A `timestamp` counts milliseconds in JSON Lines, as Mooncake's, and seconds in
+CSV, as BurstGPT's.
 """
 
 import json
@@ -69,8 +70,8 @@ def requests_in(text: str, source: str, run: str | None) -> tuple[LoggedRequest,
     if len(rows) > MOST:
         raise ValueError(f"{len(rows):,} requests are more than the {MOST:,} that are read (give a part of the log)")
     if len(rows) < FEWEST:
-        raise ValueError(f"{len(rows)} requests make no rate ({FEWEST} or more are needed)")
-    found = sorted((_request(line, row) for line, row in rows), key=lambda one: one.arrived)
+        raise ValueError(f"the log has {len(rows)} of the {FEWEST} requests or more that make a rate")
+    found = sorted((_request(line, row, 1e-3 if _is_lines(text) else 1.0) for line, row in rows), key=lambda request: request.arrived)
     start = found[0].arrived
     if found[-1].arrived <= start:
         raise ValueError("all requests arrive at once, which makes no rate (state arrivals)")
@@ -78,36 +79,50 @@ def requests_in(text: str, source: str, run: str | None) -> tuple[LoggedRequest,
 
 
 def _rows(text: str, source: str) -> Iterator[tuple[int, Mapping[str, str]]]:
-    if not text.lstrip().startswith("{"):
+    if not _is_lines(text):
         for cells in table_in(text, source, (), (), "request").lines:
             if cells.fault:
                 raise ValueError(f"line {cells.line}: {cells.fault}")
-            yield cells.line, {name.casefold(): value for name, value in cells.given.items()}
+            yield cells.line, {_column(name): value for name, value in cells.given.items()}
         return
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
                 row = json.loads(line)
+            except RecursionError:
+                raise ValueError(f"line {number}: this is nested too deep for a request") from None
             except ValueError as error:
                 raise ValueError(f"line {number}: this is no JSON object ({error})") from None
             if not isinstance(row, dict):
                 raise ValueError(f"line {number}: this is no JSON object")
-            yield number, {name.casefold(): str(value) for name, value in row.items() if not isinstance(value, list | dict)}
+            yield number, {_column(name): str(value) for name, value in row.items() if not isinstance(value, list | dict)}
 
 
-def _request(line: int, row: Mapping[str, str]) -> LoggedRequest:
+def _is_lines(text: str) -> bool:
+    """Whether a log is JSON Lines."""
+    return text.lstrip().startswith("{")
+
+
+def _column(name: str) -> str:
+    return name.strip().casefold().replace(" ", "_")
+
+
+def _request(line: int, row: Mapping[str, str], stamp: float) -> LoggedRequest:
+    """A request; `stamp` is the unit of a `timestamp`."""
     measured = {}
     for column, name in _MEASURED.items():
         key = next((own for own in row if re.fullmatch(rf"{column}(_(ns|us|ms|s))?", own)), None)
         measured[name] = None if key is None or not row[key].strip() else _seconds(line, key, row[key])
-    return LoggedRequest(_arrival(line, row), _tokens(line, row, _INPUT, "prompt"), _tokens(line, row, _OUTPUT, "answer"), **measured)
+    return LoggedRequest(
+        _arrival(line, row, stamp), _tokens(line, row, _INPUT, "prompt"), _tokens(line, row, _OUTPUT, "answer"), **measured
+    )
 
 
-def _arrival(line: int, row: Mapping[str, str]) -> float:
+def _arrival(line: int, row: Mapping[str, str], stamp: float) -> float:
     for name in _ARRIVAL:
         for key in row:
             if key == name or (key.startswith(f"{name}_") and key.rpartition("_")[2] in _UNITS):
-                return _seconds(line, key, row[key], 1e-3 if key == "timestamp" and row[key].strip().isdecimal() else 1.0)
+                return _seconds(line, key, row[key], stamp if key == "timestamp" else 1.0)
     raise ValueError(f"line {line}: no column has arrivals (one of {', '.join(_ARRIVAL)}, with _ms or another unit if not in seconds)")
 
 

@@ -115,9 +115,11 @@ def test_names_and_units_of_public_logs() -> None:
     mooncake = '{"timestamp": 0, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1]}\n'
     mooncake += '{"timestamp": 3000, "input_length": 7, "output_length": 1}\n'
     azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n2023-11-16 18:17:04.9799600,110,27\n"
+    burst = "Timestamp,Model,Request tokens,Response tokens\n5,A,472,18\n45,A,1087,230\n118.5,B,417,276\n"
     vllm = "run,id,planned_s,queued_s,isl,osl,ttft_ms\nA,0,0.0,0.1,5,6,100\nA,1,2.0,2.1,5,6,\nB,2,9.0,9.1,5,6,1\n"
     assert [one.arrived for one in requests_in(mooncake, "m.jsonl", None)] == [0.0, 3.0]
     assert [(one.arrived, one.input) for one in requests_in(azure, "a.csv", None)] == [(0.0, 4808), (1.0, 110)]
+    assert [(own.arrived, own.output) for own in requests_in(burst, "b.csv", None)] == [(0.0, 18), (40.0, 230), (113.5, 276)]
     found = requests_in(vllm, "v.csv", "A")
     assert [(one.arrived, one.first) for one in found] == [(0.0, 0.1), (2.0, None)]
     assert [one.rate for one in classes_of(found, 6)] == [0.25, 0.25]
@@ -132,8 +134,9 @@ def test_names_and_units_of_public_logs() -> None:
         ("arrival,isl,osl\nsoon,2,1\n1,2,1\n", "'soon' is no time"),
         ("arrival,isl,osl\nnan,2,1\n1,2,1\n", "'nan' is no time"),
         ("arrival,isl,osl\n1,2,1\n1,2,1\n", "all requests arrive at once"),
-        ("arrival,isl,osl\n1,2,1\n", "1 requests make no rate"),
+        ("arrival,isl,osl\n1,2,1\n", "the log has 1 of the 2 requests or more that make a rate"),
         ('{"arrival": 0, "isl": 1}\n[]\n', "line 2: this is no JSON object"),
+        (f'{{"arrival": {"[" * 100_000}', "line 1: this is nested too deep"),
     ],
 )
 def test_faults_of_logs_are_sentences(text: str, message: str, tmp_path: Path) -> None:
