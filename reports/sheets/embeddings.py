@@ -34,7 +34,7 @@ _DEVICES, _ROWS, _NAMED = 32, 12, 4
 """Devices of a picture, rows that a terminal shows, and tables that a sentence names."""
 _GIB = float(2**30)
 _ASKED = {"slowest_device": "slowest device", "step": "step", "fewest_devices": "devices"}
-_TORCHREC = {
+TORCHREC_NAMES = {
     "table": "table_wise",
     "row": "row_wise",
     "column": "column_wise",
@@ -323,7 +323,7 @@ def plan_document(question: EmbeddingsQuestion, result: Result[EmbeddingPlan, Em
         option = options[kind][held.option]
         ranks = list(devices_of(option.spread, held.places, group.per_node, group.devices))
         plan[table.name] = {
-            "sharding_type": _TORCHREC[held.option.sharding],
+            "sharding_type": TORCHREC_NAMES[held.option.sharding],
             "compute_kernel": held.option.kernel,
             **({"cache_load_factor": held.option.cache} if held.option.cache else {}),
             "ranks": ranks,

@@ -74,23 +74,22 @@ def best_proposal(
 ) -> tuple[EmbeddingPlan | None, int, bool]:
     """The proposal with the fastest slowest device among those that can be partitioned, their number, and whether all were tried."""
     best: tuple[float, tuple[Held, ...] | None] = (inf, None)
-    count = 0
+    count, late = 0, False
     for proposal in proposals:
         count += 1
         parted = (partitioner or partition)(question, proposal)
         if parted is not None and parted[0] < best[0]:
             best = parted
-        if monotonic() > deadline:
-            return _plan(question, best[1]), count, False
-    return _plan(question, best[1]), count, True
+        if late := monotonic() > deadline:
+            break
+    return None if best[1] is None else plan_of(question, best[1]), count, not late
 
 
-def _plan(question: EmbeddingsQuestion, held: Sequence[Held] | None) -> EmbeddingPlan | None:
-    if held is None:
-        return None
+def plan_of(question: EmbeddingsQuestion, held: Sequence[Held]) -> EmbeddingPlan:
+    """What tables take, in the terms of the question."""
     options = question.options
     return EmbeddingPlan(
-        tuple(TablePlan(options[kind][one.index].option, tuple(sorted(one.places))) for kind, one in zip(question.types, held, strict=True))
+        tuple(TablePlan(options[kind][own.index].option, tuple(sorted(own.places))) for kind, own in zip(question.types, held, strict=True))
     )
 
 
@@ -342,4 +341,4 @@ def by_key(question: EmbeddingsQuestion, key: str) -> EmbeddingPlan | None:
         if own is None:
             return None
         places[table] = tuple(own)
-    return _plan(question, [Held(indices[kind], place) for kind, place in zip(question.types, places, strict=True)])
+    return plan_of(question, [Held(indices[kind], place) for kind, place in zip(question.types, places, strict=True)])

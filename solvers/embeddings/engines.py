@@ -1,6 +1,6 @@
 """Engines for embedding tables: prices with local search, a search of all plans, and every plan of small questions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf, isfinite, isinf, nextafter
@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from crossopt.formulation.embeddings import Held, Way, Whole, milliseconds, places_of, plan_model, search, whole
+from crossopt.formulation.embeddings import Way, Whole, milliseconds, places_of, plan_model, search, whole
 from crossopt.instances.embeddings.options import TIERS
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import RefusedError
@@ -18,7 +18,7 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
-from crossopt.solvers.embeddings.baselines import baselines
+from crossopt.solvers.embeddings.baselines import baselines, plan_of
 from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
 from crossopt.solvers.embeddings.local import Plan, balance_phases, height_of, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
@@ -52,14 +52,6 @@ _LARGE: Final = 1_000_000
 """Tables times devices of questions that have time for a single start, and for no baselines unless they are asked for."""
 _MOST_CELLS: Final = 4_000
 """Tables times devices of integer models."""
-
-
-def plan_of(question: EmbeddingsQuestion, held: Sequence[Held]) -> EmbeddingPlan:
-    """What tables take, in the terms of the question."""
-    options = question.options
-    return EmbeddingPlan(
-        tuple(TablePlan(options[kind][one.index].option, tuple(sorted(one.places))) for kind, one in zip(question.types, held, strict=True))
-    )
 
 
 def auto(question: EmbeddingsQuestion, limits: Limits, watch: Watch) -> Found:

@@ -20,21 +20,13 @@ from crossopt.instances.embeddings.options import Option, PricedOption
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.embeddings.tables import Table
 from crossopt.instances.question import read, read_given
+from crossopt.reports.sheets.embeddings import TORCHREC_NAMES
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.embeddings.family import FAMILY
 from crossopt.solvers.embeddings.judge import EmbeddingPlan, TablePlan, judge
 
-SHARDINGS = {
-    "table": "table_wise",
-    "row": "row_wise",
-    "column": "column_wise",
-    "table-row": "table_row_wise",
-    "table-column": "table_column_wise",
-    "grid": "grid_shard",
-    "data": "data_parallel",
-}
-OURS = {theirs: ours for ours, theirs in SHARDINGS.items()}
+OURS = {theirs: ours for ours, theirs in TORCHREC_NAMES.items()}
 CHOICES = "choices: {sharding: [table, row, column, data], kernel: [fused, fused_uvm, dense], columns: [1, 2]}\noptimizer: none\n"
 CASES = {
     "24 tables, 4 devices": f"tables: {{count: 24, seed: 20261124}}\ncluster: {{devices: 4, hbm: 32 GiB}}\n{CHOICES}",
@@ -112,7 +104,7 @@ class Referee:
         group = self.question.group
         cut = {"row": group.devices, "table-row": group.per_node, "grid": group.per_node}  # fewer rows are not cut
         return module("torchrec.distributed.planner").ParameterConstraints(
-            sharding_types=[SHARDINGS[one] for one in choices.sharding if table.rows >= cut.get(one, 1)],
+            sharding_types=[TORCHREC_NAMES[one] for one in choices.sharding if table.rows >= cut.get(one, 1)],
             compute_kernels=list(choices.kernel),
             pooling_factors=[table.pooling],
             num_poolings=[table.fraction],
