@@ -195,7 +195,7 @@ class SplitPricing:
         return {split: self._priced(split) for split in self.every_split}
 
     def shared(self, split: Split) -> Columns:
-        """The share of each operator that one device computes in a split; all of an operator that has not got it."""
+        """The share of each operator that one device computes in a split; all of an operator that does not have this split."""
         chosen = [split if split in self.splits[node.name] else None for node in self.request.graph.nodes]
         return shared_columns(self.columns, self.graph, chosen)
 
@@ -269,7 +269,7 @@ class SplitPricing:
         return found
 
     def with_links(self, links: tuple[Link, ...]) -> "SplitPricing":
-        """The same with a network of these links."""
+        """A copy with a network of these links."""
         other = copy(self)
         other.network, other.known, other.edges = Network(self.devices, self.levels, links), {}, {}
         return other

@@ -14,7 +14,7 @@ from crossopt.formulation.embeddings import Whole as Form
 from crossopt.instances.embeddings.options import SPREADS, Spread, devices_of
 
 _PENALTY, _DEARER = 20.0, 3
-"""Of a device that is full twice over, in mean loads, and how often this is multiplied by itself where a descent ends with full devices."""
+"""Penalty of a device that holds twice its memory, in mean loads, and how often it is raised by this factor where devices stay full."""
 _BETTER = 1e-12
 _OTHERS, _TAKEN = 24, 9
 """Tables on all devices that are tried at once, and tables that are taken out at once."""
@@ -471,7 +471,7 @@ class Balance(Climb):
     fill: Array = field(default_factory=lambda: np.zeros((0, 0)))
     """Of each device, times in parts of their targets, and memory in parts of what there is."""
     sizes: Array = field(default_factory=lambda: np.zeros((0, 0)))
-    """The same of each free piece."""
+    """Of each free piece, its times and memory in these parts."""
     known: dict[int, tuple[Array, Whole, dict[Spread, Whole]]] = field(default_factory=dict)
     """Milliseconds and bytes of all ways of a type, their pieces, and places of those of each spread."""
 

@@ -122,7 +122,7 @@ _NODE: Final = 8
 
 
 def _recommended(question: ServingQuestion, table: Table) -> Iterator[Baseline[ServingPlan]]:
-    """As many of one unit as serve the rate, as `recommend` of AIConfigurator answers.
+    """The number of copies of one unit that serves the rate, as `recommend` of AIConfigurator does.
 
     A unit is a worker that does both, or the prefill and decode workers of most requests a second and device that fit into a node.
     """
@@ -177,7 +177,7 @@ def _part_by_part(question: ServingQuestion, table: Table) -> Iterator[Baseline[
 
 
 def _fewest(question: ServingQuestion, unit: Sequence[Copies], most: int) -> int | None:
-    """As few of these workers as serve the rate that is needed, or all of them; None where they do not."""
+    """The fewest of these workers that serve the rate that is needed, or all of them; None where they do not."""
     if most < 1 or judge(question, _times(unit, most)).violations:
         return None
     low = 1 if rate_sought(question) is not None else most

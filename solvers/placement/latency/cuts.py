@@ -289,7 +289,7 @@ def _longest(scaled: ScaledQuestion, part: Part, rest: list[Mask], held: Mask) -
 
 
 def _longest_in_pieces(scaled: ScaledQuestion, part: Part, rest: list[Mask], held: Mask) -> Array:
-    """The same where rows may be in inner pieces: the least that any path takes."""
+    """A lower bound on the longest path where rows may be in inner pieces: each path takes its own best way."""
     index_of = {row: number for number, row in enumerate(part.rows)}
     done, inside = list[Array](), list[Array]()
     """When a row's output is there for others, and when it is in its piece, infinite where it cannot be in one."""
