@@ -31,6 +31,8 @@ SMALL = 150
 """Lines below which a module with one importer belongs into that."""
 SMALL_WITH_ONE_IMPORTER = 6
 """How many of these stand. Lower it whenever some are merged; never raise it."""
+LARGEST = 1_000_000
+"""Bytes of a file of the repository."""
 DEEPEST = 2
 """Folders inside a room, one in another."""
 DEEPER: set[str] = set()
@@ -273,3 +275,13 @@ def test_folders_are_few_deep() -> None:
     deeper = {str(Path(name).parent) for name in OURS if len(Path(name).parent.parts) - 1 > DEEPEST}
     assert deeper <= DEEPER, "put these files into the folder above"
     assert deeper >= DEEPER, "take these off the list"
+
+
+def test_no_file_is_large_enough_to_be_downloaded_or_built() -> None:
+    """What is downloaded or built stays out of the repository: a wheel of 17 MB was committed once."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no checkout of git")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    sizes = {name: (ROOT / name).stat().st_size for name in listed if name and (ROOT / name).is_file()}
+    assert {name: size for name, size in sizes.items() if size > LARGEST} == {}
