@@ -61,8 +61,8 @@ _PATIENCE = 120.0
 _DEPTHS = (3, 6, MOST_DEPTH)
 _MOST_OF_STAGES = 60
 """Nodes of Checkmate's model, of which HiGHS solves few larger ones."""
-_MOST_STAGES = 64
-"""Stages of the first relaxation."""
+_FIRST_STAGES, _MOST_STAGES = 12, 96
+"""Stages of the first relaxation, and of the last one before stages are added where a schedule exceeds the budget."""
 _ROUNDS, _SHRINKS = 8, 6
 _FEW_NODES, _FEW_STATES = 14, 20_000
 """Graphs that are searched at once."""
@@ -210,6 +210,8 @@ class _Run:
     limits: Limits
     deadline: float
     stages: set[int]
+    density: int = _FIRST_STAGES
+    """Number of stages, of those above the budget without repetitions."""
     entries: set[tuple[int, int]] = field(default_factory=set)
     depth: int = _DEPTHS[0]
     order: tuple[int, ...] | None = None
@@ -235,7 +237,7 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     if max(graph.floors) > question.budget:
         return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
-    run = _Run(question, limits, began + seconds * _SOLVING, _first_stages(graph, question.budget))
+    run = _Run(question, limits, began + seconds * _SOLVING, _stages_above(graph, question.budget, _FIRST_STAGES))
     if len(graph.names) > _MANY_NODES:
         _round(run, watch)
     chain = chain_schedule(graph, question.budget, question.repetitions, min(monotonic() + _CHAINING, began + seconds * _RULING / 2))
@@ -277,10 +279,10 @@ def _round(run: _Run, watch: Watch) -> None:
             return
 
 
-def _first_stages(graph: MemoryGraph, budget: int) -> set[int]:
+def _stages_above(graph: MemoryGraph, budget: int, most: int) -> set[int]:
     """Stages above the budget without repetitions, of many the highest among several that follow each other."""
     over = [stage for stage, bytes_ in enumerate(graph.plain_bytes) if bytes_ > budget]
-    step = -(-len(over) // _MOST_STAGES)
+    step = -(-len(over) // most)
     return {max(over[first : first + step], key=lambda stage: graph.plain_bytes[stage]) for first in range(0, len(over), step)}
 
 
@@ -293,7 +295,12 @@ def _search(run: _Run, watch: Watch) -> None:
         if columns is None:
             break
         order = _best_schedule(graph, model, columns)
-        if _take(run, order, watch) or round_ == _ROUNDS - 1:
+        if _take(run, order, watch):
+            near = extra_units(graph, order) * (1.0 - run.limits.gap) <= _cost(model, columns)
+            if near or round_ == _ROUNDS - 1 or not _more_stages(run):
+                break
+            continue
+        if round_ == _ROUNDS - 1:
             break
         dropped = {node: (a, b) for (node, a, b), column in model.gaps.items() if columns[column] > 0.5}
         if run.question.repetitions:
@@ -308,6 +315,20 @@ def _search(run: _Run, watch: Watch) -> None:
         run.entries |= entries
     if run.order is None and not run.exhausted and not run.infeasible:
         _shrink(run, watch)
+
+
+def _cost(model: Retention, columns: Array) -> float:
+    """The time of a solution of the relaxation, with what floats may have lost."""
+    return float(np.array(model.costs, float) @ columns) * (1.0 + 1e-6) + 0.5
+
+
+def _more_stages(run: _Run) -> bool:
+    """Take twice as many stages; whether there are new ones."""
+    graph, budget, before = run.question.graph, run.question.budget, len(run.stages)
+    while run.density < _MOST_STAGES and len(run.stages) == before:
+        run.density *= 2
+        run.stages |= _stages_above(graph, budget, run.density)
+    return len(run.stages) > before
 
 
 def _shrink(run: _Run, watch: Watch) -> None:
@@ -442,7 +463,7 @@ def _proved(run: _Run) -> Found:
     stages, depth, entries = run.stages, run.depth, tuple(sorted(run.entries))
     model = retention_model(question.graph, question.budget, question.repetitions, stages, depth, entries, goal)
     if len(model.rows) > _MOST_OF_PROOF:
-        stages, depth, entries = _first_stages(question.graph, question.budget), _DEPTHS[0], ()
+        stages, depth, entries = _stages_above(question.graph, question.budget, _MOST_STAGES), _DEPTHS[0], ()
         model = retention_model(question.graph, question.budget, question.repetitions, stages, depth, entries, goal)
     integers, ordered = integer_model(model)
     claim = None if goal is None else -(-goal // ordered.unit)
