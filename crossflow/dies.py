@@ -1,4 +1,4 @@
-"""Identical dies in a row in one package: links between them, memory stacks along both sides, and the interposer below.
+"""Identical dies in a row in one package: links between them, memory stacks along both sides or on the dies, and the interposer below.
 
 The interposer is a box around all of it, with what lies free at its rim:
 
@@ -17,6 +17,7 @@ By this rule the package of B200 is 2,771 mm^2 large, where 2,739 are told (Tren
 
 from collections.abc import Iterator
 from dataclasses import fields
+from math import sqrt
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -41,12 +42,14 @@ _EXACT_UP_TO = 2.0**52
 
 
 class Stack(Protocol):
-    """A memory stack beside a die."""
+    """A memory stack beside a die, or on it."""
 
     @property
     def stack_area(self) -> float: ...
     @property
     def stack_edge(self) -> float: ...
+    @property
+    def on_dies(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +80,36 @@ def equal_per_die(stacks: Real, dies: Real) -> Real:
     return dies * np.floor(stacks / dies)
 
 
-def stacks_along_edges(stack: Stack, row: Row) -> Real:
-    """Stacks side by side along both sides of a row of dies, longer sides along the row, each beside its own die."""
-    return 2.0 * row.dies * count(row.longer(), stack.stack_edge) if stack.stack_edge else np.inf
+def places_of(stack: Stack, row: Row) -> Real:
+    """Places of stacks: side by side along both sides of a row of dies, longer sides along the row, each beside its own die; or in rows
+    and columns on each die, of which the best over its slenderest shape and its square counts. Larger dies have no fewer."""
+    if not stack.on_dies:
+        return 2.0 * row.dies * count(row.longer(), stack.stack_edge) if stack.stack_edge else np.inf
+    root = np.sqrt(row.die_area / row.dies)
+    return row.dies * np.maximum(_places_on(stack, row.longer(), row.shorter()), _places_on(stack, root, root))
+
+
+def _places_on(stack: Stack, longer: Real, shorter: Real) -> Real:
+    """Stacks in rows and columns on a die with these sides, all of them turned alike."""
+    edge, depth = sides_of_stack(stack)
+    return np.maximum(count(longer, edge) * count(shorter, depth), count(longer, depth) * count(shorter, edge))
+
+
+def sides_of_stack(stack: Stack) -> tuple[float, float]:
+    """Metres of a stack along the edge of the die and away from it; both equal where the edge limits none."""
+    edge = stack.stack_edge or sqrt(stack.stack_area)
+    return edge, stack.stack_area / edge
 
 
 def ends_along(stack: Stack, least: Row, most: Row) -> tuple[Real, Real]:
     """The smallest and the largest number of stacks that fit along any row between two. More dies of the same area need not hold more, so
     that each number of them is looked at, unless they are very many."""
-    few, many = stacks_along_edges(stack, least), stacks_along_edges(stack, most)
-    if not stack.stack_edge:
+    few, many = places_of(stack, least), places_of(stack, most)
+    if not (stack.stack_edge or stack.on_dies):
         return few, many
     for dies, inside in _counts_between(least, most):
-        few = np.where(inside, np.minimum(few, stacks_along_edges(stack, Row(least.die_area, dies))), few)
-        many = np.where(inside, np.maximum(many, stacks_along_edges(stack, Row(most.die_area, dies))), many)
+        few = np.where(inside, np.minimum(few, places_of(stack, Row(least.die_area, dies))), few)
+        many = np.where(inside, np.maximum(many, places_of(stack, Row(most.die_area, dies))), many)
     several = np.greater(most.dies - least.dies, _LOOKED_AT)
     return np.where(several, 0.0, few), np.where(several, np.inf, many)
 
@@ -105,8 +124,10 @@ def _counts_between(least: Row, most: Row) -> Iterator[tuple[Real, Mask]]:
 def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
     """Lower bound of package area in square metres over all rows between two with at least this many stacks. Exact if the two are equal.
 
-    Each number of dies is looked at, unless they are very many. Without stacks there is no interposer, and where a technology does not say
-    how long a stack is, dies and stacks are counted alone."""
+    Each number of dies is looked at, unless they are very many. Without stacks beside the dies there is no interposer, and where a
+    technology does not say how long a stack is, dies and stacks are counted alone."""
+    if stack.on_dies:
+        return least.die_area + 0.0 * stacks
     if not stack.stack_edge:
         return least.die_area + stacks * stack.stack_area
     box: Real = np.inf
@@ -117,7 +138,11 @@ def package_area_of(stack: Stack, stacks: Real, least: Row, most: Row) -> Real:
 
 
 def sides_of(stack: Stack, stacks: Real, row: Row) -> tuple[Real, Real]:
-    """Depth and length of one die in metres: across the row, and along it with room for its stacks on each side."""
+    """Depth and length of one die in metres: across the row, and along it with room for its stacks on each side, or on it."""
+    if stack.on_dies:
+        root = np.sqrt(row.die_area / row.dies)
+        slender = np.greater_equal(_places_on(stack, row.longer(), row.shorter()), stacks / row.dies)
+        return np.where(slender, row.longer(), root)[()], np.where(slender, row.shorter(), root)[()]
     needed = np.maximum(np.ceil(stacks / row.dies / 2.0), 1.0) * stack.stack_edge
     across = row.die_area / row.dies / needed if stack.stack_edge else np.inf
     return np.minimum(row.longer(), across), np.maximum(row.shorter(), needed)
@@ -125,7 +150,9 @@ def sides_of(stack: Stack, stacks: Real, row: Row) -> tuple[Real, Real]:
 
 def room_for(stack: Stack, package_area: Real, small: Row, large: Row) -> Real:
     """The most stacks that a package of this area holds beside dies of the second size, if there is room beside either size. Where their
-    numbers differ, a package with a limit may hold any number."""
+    numbers differ, a package with a limit may hold any number. Stacks on dies need no room."""
+    if stack.on_dies:
+        return np.inf
     if not stack.stack_edge:
         return count(np.maximum(package_area - large.die_area, 0.0), stack.stack_area)
 

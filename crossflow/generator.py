@@ -20,8 +20,8 @@ from crossopt.crossflow.dies import (
     die_links_power,
     package_area_of,
     perimeter_of,
+    places_of,
     room_for,
-    stacks_along_edges,
     through_joints,
 )
 from crossopt.crossflow.dies import count as _count
@@ -274,11 +274,11 @@ def row_of(split: Split) -> Row:
 
 
 def dram_stacks(dram: DramTechnology, split: Split) -> Real:
-    """Number of stacks, limited by package room, controllers, and places along the two sides of the row of dies.
+    """Number of stacks, limited by package room, controllers, and places along the two sides of the row of dies, or on them.
     Links to the host, in the node and out of it have the ends of the row, and what stacks leave of the sides.
     """
     room = room_for(dram, split.package_area, row_of(split), row_of(split))
-    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), stacks_along_edges(dram, row_of(split)))
+    return np.minimum(np.minimum(room, _count(split.areas.dram, dram.controller_area)), places_of(dram, row_of(split)))
 
 
 def dram_of(dram: DramTechnology, stacks: Real, edge: Real, power: Real, static: Real) -> Dram:
@@ -324,10 +324,11 @@ def wires_of(link: LinkTechnology, area: Real, edge: Real, power: Real) -> Real:
 
 def edge_of(technology: Technology, stacks: Real, intra: Real, inter: Real) -> Real:
     """Metres of die edge used by this many stacks side by side and this many wires."""
-    if not technology.dram.stack_edge:
+    dram = technology.dram
+    if not dram.has_places:
         return 0.0 * stacks
     wires = intra / technology.intra.links_per_metre + inter / technology.inter.links_per_metre
-    return stacks * technology.dram.stack_edge + wires
+    return stacks * (0.0 if dram.on_dies else dram.stack_edge) + wires
 
 
 def has_edge(split: Split, edge: Real) -> Mask:
@@ -361,8 +362,12 @@ def paced(technology: Technology, stacks: Dram, l2_bandwidth: Real) -> Dram:
 
 
 def dram_links(dram: DramTechnology, stacks: Real, edge: Real) -> Real:
-    """Wires = min(floor(edge * wires per metre), wires per stack * stacks)."""
-    return np.minimum(_count(edge * dram.links_per_metre, 1.0), dram.links_per_stack * stacks)
+    """Wires = min(floor(edge * wires per metre), wires per stack * stacks); the edge limits none of stacks on the dies."""
+    return (
+        dram.links_per_stack * stacks
+        if dram.on_dies
+        else np.minimum(_count(edge * dram.links_per_metre, 1.0), dram.links_per_stack * stacks)
+    )
 
 
 def dram_static_power(dram: DramTechnology, stacks: Real) -> Real:

@@ -149,7 +149,7 @@ class SramTechnology:
 
 @dataclass(frozen=True, slots=True)
 class DramTechnology:
-    """A generation of stacked memory beside the die."""
+    """A generation of stacked memory beside the die, or on it."""
 
     stack_capacity: Annotated[Bytes, Doc("of one stack")]
     stack_area: Annotated[Area, Doc("of the package under one stack")]
@@ -169,9 +169,17 @@ class DramTechnology:
     stack_edge: Annotated[Length, Doc("of die edge per stack; 0 if the edge does not limit stacks")] = 0.0
     least_l2: Annotated[NotNegative, Doc("L2 bandwidth over stack bandwidth; stacks run no faster than that")] = 0.0
     """All bytes of the stacks pass through L2."""
+    on_dies: Annotated[
+        bool, Doc("whether stacks lie on the dies, with wires over their area, and take no edge and no room beside them")
+    ] = False
 
     def __post_init__(self) -> None:
-        _check(self, may_be_zero=("static_power_per_bit", "stack_edge", "least_l2"))
+        _check(self, may_be_zero=("static_power_per_bit", "stack_edge", "least_l2", "on_dies"))
+
+    @property
+    def has_places(self) -> bool:
+        """Whether the size of the dies limits the stacks."""
+        return self.on_dies or self.stack_edge > 0.0
 
 
 @dataclass(frozen=True, slots=True)

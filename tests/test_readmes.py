@@ -46,7 +46,7 @@ LEFT_OUT = {
     "compare links-in-the-package": "eighteen questions, half a minute",
     "compare chiplets-and-yield": "eighty-four questions, ten seconds",
     "compare congested-links": "thirty-five questions, ten seconds",
-    "compare packages": "sixty questions, fifteen seconds",
+    "compare packages": "seventy-two questions, twenty seconds",
     "compare optical-links": "six questions, ten seconds",
     "compare rare-exchanges": "a hundred and twelve questions, forty seconds",
     "solve gnmt_training.json --contiguous no": "up to minutes of two solvers",

@@ -134,7 +134,7 @@ def used_dies(technology: Technology, areas: Parts) -> tuple[Real, Real]:
 
 def placed(technology: Technology, least: Split, most: Split, built: Architecture, stacks: Real) -> Array:
     """1 where as many stacks as chosen find a place, with as many beside every die, and stacks and wires together the edge; else 0."""
-    beside_dies = technology.dram.stack_edge and np.equal(least.dies, most.dies)
+    beside_dies = technology.dram.has_places and np.equal(least.dies, most.dies)
     found = np.where(beside_dies, equal_per_die(built.dram.stacks, most.dies), built.dram.stacks)
     return np.where(np.less(found, stacks) | ~has_edge(most, built.edge), 0.0, 1.0)
 

@@ -376,6 +376,9 @@ class PackageEntry:
     package_area: Annotated[Area, NonZero(), Doc("of the largest package")]
     power_density: Annotated[PowerPerArea, NonZero(), Doc("that the usual cooling removes from a die in it")]
     source: Annotated[str, Prose(), Doc("where the figures are from, and which are assumed")]
+    stacks_on_dies: Annotated[bool, Doc("whether stacks are bonded on the dies, and take no edge and no room beside them")] = False
+    stack_links_factor: Annotated[Positive, Doc("factor on the wires of one stack")] = 1
+    stack_energy_factor: Annotated[Ratio, Doc("factor on the energy of a bit from the stacks")] = 1.0
 
 
 @dataclass(frozen=True, slots=True)

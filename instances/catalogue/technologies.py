@@ -67,7 +67,17 @@ def in_package(entry: TechnologyEntry, package: str | None) -> TechnologyEntry:
     return replace(
         entry,
         die_links=other.die_links,
-        dram=replace(entry.dram, links_per_metre=other.stack_links_per_metre),
+        dram=replace(
+            entry.dram,
+            links_per_metre=other.stack_links_per_metre,
+            links_per_stack=entry.dram.links_per_stack * other.stack_links_factor,
+            energy_per_bit=entry.dram.energy_per_bit * other.stack_energy_factor,
+            on_dies=other.stacks_on_dies,
+        ),
+        memories={
+            name: replace(memory, links_per_stack=memory.links_per_stack * other.stack_links_factor)
+            for name, memory in entry.memories.items()
+        },
         split=replace(entry.split, package_area=other.package_area),
         power_density=other.power_density,
         prices=prices,

@@ -210,6 +210,8 @@ def _needed(instance: Instance, resource: str) -> str:
     """
     [level] = [level for level, name in _MEMORIES.items() if name == resource] or [""]
     technology = instance.hardware.technology if isinstance(instance.hardware, FreeHardware) else None
+    if resource == _STACKS and technology and technology.dram.on_dies:
+        return " that lie on its dies, as many on every die, with power to run (fewer stacks, a larger die_area, or more hbm_power)"
     if resource == _STACKS and technology and technology.dram.stack_edge:
         each = ", as many beside every die," if _several_dies(instance) else ""
         remedy = f"fewer stacks or wires{', a multiple of the dies' if each else ''}, a larger die_area, or more hbm_power"

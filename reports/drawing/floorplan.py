@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Final
 
+from crossopt.crossflow.dies import SLACK
 from crossopt.reports.drawing.bars import Part
 from crossopt.reports.drawing.svg import HUES, Titles, box, boxes, hue, letter, line, picture, text_line, width_of
 
@@ -195,6 +196,8 @@ class Floor:
     rim: float
     """Metres that are free around all of it."""
     dies: int = 1
+    on_dies: bool = False
+    """Whether the stacks lie on the dies, as outlines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +232,12 @@ def chip_in(floor: Floor, room: tuple[float, float], *, names: bool = False) -> 
         return (x - left + floor.rim) * scale, (y - top + floor.rim) * scale + 1.0, width * scale, height * scale
 
     body = [box(*placed((left - floor.rim, top - floor.rim, wide, high)), "track", 4.0)]
-    for block in stacks:
+    for block in [] if floor.on_dies else stacks:
         body += _labelled(placed(_within(block)), "hollow", "HBM")
     for number, die in enumerate(dies):
         lying = parts_on(floor.plan, _areas(floor), die, (number > 0, number < floor.dies - 1))
         body += _die(floor, [(part_lying, [placed(block) for block in part_lying.blocks]) for part_lying in lying], names)
+    body += [box(*placed(_within(block)), "roof", tip="HBM stack") for block in stacks if floor.on_dies]
     body += _ruler(high * scale + 16.0, scale)
     return Chip(tuple(body), high * scale + 30.0, (across, along), (wide, high))
 
@@ -269,8 +273,14 @@ def _behind(block: Block, label: str, colour: int) -> Iterator[str]:
 
 
 def _stacks(floor: Floor, die: Block) -> Iterator[Block]:
-    """Those of one die: half of them on each side of the row, the left one first, in the middle of the die's side."""
+    """Those of one die: half of them on each side of the row, the left one first, in the middle of the die's side; or in rows on it."""
     (edge, depth), (_, top, across, along), each = floor.stack, die, floor.stacks // floor.dies
+    if floor.on_dies:
+        sizes = [(wide, high, int(across / wide * SLACK)) for wide, high in ((depth, edge), (edge, depth))]
+        wide, high, columns = next(size for size in sizes if size[2] * int(along / size[1] * SLACK) >= each)
+        for number in range(each):
+            yield number % columns * wide, top + number // columns * high, wide, high
+        return
     for side, count in enumerate(((each + 1) // 2, each // 2)):
         for number in range(count):
             yield (-depth, across)[side], top + along / 2.0 + (number - count / 2.0) * edge, depth, edge

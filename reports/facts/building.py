@@ -2,14 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from crossopt.crossflow.arrays import Array
 from crossopt.crossflow.device import Compute
-from crossopt.crossflow.dies import CLEARANCE, equal_per_die, package_area_of, perimeter_of, sides_of, stacks_along_edges, through_joints
+from crossopt.crossflow.dies import (
+    CLEARANCE,
+    equal_per_die,
+    package_area_of,
+    perimeter_of,
+    places_of,
+    sides_of,
+    sides_of_stack,
+    through_joints,
+)
 from crossopt.crossflow.generator import Split, generate, port_bandwidth, row_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.records import dataclass
@@ -41,7 +49,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What lies beside the die."""
+    """What lies beside the die, or on it."""
 
     stacks: int
     stack: tuple[float, float]
@@ -55,21 +63,23 @@ class Package:
     """Whether the box around all this is the package area, and not dies and stacks alone."""
     bundles: int
     """Of cores on each die; none where they lie on dies of their own above."""
+    on_dies: bool = False
+    """Whether the stacks lie on the dies."""
 
 
 def package_of(technology: Technology, split: Split, stacks: float, bundles: float) -> Package:
-    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside the dies of a split."""
+    """So many stacks of the technology, each as long as the edge that it takes and of its area, beside the dies of a split or on them."""
     dram, dies = technology.dram, round(float(split.dies))
-    edge = dram.stack_edge or sqrt(dram.stack_area)
     across, along = (float(side) for side in sides_of(dram, stacks, row_of(split)))
     return Package(
         stacks=round(stacks),
-        stack=(edge, dram.stack_area / edge),
+        stack=sides_of_stack(dram),
         dies=dies,
         die=(across, along),
         rim=CLEARANCE,
-        boxed=dram.stack_edge > 0.0,
+        boxed=dram.stack_edge > 0.0 and not dram.on_dies,
         bundles=0 if technology.upper_dies else round(bundles / dies),
+        on_dies=dram.on_dies,
     )
 
 
@@ -141,13 +151,15 @@ def _clock(technology: Technology, core: Compute) -> Iterator[Built]:
 
 def _edge(free: FreeHardware, chip: Hardware, chosen: dict[str, Any]) -> Iterator[Built]:
     dram = free.technology.dram
-    if dram.stack_edge:
+    if dram.has_places:
         stacks = round(float(chip.dram.capacity) / dram.stack_capacity)
         split = _split(free, chosen)
-        places = round(float(equal_per_die(stacks_along_edges(dram, row_of(split)), split.dies)))
+        places = round(float(equal_per_die(places_of(dram, row_of(split)), split.dies)))
         beside = "the die" if split.dies == 1.0 else f"the row of {split.dies:g} dies, {places / split.dies:g} a die"
-        yield _built(f"HBM stacks: {stacks}, of {places} that lie along two sides of {beside}", stacks, places)
-        yield _interposer(free.technology, split, stacks)
+        lying = f"lie on {beside}" if dram.on_dies else f"lie along two sides of {beside}"
+        yield _built(f"HBM stacks: {stacks}, of {places} that {lying}", stacks, places)
+        if not dram.on_dies:
+            yield _interposer(free.technology, split, stacks)
         yield from _wires(free, chosen, stacks)
     yield from _rate(free, chosen)
     yield from _slowed(free, chosen)
@@ -190,7 +202,8 @@ def _wires(free: FreeHardware, chosen: dict[str, Any], stacks: int) -> Iterator[
     built = generate(made, split)
     inside, out = (float(net.links) / link.links_per_metre for net, link in ((built.intra, made.intra), (built.inter, made.inter)))
     taken, perimeter = float(built.edge), float(perimeter_of(split.die_area, split.dies))
-    lengths = (_millimetres(length) for length in (taken, perimeter, stacks * made.dram.stack_edge, inside, out))
+    beside = 0.0 if made.dram.on_dies else stacks * made.dram.stack_edge
+    lengths = (_millimetres(length) for length in (taken, perimeter, beside, inside, out))
     yield _built("die edge: {}, of {}: stacks {}, links in the node {}, links out {}".format(*lengths), taken, perimeter)
     yield from (Built(text, full) for text, full in links_text(made, split, tuple(chosen)))
 

@@ -3,7 +3,7 @@
 from dataclasses import field, fields, replace
 from math import inf
 
-from crossopt.crossflow.dies import Row, equal_per_die, stacks_along_edges
+from crossopt.crossflow.dies import Row, equal_per_die, places_of
 from crossopt.crossflow.evaluate import Design, Evaluation, Resource
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
@@ -228,13 +228,13 @@ def _at_ends(instance: Instance, hardware: dict[str, Number]) -> tuple[str, ...]
 
 
 def most_stacks(instance: Instance, dies: float) -> float:
-    """The stacks that lie along so many dies of the largest area that the question and its technology allow; without a limit on a device
-    that is given."""
+    """The stacks that lie along so many dies, or on them, of the largest area that the question and its technology allow; without a limit
+    on a device that is given."""
     free, limits = instance.hardware, instance.budget
-    if not isinstance(free, FreeHardware) or not free.technology.dram.stack_edge:
+    if not isinstance(free, FreeHardware) or not free.technology.dram.has_places:
         return inf
     largest = min(limits.die_area, dies * limits.reticle)
-    return float(equal_per_die(stacks_along_edges(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
+    return float(equal_per_die(places_of(free.technology.dram, Row(largest, dies)), dies)) if largest < inf else inf
 
 
 def candidate_in(instance: Instance, design: ChosenDesign) -> Candidate:

@@ -601,12 +601,13 @@ def random_case(seed: int, one: bool = False) -> Case:
 
 
 def _technology(seed: int) -> Technology:
-    """Of two in three the cores leak half of their nominal power, of one in two clocks and control take most of the rest, and of two in
-    three banks have narrow ports, so that these and not the watts say what they move."""
+    """Of two in three the cores leak half of their nominal power, of one in two clocks and control take most of the rest, of two in
+    three banks have narrow ports, so that these and not the watts say what they move, and of one in five stacks lie on the dies."""
     name, logic, memory, network = TECHNOLOGIES[seed % len(TECHNOLOGIES)]
     made, turn = build_technology(technology(name), name, logic, memory, network), seed // len(TECHNOLOGIES)
     leaks = 0.5 * made.core.nominal_power / made.core.area if turn % 3 else made.core.leakage_per_area
     made = replace(made, core=replace(made.core, leakage_per_area=leaks, clocked_share=0.9 if turn % 2 else made.core.clocked_share))
+    made = replace(made, dram=replace(made.dram, on_dies=seed % 5 == 0))
     return _with_ports(made, (None, 8.0, 0.5)[turn // 2 % 3])
 
 

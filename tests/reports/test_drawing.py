@@ -189,6 +189,19 @@ def rectangles(floor: Floor) -> list[tuple[str, float, float, float, float]]:
 
 
 @pytest.mark.parametrize("dies", [1, 2])
+def test_stacks_on_dies_are_outlines_that_lie_on_their_die_apart(dies: int) -> None:
+    floor = replace(FLOOR, stacks=4 * dies, dies=dies, on_dies=True)
+    (_, left, top, width, height), *rest = rectangles(floor)
+    stacks = [row for row in rest if row[0] == "roof"]
+    assert len(stacks) == 4 * dies
+    high = height / dies
+    assert sorted(int((y - top) // high) for _, _, y, _, _ in stacks) == sorted(4 * list(range(dies)))
+    assert all(x >= left and x + wide <= left + width for _, x, _, wide, _ in stacks)
+    for first, second in combinations(stacks, 2):
+        assert any(first[at] + first[at + 2] <= second[at] or second[at] + second[at + 2] <= first[at] for at in (1, 2))
+
+
+@pytest.mark.parametrize("dies", [1, 2])
 def test_parts_and_stacks_have_their_areas_on_one_scale(dies: int) -> None:
     die = (DIE[0] / sqrt(dies), DIE[1] / sqrt(dies))
     floor = replace(FLOOR, stacks=dies * (4 - dies), dies=dies, die=die)

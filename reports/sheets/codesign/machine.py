@@ -147,14 +147,17 @@ def _floorplan(chip: Chip, floor: Floor) -> Picture:
     listed = ", ".join(f"{part.label} {part.shown}" for part in floor.parts)
     turned = "" if floor.dies == 1 else "Dies are alike, the last one turned by half a turn, with links where they face each other. "
     limited = "that of the box around all of it" if chip.package and chip.package.boxed else "that of dies and stacks alone"
+    if floor.on_dies:
+        turned, limited = f"{turned}Stacks of memory lie on the dies, as outlines. ", "that of the dies"
     caption = (
         "Areas are the design's own, to scale; where a part lies is the usual order of accelerators that are sold, as the model knows no "
         "places. HBM on the die are the controllers; uncore is what is no part: host interface, schedulers, clocks and what lies between; "
         "spare multiprocessors are not used, and make up for defects; filler is what nothing takes. A die is as slender as it may be: its "
-        "longer side is that of a reticle's field, 33 mm, or half longer than the other. "
+        "longer side is that of a reticle's field, 33 mm, or half longer than the other"
+        f"{', unless a square holds more stacks' if floor.on_dies else ''}. "
         f"{turned}The package area is {limited}."
     )
-    described = f"A die of {listed}, {floor.stacks} stacks of memory along two of its sides."
+    described = f"A die of {listed}, {floor.stacks} stacks of memory {'on it' if floor.on_dies else 'along two of its sides'}."
     title = "The chip from above, to scale"
     return Picture(lambda titles: floorplan(titles, floor), "", caption, title=title, described=described, zooms=False)
 
@@ -166,7 +169,7 @@ def floor_of(chip: Chip) -> Floor | None:
     found = [Part(name, value, shown(value, "area"), index) for index, (name, value) in enumerate(chip.areas) if value > 0.0]
     parts, package = tuple(sorted(found, key=lambda part: -part.value)), chip.package
     on_die = Plan("HBM", ("node network", "network"), "L2", "links between dies", ("compute", "registers", "L1"), package.bundles)
-    return Floor(parts, on_die, "filler", package.stacks, package.stack, package.die, package.rim, package.dies)
+    return Floor(parts, on_die, "filler", package.stacks, package.stack, package.die, package.rim, package.dies, package.on_dies)
 
 
 def _powers(watts: Watts) -> tuple[SheetPart, ...]:

@@ -1,11 +1,12 @@
 """Packages of several dies: the area, edge, power and bandwidth of their joints, the reticle, and yield die by die. Computed by hand."""
 
+from dataclasses import replace
 from math import comb, sqrt
 
 import numpy as np
 import pytest
 
-from crossopt.crossflow.dies import Row, package_area_of, room_for
+from crossopt.crossflow.dies import Row, package_area_of, places_of, room_for, sides_of
 from crossopt.crossflow.generator import compute
 from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.catalogue.registry import technology
@@ -101,6 +102,24 @@ def test_every_die_has_as_many_stacks_along_its_own_sides(dies: int, stacks: int
     options = sorted({stacks, stacks + 1, stacks + dies})
     built = devices(question(*sides, f"hbm_stacks={options}"), 0, len(options))
     assert (list(built.points), built.unbuilt) == ([0], len(options) - 1)
+
+
+@pytest.mark.parametrize(
+    ("dies", "area", "places", "die"),
+    [
+        (1, 815, 6, (33.0, 815 / 33)),  # three by two
+        (1, 600, 4, (sqrt(600), sqrt(600))),  # two by two on a square, two on 30 x 20
+        (1, 160, 1, (sqrt(160), sqrt(160))),  # of 15.5 x 10.3 one side is less than a stack
+        (1, 100, 0, (sqrt(150), sqrt(100 / 1.5))),
+        (2, 1000, 8, (sqrt(500), sqrt(500))),
+    ],
+)
+def test_stacks_lie_in_rows_on_each_die_and_need_no_edge_and_no_room(dies: int, area: float, places: int, die: tuple[float, float]) -> None:
+    stack, row = replace(MADE.dram, on_dies=True), Row(area * MM2, float(dies))
+    assert places_of(stack, row) == places
+    assert sides_of(stack, float(places), row) == pytest.approx([side / 1e3 for side in die])
+    assert package_area_of(stack, float(places), row, row) == row.die_area
+    assert room_for(stack, row.die_area, row, row) == float("inf")
 
 
 EDGE = 10.5

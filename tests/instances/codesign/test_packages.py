@@ -3,11 +3,12 @@
 import pytest
 
 import crossopt
+from crossopt.crossflow.generator import edge_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
 
-PACKAGES = ("organic", "interposer", "bridge", "hybrid-bonding", "wafer")
+PACKAGES = ("organic", "interposer", "bridge", "hybrid-bonding", "wafer", "hybrid-bonded-memory")
 
 
 def text(technology: str, objective: str = "cost_per_token") -> str:
@@ -52,6 +53,27 @@ def test_the_best_package_is_the_best_of_all_alone(engine: str) -> None:
     assert together.value == min(value for value in alone if value is not None)
     assert together.proved
     assert crossopt.check(together).accepted
+
+
+def test_stacks_on_dies_leave_the_edge_to_links_and_have_more_wires() -> None:
+    usual, made = free("accelerator-7nm"), free("{base: accelerator-7nm, package: hybrid-bonded-memory, memory: hbm3}")
+    beside = free("{base: accelerator-7nm, memory: hbm3}")
+    assert made.technology.dram.on_dies
+    assert not usual.technology.dram.on_dies
+    assert made.technology.dram.links_per_stack == 4 * beside.technology.dram.links_per_stack
+    assert made.technology.dram.energy_per_bit == pytest.approx(0.87 * beside.technology.dram.energy_per_bit)
+    assert edge_of(beside.technology, 4.0, 0.0, 0.0) > edge_of(made.technology, 4.0, 0.0, 0.0) == 0.0
+    assert (made.power_density, beside.power_density) == (0.5e6, 1e6)
+
+
+@pytest.mark.parametrize("objective", [pytest.param("step_time", marks=pytest.mark.thorough), "cost_per_token"])
+def test_engines_agree_on_stacks_on_dies(objective: str) -> None:
+    asked = text("{base: accelerator-7nm, package: hybrid-bonded-memory}", objective)
+    asked = asked.replace("hbm_stacks: [2, 4]", "hbm_stacks: [2, 4, 5, 6]")  # of which one die holds four at the most
+    found = [crossopt.solve(asked, engine=engine) for engine in ("exhaustive", "boxes", *(("milp",) if objective == "step_time" else ()))]
+    assert [each.value for each in found] == pytest.approx([found[0].value] * len(found), rel=2e-4)
+    assert all(crossopt.check(each).accepted for each in found)
+    assert found[1].proved
 
 
 def test_links_of_less_energy_on_more_of_the_edge_are_never_slower() -> None:
