@@ -577,7 +577,7 @@ DRAWS = {
     "accelerator by objective": Draw("accelerator", drawn_objective, least_of_everything, nearness=1e-9, often=8),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
-    "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4),
+    "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4, extras=0),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),

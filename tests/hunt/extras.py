@@ -13,6 +13,16 @@ _LATENT = (
     "layers: 6, hidden: 512, heads: 8, ffn: 1024, vocabulary: 8192, sequence: 512, head_size: 64, "
     "kv_rank: 64, rope_size: 32, value_size: 64, biases: []"
 )
+_SITES = "groups: 2, bandwidth: 10 Gbit/s, sync_every: [1, 10]"
+_STEPS = "quality: [{sync_every: 1, compression: 1, steps: 1}, {steps: 1.2}]"
+_SITE_SETTINGS = (
+    f"bytes_per_parameter: 4, {_STEPS}",
+    f"compression: [0.25, 1], {_STEPS}",
+    f"straggler: 0.1, {_STEPS}",
+    f"scaling: [{{nodes: 8, share: 0.9}}, {{nodes: 32, share: 0.8}}], {_STEPS}",
+    f"fragments: [1, 2], overlap_steps: [0, 1], {_STEPS}",
+    "quality: [{sync_every: 10, steps: 1.05, groups: 2, exchange: synchronous, overlap_steps: 0, compression: 1}, {steps: 1.2}]",
+)
 _SECOND_LINK = "latency: 2 us, setup: 3 us, ring_latency: 9 us"
 _BOUGHT = "{device: 30000 USD, node: 9000 USD, lifetime: 4 year, electricity: 0.1 USD/kWh, pue: 1.2}"
 _MORE_PRICES = "wafer: 9000 USD, wafer_diameter: 0.3 m, defects_per_square_metre: 900, clustering: 2, stack: 120 USD, package: 900 USD"
@@ -59,6 +69,9 @@ _CLUSTERS = (
     "cluster.devices=[4, 8]",
     "cluster.devices=[4, 8] ; objective=devices ; budget.step_time=60 ms",
     "workload.global_batch=[16, 32] ; objective=time_per_sample",
+    "cluster.host={memory: 64 GiB, bandwidth: 20 GB/s, latency: 5 us, shared_by: 4} ; choices.offload=[none, optimizer]",
+    "cluster.devices_per_pod=4 ; cluster.pod={bandwidth: 90 GB/s, latency: 4 us, reduces: true}",
+    *(f"sites={{{_SITES}, {setting}}} ; objective=mean_step_time" for setting in _SITE_SETTINGS),
 )
 _TRANSFORMERS = (
     *("head_size=32", "gated=true", "activation=gelu", "activation=clamped-quick-gelu", "activation=usual", "tied=false", "dropout=true"),
@@ -137,6 +150,66 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("kinds=[kernel, copy]", "kinds=[collective, kernel]", "kernels=2", "runs=3"),
     ),
     "pipedream": ("straight=true", "compression=4", "memory=3 MB", "compatible=true"),
+    "memory": ("block=2 B", "repetitions=2", "objective=peak", "fixed=2 B"),
+    "layers": (
+        *(
+            "training=true",
+            "training=true ; optimizer_bytes=8",
+            "training=true ; hidden_gradients=0.5",
+            "objective=size",
+            "objective=energy",
+        ),
+        *("budget.die_area=700 mm^2", "budget.package_area=3000 mm^2", "budget.power=250 W"),
+    ),
+    "instances": (
+        "objective=latency",
+        "objective=throughput",
+        "memory_per_instance=2 GiB ; memory=9 GiB",
+        "idle_threads=true",
+        "sockets=2",
+    ),
+    "serving": (
+        *(f"speculation={{accepted: {accepted}}}" for accepted in ("{1: 1.6}", "{1: 1.8, 3: 2.6}", "{2: 1}")),
+        "speculation={accepted: {2: 2.1}, layers: 2}",
+        *(
+            "choices.data=[1, 2]",
+            "choices.data=2 ; choices.tensor=[2, 4]",
+            "choices.shapes=one",
+            "choices.shapes=any",
+            "choices.weights=fp4",
+        ),
+        *("requests.cached=200", "requests.cached=40 ; requests.input=300", "engine=eager"),
+        "requests=null ; classes={short: {input: 300, output: 2, rate: 5, cached: 50}} ; objective=devices",
+        "hardware=[h100-sxm, h200] ; available={h100-sxm: 2, h200: 3} ; rent=null ; rents={h100-sxm: 3 USD, h200: 4 USD} ; objective=cost",
+        *("chip.choices.compute_power=[150 W, 300 W]", "chip.choices.l2_area=[20 mm^2, 60 mm^2]", "chip.choices.dies=[1, 2]"),
+        *("chip.choices.network_area=[4 mm^2, 8 mm^2]", "chip.choices.node_network_area=[4 mm^2, 8 mm^2]", "chip.budget.die_area=700 mm^2"),
+        *("chip.budget.power=500 W", "chip.budget.package_area=3000 mm^2", "chip.budget.reticle=600 mm^2"),
+        "chip.budget.power_density=1 W/mm^2",
+    ),
+    "accelerator": (
+        *(
+            "passes=training",
+            "copies=2",
+            "divisible=true",
+            "uniform=true",
+            "fixed={stages: 1, data: 1}",
+            "fixed={stages: 2, data: 1, tensor: 1}",
+        ),
+        *("power={chip: 5 W, area: 0.5 W/mm^2}", "prices.lifetime=2 year"),
+    ),
+    "embeddings": (
+        *("training=false", "training=true", "optimizer=sgd", "optimizer=adam", "optimizer=rowwise_adagrad", "optimizer=none"),
+        *(f"pipeline={name}" for name in ("none", "train_sparse_dist", "train_prefetch_sparse_dist")),
+        *(f"cluster.{name}_bandwidth=90 GB/s" for name in ("hbm", "host", "inter_node", "intra_node", "ssd")),
+        *("cluster.reserve=0.1", "cluster.dense=1 MB", "tables.0.batch_fraction=0.5", f"tables.0.reuse=[0.5, 0.5{', 0' * 15}]"),
+        *(f"tables.0.dtype={dtype}" for dtype in ("bf16", "fp8", "int8", "int4", "int2")),
+        *(
+            f"tables.0.kernel={kernel}"
+            for kernel in ("dense", "fused", "fused_uvm", "fused_uvm_caching ; choices.cache=[0.2]", "key_value")
+        ),
+        *(f"tables.0.sharding={name}" for name in ("table", "row", "column", "data", "grid", "table-row", "table-column")),
+        *(f"messages={{all_to_all: {a}, all_to_all_backward: {b}, reduce_scatter: 4, all_gather: {a}}}" for a, b in ((1, 2), (2, 4))),
+    ),
     "piper": (
         *("without=data", "without=tensor", "without=recompute", "time_unit=ms", "time_unit=s", "microbatches=4", "memory=60 B"),
         *("bandwidth=2 B/s", "devices=3"),

@@ -191,6 +191,8 @@ def least_of_all(question: EmbeddingsQuestion) -> float:
                     memory[device] += option.memory
                 own.append((TablePlan(option.option, places), loads, memory))
         tables.append(own)
+    if not all(tables):
+        return inf
     loads, memory = np.zeros((1, group.devices, len(tables[0][0][1][0]))), np.zeros((1, group.devices, 3))
     chosen = np.zeros((1, 0), int)
     for own in tables:
