@@ -5,7 +5,7 @@ one Pareto set, for each combination of strategies of the front: chains have fro
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, prod
 
 import numpy as np
@@ -14,7 +14,9 @@ from crossopt.crossflow.arrays import Whole
 from crossopt.instances.layers.problem import Problem
 
 MOST_KEYS = 1 << 16
-"""Combinations of strategies of a front."""
+"""Combinations of strategies of a front that a table of bounds tells apart."""
+_MOST_NUMBERS = 1 << 62
+"""Combinations of a front, as they are numbered."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,14 +96,17 @@ class Step:
     """Strategies of the variables of the front before it."""
     stay: tuple[int, ...]
     """Places that stay, the variable itself last of all."""
+    known: tuple[int, ...]
+    """Places of the front before it that tables of bounds tell apart: all, unless they have too many combinations."""
 
 
 class WideError(ValueError):
-    """Fronts are too wide for a table."""
+    """Fronts are too wide to number their combinations."""
 
 
 def steps_of(core: Core) -> tuple[Step, ...]:
-    """The better of two orders: that of the layers, and one that keeps fronts small greedily; a WideError where both are too wide."""
+    """The better of two orders: that of the layers, and one that keeps fronts small greedily. Tables of bounds tell all combinations of a
+    front apart, where these are few enough; else they leave out the variables whose later links differ least."""
     after: list[set[int]] = [set() for _ in range(len(core))]
     for first, second in core.pairs:
         after[first].add(second)
@@ -109,9 +114,36 @@ def steps_of(core: Core) -> tuple[Step, ...]:
     sizes = [len(names) for names in core.strategies]
     orders = (list(range(len(core))), _greedy_order(after, sizes))
     order = min(orders, key=lambda candidate: _widest(candidate, after, sizes))
-    if _widest(order, after, sizes) > MOST_KEYS:
-        raise WideError(f"neighbours wait for each other in more than {MOST_KEYS:,} combinations")
-    return tuple(_steps(core, order, after))
+    if _widest(order, after, sizes) > _MOST_NUMBERS:
+        raise WideError("more strategies of neighbours wait for each other than can be numbered")
+    steps = list(_steps(core, order, after))
+    known: tuple[int, ...] = ()
+    for number in range(len(steps) - 1, -1, -1):
+        steps[number] = replace(steps[number], known=_known(core, steps, number, known))
+        known = steps[number].known
+    return tuple(steps)
+
+
+def _known(core: Core, steps: Sequence[Step], number: int, behind: tuple[int, ...]) -> tuple[int, ...]:
+    """Places of the front before a step that its bounds tell apart, by those of the front behind it."""
+    step = steps[number]
+    if prod(step.sizes) <= MOST_KEYS:
+        return tuple(range(len(step.sizes)))
+    found = {step.stay[position] for position in behind} - {len(step.sizes)} | {position for position, _ in step.pairs}
+    while prod(step.sizes[position] for position in found) > MOST_KEYS:
+        found.remove(min(found, key=lambda position: (_spread(steps, number, position), -step.sizes[position], position)))
+    return tuple(sorted(found))
+
+
+def _spread(steps: Sequence[Step], number: int, position: int) -> int:
+    """What the strategy of one variable of a front may add to the cost of later links, above the least."""
+    found = 0
+    for step in steps[number:]:
+        found += sum(int(np.ptp(table[:, :, 0], axis=0).max()) for place, table in step.pairs if place == position)
+        if position not in step.stay:
+            break
+        position = step.stay.index(position)
+    return found
 
 
 def _fronts(order: Sequence[int], after: Sequence[set[int]]) -> Iterator[list[int]]:
@@ -162,5 +194,6 @@ def _steps(core: Core, order: Sequence[int], after: Sequence[set[int]]) -> Itera
             tuple(pairs),
             tuple(len(core.strategies[waiting]) for waiting in front),
             tuple(everyone.index(waiting) for waiting in behind),
+            (),
         )
         front = behind

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from math import floor, inf
+from math import floor, inf, prod
 
 import numpy as np
 
@@ -41,10 +41,23 @@ class ManyStatesError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Behind:
-    """The least that follows each front: by figure, and of cost and uses at prices."""
+    """The least that follows each front: by figure, and of cost and uses at prices. Where fronts have too many combinations, that of all
+    that are equal in the known variables."""
 
     figures: Whole | None
     priced: Array
+    sizes: tuple[int, ...]
+    """Strategies of the variables of the front."""
+    known: tuple[int, ...]
+
+    def rows(self, keys: Whole) -> Whole:
+        """Rows of the tables by numbers of fronts."""
+        if len(self.known) == len(self.sizes):
+            return keys
+        found = np.zeros_like(keys)
+        for position in self.known:
+            found = found * self.sizes[position] + _digit(keys, self.sizes, position)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +112,45 @@ def _next_keys(core: Core, step: Step, keys: Whole) -> Whole:
     return np.broadcast_to(found, (len(keys), count))
 
 
-def _fronts(step: Step) -> Whole:
-    return np.arange(int(np.prod(step.sizes, dtype=np.int64)))
-
-
 def least_behind(core: Core, steps: Sequence[Step], weights: Array, by_figure: bool) -> list[Behind]:
     """What follows the front before each step, and nothing behind the last."""
     width = 1 + len(core.limits)
-    found = [Behind(np.zeros((1, width), np.int64) if by_figure else None, np.zeros(1))]
+    found = [Behind(np.zeros((1, width), np.int64) if by_figure else None, np.zeros(1), (), ())]
     for step in reversed(steps):
-        keys, last = _fronts(step), found[-1]
-        added, to = _added(core, step, keys), _next_keys(core, step, keys)
+        if len(step.known) < len(step.sizes):
+            found.append(_least_of_known(core, step, found[-1], weights))
+            continue
+        keys, last = np.arange(prod(step.sizes)), found[-1]
+        added, to = _added(core, step, keys), last.rows(_next_keys(core, step, keys))
         figures = None if last.figures is None else (added + last.figures[to]).min(axis=1)
-        found.append(Behind(figures, (added @ weights + last.priced[to]).min(axis=1)))
+        found.append(Behind(figures, (added @ weights + last.priced[to]).min(axis=1), step.sizes, step.known))
     return found[::-1]
+
+
+def _least_of_known(core: Core, step: Step, last: Behind, weights: Array) -> Behind:
+    """What follows a front of which some variables are left out: each of their links, and all that follows, counts with the least over
+    their strategies."""
+    own, count = len(step.sizes), len(core.strategies[step.variable])
+    sizes = tuple(step.sizes[position] for position in step.known)
+    keys = np.arange(prod(sizes))
+    figures = np.repeat(core.uses[step.variable][None], len(keys), axis=0)
+    priced = figures @ weights
+    for position, table in step.pairs:
+        rows = _digit(keys, sizes, step.known.index(position)) if position in step.known else np.zeros_like(keys)
+        least = table if position in step.known else table.min(axis=0, keepdims=True)
+        by_price = table @ weights if position in step.known else (table @ weights).min(axis=0, keepdims=True)
+        figures, priced = figures + least[rows], priced + by_price[rows]
+    places = [step.stay[position] for position in last.known]
+    out = tuple(axis for axis, place in enumerate(places) if place != own and place not in step.known)
+    to, shape = np.zeros((len(keys), 1), np.int64), [last.sizes[position] for position in last.known]
+    for place in (place for axis, place in enumerate(places) if axis not in out):
+        digit = np.arange(count)[None, :] if place == own else _digit(keys, sizes, step.known.index(place))[:, None]
+        to = to * (count if place == own else step.sizes[place]) + digit
+    priced = priced + last.priced.reshape(shape).min(axis=out).reshape(-1)[to]
+    if last.figures is None:
+        return Behind(None, priced.min(axis=1), step.sizes, step.known)
+    figures = figures + last.figures.reshape(*shape, -1).min(axis=out).reshape(-1, figures.shape[2])[to]
+    return Behind(figures.min(axis=1), priced.min(axis=1), step.sizes, step.known)
 
 
 def dual_of(core: Core, steps: Sequence[Step], prices: Sequence[float], objective: bool = True) -> Dual:
@@ -122,7 +160,7 @@ def dual_of(core: Core, steps: Sequence[Step], prices: Sequence[float], objectiv
     choice, key = [0] * len(core), np.zeros(1, np.int64)
     for step, after in zip(steps, behind[1:], strict=True):
         added, to = _added(core, step, key), _next_keys(core, step, key)
-        best = int((added[0] @ weights + after.priced[to[0]]).argmin())
+        best = int((added[0] @ weights + after.priced[after.rows(to[0])]).argmin())
         choice[step.variable], key = best, to[0, best : best + 1]
     total, credit = float(behind[0].priced[0]), float(np.dot(weights[1:], core.limits))
     return Dual(total - credit - SAFE * (total + abs(credit)), tuple(choice), totals_of(core, choice))
@@ -211,9 +249,10 @@ def _extended(
     added, to = _added(core, step, states.keys), _next_keys(core, step, states.keys)
     totals = (states.totals[:, None, :] + added).reshape(-1, added.shape[2])
     keys, count = to.reshape(-1), added.shape[1]
-    least = after.figures[keys] if after.figures is not None else np.zeros_like(totals)
+    follows = after.rows(keys)
+    least = after.figures[follows] if after.figures is not None else np.zeros_like(totals)
     possible = ((totals[:, 1:] + least[:, 1:]) <= limits).all(axis=1)
-    sums = totals @ weights + after.priced[keys]
+    sums = totals @ weights + after.priced[follows]
     bounds = sums - credit - SAFE * (sums + abs(credit))
     bounds = np.maximum(bounds, (totals[:, 0] + least[:, 0]) * weights[0])
     rows = np.flatnonzero(possible & (bounds < aim))
@@ -319,7 +358,7 @@ def best_prices(
     scale, prices = np.maximum(limits, 1.0), [0.0] * len(limits)
     best = dual_of(core, steps, prices, objective)
     met, unit = [best], max(float(best.totals[0]), 1.0) if objective else 1.0
-    mixture, greatest = _Mixture(len(limits)), greatest_cost(core)
+    mixture, greatest, now = _Mixture(len(limits)), greatest_cost(core), list[float]()
     for totals in (totals_of(core, choice) for choice in known):
         mixture.add((np.array(totals[1:]) - limits) / scale, totals[0] / unit if objective else 0.0)
     for _ in range(rounds if len(limits) else 0):
@@ -327,7 +366,9 @@ def best_prices(
         last = met[-1]
         mixture.add((np.array(last.totals[1:]) - limits) / scale, last.totals[0] / unit if objective else 0.0)
         values, upper = mixture.prices()
-        now = (values * unit / scale).tolist()
+        before, now = now, (values * unit / scale).tolist()
+        if now == before:
+            break  # where bounds do not tell all fronts apart, the mixtures may end above them
         met.append(dual_of(core, steps, now, objective))
         if met[-1].bound > best.bound:
             prices, best = now, met[-1]

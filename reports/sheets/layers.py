@@ -119,7 +119,8 @@ def _pictures(question: LayersQuestion, result: Result[LayerChoices, LayerTotals
     from crossopt.solvers.layers.engines import best_by_use  # noqa: PLC0415 - pages alone have it
 
     units = [_unit(name) for name in (budgets[0], problem.figures[0])]
-    corners = best_by_use(question)
+    if not (corners := best_by_use(question)):
+        return
     if result.proved and result.value is not None and result.details is not None:
         corners = tuple(sorted({*corners, (result.details.totals[budgets[0]], result.value)}))
     pairs = [(use / units[0][0], value / units[1][0]) for use, value in corners]

@@ -484,9 +484,12 @@ def exhaustive(question: LayersQuestion, limits: Limits, watch: Watch) -> Search
 
 
 def best_by_use(question: LayersQuestion) -> tuple[tuple[float, float], ...]:
-    """Uses of the only budget and values of choices that are the best within their own use, as a price finds them (Everett 1963)."""
+    """Uses of the only budget and values of choices that are the best within their own use, as a price finds them (Everett 1963); none
+    where fronts are too wide for that."""
     core, problem = core_of(question.problem), question.problem
     steps = steps_of(core)
+    if any(len(step.known) < len(step.sizes) for step in steps):
+        return ()
     (price,), dual, _ = best_prices(core, steps, lambda: None)
     price = price or max(dual.totals[0], 1) / max(core.limits[0], 1)
     found = {dual_of(core, steps, [price * factor]).totals for factor in (0.0, *(2.0 ** (power / 2.0) for power in range(-14, 15)))}

@@ -9,9 +9,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from crossopt.formulation.layers import core as core_module
 from crossopt.formulation.layers import frontier
 from crossopt.formulation.layers.core import core_of, steps_of
-from crossopt.formulation.layers.frontier import best_prices, dual_of, exchanged, is_within, pareto_pass, totals_of
+from crossopt.formulation.layers.frontier import best_prices, dual_of, exchanged, is_within, least_totals, pareto_pass, totals_of
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.layers.problem import Written, problem_of
 from crossopt.instances.layers.question import LayersQuestion
@@ -77,6 +78,26 @@ def test_drawn_questions_have_the_best_of_all_choices(start: int) -> None:
         assert (proved.refused, proved.unverified) == ((), False), asked.name
         infeasible += value == inf
     assert infeasible
+
+
+def test_wide_fronts_whose_bounds_leave_variables_out_have_the_best_of_all_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of at most two combinations, in place of 65,536, leave out most variables of a graph."""
+    monkeypatch.setattr(core_module, "MOST_KEYS", 2)
+    wide = 0
+    for seed in range(500 if FULL else 80):
+        asked = drawn(seed)
+        core = core_of(asked.problem)
+        steps = steps_of(core)
+        every = [totals_of(core, choice) for choice in product(*(range(len(names)) for names in core.strategies))]
+        costs = [totals[0] for totals in every if is_within(core, totals)]
+        assert dual_of(core, steps, [0.5] * len(core.limits)).bound <= min(costs, default=inf)
+        assert all(least <= min(column) for least, column in zip(least_totals(core, steps), zip(*every, strict=True), strict=True))
+        found = solved(asked)
+        assert found.value == (asked.problem.amount(0, min(costs)) if costs else None), asked.name
+        assert found.status == ("OPTIMAL" if costs else "INFEASIBLE"), asked.name
+        assert not prove(asked, found, unwatched).refused, asked.name
+        wide += any(len(step.known) < len(step.sizes) for step in steps)
+    assert wide > 20
 
 
 @pytest.mark.parametrize("between", ["[]", "[first]", "[first, second, third]", "first"])
