@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from math import inf, prod
 from pathlib import Path
@@ -221,7 +221,7 @@ _CONFIGS = {
 def _module_formats(chosen: dict[str, str], graph: OperatorGraph | None, form: str, path: Path) -> dict[str, str]:
     """The format of each module that is quantised, by its name; a RefusedError where a quantiser of this kind cannot do that."""
     nodes = {node.name: node for node in graph.nodes} if graph is not None else {}
-    known, found = _RECIPES if form == MODELOPT else _CONFIGS, dict[str, str]()
+    known, found, left = _RECIPES if form == MODELOPT else _CONFIGS, dict[str, str](), dict[str, str]()
     for layer, chosen_format in chosen.items():
         node = nodes.get(layer)
         if node is not None and not node.source.startswith("aten."):
@@ -230,6 +230,9 @@ def _module_formats(chosen: dict[str, str], graph: OperatorGraph | None, form: s
         if node is not None and not (node.product and node.weights):
             continue  # its own output is written in the format, which no quantiser of weights does
         name = layer if node is None else re.sub(r" \d+$", "", layer)
+        if node is not None and not _is_of_module(node, name):
+            left |= {name: "weights of no linear layer or convolution"} if chosen_format in known else {}
+            continue
         if found.setdefault(name, chosen_format) != chosen_format:
             raise RefusedError(
                 f"{path}: {name} is called several times, in {found[name]} and {chosen_format} (fix its format, or tie layers)"
@@ -240,7 +243,31 @@ def _module_formats(chosen: dict[str, str], graph: OperatorGraph | None, form: s
             )
         if form == TORCHAO and node is not None and node.source != "aten.linear" and chosen_format in known:
             raise RefusedError(f"{path}: {name} is no linear layer, which is all that torchao quantises so (take --as {MODELOPT})")
-    return {name: chosen_format for name, chosen_format in found.items() if chosen_format in known}
+    quantised = {name: chosen_format for name, chosen_format in found.items() if chosen_format in known}
+    _say_left_out(left, len(quantised), "quantisers", path)
+    recurrent = {re.sub(r" \d+$", "", node.name) for node in nodes.values() if node.operator == "recurrent"}
+    return {f"{name}.*" if name in recurrent else name: chosen_format for name, chosen_format in quantised.items()}
+
+
+def _is_of_module(node: Node, name: str) -> bool:
+    """Whether quantisers find the weights in a module: as its `weight`, which may be another one's too, or in a recurrence. Attention keeps
+    its own, which `torch.nn.MultiheadAttention` passes to a function."""
+    if node.operator == "recurrent" or f"{name}.weight" in node.weights:
+        return True
+    return name.rpartition(".")[2] != node.source.removeprefix("aten.") and not any(one.startswith(f"{name}.") for one in node.weights)
+
+
+def _say_left_out(left: Mapping[str, str], others: int, quantiser: str, path: Path) -> None:
+    """Name one layer that a quantiser leaves as it is, with the reason; a RefusedError where nothing else is to be quantised."""
+    if not left:
+        return
+    first, reason = next(iter(left.items()))
+    if not others:
+        raise RefusedError(f"{path}: {first} has {reason}, and nothing else is to be quantised")
+    more = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
+    verb = "leave" if quantiser.endswith("s") else "leaves"
+    remedy = "fix these layers in their base format for times that include it"
+    sys.stderr.write(fitted(f"left out as {quantiser} {verb} them as they are: {first}, with {reason}{more} ({remedy})\n"))
 
 
 _ONNX_MODES = ("fp8", "int8")
@@ -264,16 +291,13 @@ def _onnx_arguments(chosen: dict[str, str], graph: OperatorGraph, path: Path) ->
             raise RefusedError(f"{path}: {name} is {kinds[name] or 'no operator of ONNX'}, which is not quantised so (fix its format)")
     nodes = {node.name: node for node in graph.nodes}
     left = {name: reason for name in found if (reason := _why_unquantised(nodes[name], graph, modes[0]))}
-    if len(left) == len(found):
-        raise RefusedError(f"{path}: {next(iter(left))} has {next(iter(left.values()))}, and nothing else is to be quantised")
-    if left:
-        more = f" and {len(left) - 1:,} more" if len(left) > 1 else ""
-        first, reason = next(iter(left.items()))
-        remedy = "fix these layers in their base format for times that include it"
-        sys.stderr.write(fitted(f"left out as Model-Optimizer leaves them as they are: {first}, with {reason}{more} ({remedy})\n"))
+    _say_left_out(left, len(found) - len(left), "Model-Optimizer", path)
     wide = {"bf16": "bf16", "fp16": "fp16"}.get(next((chosen[name] for name in kinds if chosen.get(name) in _UNQUANTISED), "bf16"), "fp32")
     patterns = [f"{re.escape(name)}$" for name in found if name not in left]
-    return {"quantize_mode": modes[0], "high_precision_dtype": wide, "nodes_to_quantize": patterns}
+    arguments = {"quantize_mode": modes[0], "high_precision_dtype": wide, "nodes_to_quantize": patterns}
+    shapes = {name: graph.tensors[name] for name in graph.inputs if graph.tensors[name]} if graph.axes else {}
+    stated = ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shapes.items())
+    return arguments | ({"calibration_shapes": stated} if shapes else {})  # an open axis would have the length 1, and products one row
 
 
 _FEW, _WIDE = 16, 32
@@ -285,6 +309,8 @@ def _why_unquantised(node: Node, graph: OperatorGraph, mode: str) -> str:
     if not node.window:
         return "one row or column" if 1 in (rows, columns) else f"fewer than {_FEW} features" if min(depth, columns) < _FEW else ""
     taken, made = depth // prod(node.window), columns * count
+    if mode == "fp8" and node.source == "ConvTranspose":
+        return "a format that transposed convolutions do not have there"
     if mode == "fp8":
         few = f"{_FEW} channels or fewer" if min(taken, made) <= _FEW else ""
         return few or (f"a kernel of more than {_WIDE} places" if prod(node.window) > _WIDE else "")
@@ -297,7 +323,7 @@ def _why_unquantised(node: Node, graph: OperatorGraph, mode: str) -> str:
 
 
 def _recipe(formats: dict[str, str], name: str) -> Iterator[str]:
-    """A recipe of NVIDIA's Model-Optimizer: everything off, then the two quantisers of each module."""
+    """A recipe of NVIDIA's Model-Optimizer: everything off, then the two quantisers of each module, or of each matrix of a recurrence."""
     yield "metadata:"
     yield "  recipe_type: ptq"
     yield f"  description: {json.dumps(f'formats of {len(formats)} modules by crossopt: {name}')}"
@@ -308,7 +334,8 @@ def _recipe(formats: dict[str, str], name: str) -> Iterator[str]:
     for module, chosen_format in formats.items():
         for part, attributes in zip(("weight", "input"), _RECIPES[chosen_format], strict=True):
             stated = json.dumps(attributes).replace('"-1"', "-1")
-            yield f"    - {{quantizer_name: {json.dumps(f'{module}.{part}_quantizer')}, cfg: {stated}}}"
+            separator = "_" if module.endswith("*") else "."
+            yield f"    - {{quantizer_name: {json.dumps(f'{module}{separator}{part}_quantizer')}, cfg: {stated}}}"
 
 
 def _torchao(formats: dict[str, str], name: str) -> Iterator[str]:

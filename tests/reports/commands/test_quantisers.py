@@ -2,6 +2,8 @@
 
 import json
 import sys
+from dataclasses import replace
+from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+import crossopt
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, Weights
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.reports.cli import main
@@ -285,10 +288,10 @@ def test_nodes_that_model_optimizer_leaves_as_they_are_are_left_out(mode: str, t
 def test_splits_are_written_with_their_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a product whose weights are far larger than what it takes and makes; a quantiser gets the format alone."""
     tensors = {"x": (8, 64), "flat": (8, 8192), "y": (8, 8192)}
-    weights = {"up.w": Weights((64, 8192)), "down.w": Weights((8192, 8192))}
+    weights = {"up.weight": Weights((64, 8192)), "down.weight": Weights((8192, 8192))}
     nodes = (
-        Node("up", "product", ("x",), ("flat",), ("up.w",), (8, 64, 8192, 1), (), "aten.linear"),
-        Node("down", "product", ("flat",), ("y",), ("down.w",), (8, 8192, 8192, 1), (), "aten.linear"),
+        Node("up", "product", ("x",), ("flat",), ("up.weight",), (8, 64, 8192, 1), (), "aten.linear"),
+        Node("down", "product", ("flat",), ("y",), ("down.weight",), (8, 8192, 8192, 1), (), "aten.linear"),
     )
     (tmp_path / "graph.json").write_text(graph_text(OperatorGraph("net", ("x",), ("y",), tensors, weights, nodes)), encoding="utf-8")
     question = "kind: layers\nobjective: size\ngraph: graph.json\nhardware: h100-sxm\nformats: [fp8]\ncluster: {devices: 2}\n"
@@ -297,3 +300,77 @@ def test_splits_are_written_with_their_groups(tmp_path: Path, capsys: pytest.Cap
         name: {"format": "fp8", "split": "features", "group": 2} for name in ("up", "down")
     }
     assert "up.weight_quantizer" in exported(saved, "modelopt", capsys)
+
+
+def test_weights_that_quantisers_do_not_find_in_a_module_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`torch.nn.MultiheadAttention` passes its weights to a function; each matrix of a recurrence has a quantiser; a head may share the
+    weight of an embedding."""
+    side, product = (4096, 4096), (4096, 4096, 4096, 1)
+    nodes = (
+        Node("attention", "product", ("x",), ("a",), ("attention.in_proj_weight",), product, (), "aten.linear"),
+        Node("attention 2", "product", ("a",), ("b",), ("attention.out_proj.weight",), product, (), "aten.linear"),
+        Node("rnn", "recurrent", ("b",), ("c",), ("rnn.weight_ih_l0",), product, (), "aten.lstm"),
+        Node("head", "product", ("c",), ("d",), ("embedding.weight",), product, (), "aten.linear"),
+        Node("linear", "product", ("d",), ("e",), ("other.weight",), product, (), "aten.linear"),
+    )
+    weights = {name: Weights(side) for node in nodes for name in node.weights}
+    graph = OperatorGraph("net", ("x",), ("e",), dict.fromkeys("xabcde", side), weights, nodes)
+    (tmp_path / "graph.json").write_text(graph_text(graph), encoding="utf-8")
+    question = "kind: layers\nobjective: time\ngraph: graph.json\nhardware: h100-sxm\nformats: [fp8]\n"
+    saved = result(question, tmp_path)
+    capsys.readouterr()
+    assert main(["export", saved, "--as", "modelopt"]) == 0
+    printed = capsys.readouterr()
+    named = [entry["quantizer_name"] for entry in yaml.safe_load(printed.out)["quantize"]["quant_cfg"]]
+    assert named == ["*", "rnn.*_weight_quantizer", "rnn.*_input_quantizer", "head.weight_quantizer", "head.input_quantizer"]
+    said = " ".join(printed.err.split())
+    assert "left out as quantisers leave them as they are: attention, with weights of no linear layer or convolution and 1 more" in said
+    few = result(question + "fixed: {rnn: bf16, head: bf16}\n", tmp_path)
+    assert "attention has weights of no linear layer or convolution, and nothing else" in refusal(few, "modelopt", capsys)
+
+
+def test_model_optimizer_finds_all_quantisers_of_a_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Applied by the package itself to a module with a recurrence, attention of its own, and an encoder of PyTorch."""
+    quantization, recipes = pytest.importorskip("modelopt.torch.quantization"), pytest.importorskip("modelopt.recipe")
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    class Network(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn, self.encoder, self.up = torch.nn.GRU(64, 64, 2, batch_first=True), encoder, torch.nn.ConvTranspose1d(64, 64, 2)
+
+        def forward(self, x: Any) -> Any:  # noqa: ANN401 - of torch
+            return self.up(self.encoder(self.rnn(x)[0]).transpose(1, 2))
+
+    network, saved = Network(), str(tmp_path / "net.json")
+    crossopt.from_torch(network, torch.zeros(4, 32, 64)).save(str(tmp_path / "graph.json"))
+    asked = ["--hardware", "h100-sxm", "--formats", "fp8", "--minimize", "size", "--out", saved]
+    assert main(["quantize", str(tmp_path / "graph.json"), *asked]) == 0
+    (tmp_path / "recipe.yaml").write_text(exported(saved, "modelopt", capsys), encoding="utf-8")
+    recipe = recipes.load_recipe(tmp_path / "recipe.yaml").quantize.model_dump()
+    quantised = quantization.quantize(network, recipe, lambda one: one(torch.randn(2, 32, 64)))
+    on = {name for name, part in quantised.named_modules() if name.endswith("_quantizer") and part.is_enabled}
+    patterns = {entry["quantizer_name"] for entry in recipe["quant_cfg"]} - {"*"}
+    assert all(any(fnmatch(name, pattern) for name in on) for pattern in patterns)
+    assert {name.split(".")[0] for name in on} == {"rnn", "encoder", "up"} and not any("self_attn" in name for name in on)
+
+
+def test_arguments_state_the_lengths_of_open_axes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else Model-Optimizer takes a length of 1 for each, and leaves products of one row as they are. In fp8 it also leaves transposed
+    convolutions."""
+    nodes = (
+        Node("up", "transposed convolution", ("x",), ("a",), ("w",), (64 * 1024, 64, 64 * 4, 1), (2, 2), "ConvTranspose"),
+        Node("conv", "convolution", ("a",), ("y",), ("v",), (64 * 4096, 64 * 9, 64, 1), (3, 3), "Conv"),
+    )
+    tensors = {"x": (64, 64, 32, 32), "a": (64, 64, 64, 64), "y": (64, 64, 64, 64), "scale": ()}
+    weights = {"w": Weights((64, 64, 2, 2)), "v": Weights((64, 64, 3, 3))}
+    graph = OperatorGraph("net", ("x", "scale"), ("y",), tensors, weights, nodes)
+    for mode, taken in (("fp8", [r"conv$"]), ("int8", [r"up$", r"conv$"])):
+        for axes in ((), (("batch", 64),)):
+            (tmp_path / "graph.json").write_text(graph_text(replace(graph, axes=axes)), encoding="utf-8")
+            question = f"kind: layers\nobjective: size\ngraph: graph.json\nhardware: h100-sxm\nformats: [{mode}]\n"
+            arguments = json.loads(exported(result(question, tmp_path), "modelopt", capsys))
+            assert arguments["nodes_to_quantize"] == taken
+            assert arguments.get("calibration_shapes") == ("x:64x64x32x32" if axes else None)
