@@ -4,14 +4,15 @@
 
 llm-analysis 0.2 and mlsysim 0.3 are asked in an interpreter that has them (`pip install llm-analysis mlsysim`, in an environment of its
 own). Each takes one share of the peak for all products: its own default, 0.5, and the share that brings its median bias on all these runs
-to none, which its users could not know. Rows are of dense networks on whole nodes of A100 and H100 in 16 bits.
+to none, which its users could not know. Rows are of dense networks on whole nodes of A100 and H100 in 16 bits. Calculon is on no package
+index: of the eight rows that its authors publish (Korthikanti et al. 2022, table 5) its seconds are printed beside crossopt's.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,18 @@ from crossopt.solvers.measured.accuracy import predictions
 _DEVICES = {"a100-80g": "a100-sxm-80gb", "a100-40g": "a100-sxm-40gb", "h100-sxm": "h100-sxm-80gb"}
 _DEFAULT, _TRIED = 0.5, np.linspace(0.2, 0.8, 25)
 _TOOLS = ("llm-analysis", "mlsysim")
+CALCULON = {
+    (48, "full"): 1.396,
+    (48, "selective"): 1.137,
+    (96, "full"): 18.029,
+    (96, "selective"): 13.638,
+    (105, "full"): 49.893,
+    (105, "selective"): 34.473,
+    (128, "full"): 90.081,
+    (128, "selective"): 66.041,
+}
+"""Seconds by Calculon's public code and its files of Korthikanti's runs (calculon-ai/calculon, validation/seqsel/tab5), by layers and
+recomputation."""
 
 _DRIVER = """
 import json, logging, sys
@@ -87,6 +100,17 @@ def main() -> None:
     for tool in _TOOLS:
         errors |= _errors_of(tool, options.python, runs, measured)
     _print(runs, errors)
+    sys.stdout.writelines(f"{line}\n" for line in beside_calculon(runs, errors["crossopt"]))
+
+
+def beside_calculon(runs: Sequence[Measurement], errors: np.ndarray) -> Iterator[str]:
+    """Measured and predicted seconds of the runs that Calculon publishes."""
+    for run, error in zip(runs, errors, strict=True):
+        seconds = CALCULON.get((run.workload.layers, run.plan.recompute)) if run.source.startswith("Korthikanti") else None
+        if seconds is not None:
+            ours, theirs = (1.0 + error) * run.seconds, seconds / run.seconds - 1.0
+            name = f"{run.workload.layers} layers, {run.plan.recompute} recomputation"
+            yield f"{name}: measured {run.seconds:g} s, crossopt {ours:.3f} s ({error:+.1%}), Calculon {seconds:g} s ({theirs:+.1%})"
 
 
 def _is_plain(run: Measurement) -> bool:
