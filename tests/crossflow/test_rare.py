@@ -110,7 +110,11 @@ def test_groups_of_15_pf_sustain_what_is_published_by_the_stragglers_of_its_smal
     assert physics == pytest.approx(0.62, abs=0.005)
     ends = [share([(1024.0, first), (2048.0, second)], 1066.0) for first, second in ((575.0, 1150.0), (750.0, 1250.0))]
     assert [round(end, 2) for end in ends] == [0.57, 0.67]
-    assert share([(2048.0, 1750.0)], 1201.0) == pytest.approx(0.86, abs=0.005)
+    climate = [(2048.0, 1750.0)]
+    assert share(climate, 1201.0) == pytest.approx(0.86, abs=0.005)
+    spread = fitted_spread([(nodes, times / nodes) for nodes, times in climate])
+    reached = [1.0 / straggling(factor * spread, 1201.0) for factor in (1.7, 2.7)]
+    assert reached == pytest.approx([paper["peak_pflops"][1] / paper["linear_pflops"], high], abs=0.005)
 
 
 @pytest.mark.data
