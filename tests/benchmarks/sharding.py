@@ -21,20 +21,20 @@ from pathlib import Path
 from crossopt.instances.question import read
 from crossopt.solvers.answer import Limits
 from crossopt.solvers.family import solve
-from crossopt.solvers.sharding.judge import WHOLE
+from crossopt.solvers.sharding.judge import EXACT_PROOFS
 from crossopt.solvers.sharding.family import FAMILY
 path, engine, seconds, began = json.loads(sys.argv[1])
 question = read(Path(path))
 read = time.time() - began
 found = solve(FAMILY, question, engine, Limits(seconds - read), lambda progress: None)
-left = found.proof.reductions
+left = getattr(found.proof, "reductions", None)
 print(json.dumps({
     "value": found.value, "bound": found.bound, "gap": found.gap, "engine": found.engine, "seconds": time.time() - began, "read": read,
-    "exact": found.proved_by in WHOLE,
+    "exact": found.proved_by in EXACT_PROOFS,
     "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    "before": [left.before.nodes, left.before.strategies, left.before.edges, left.before.entries],
-    "after": [left.after.nodes, left.after.strategies, left.after.edges, left.after.entries],
-    "reduced": sum(step.seconds for step in left.steps),
+    "before": [left.before.nodes, left.before.entries] if left else None,
+    "after": [left.after.nodes, left.after.entries] if left else None,
+    "reduced": sum(step.seconds for step in left.steps) if left else None,
 }))
 """
 
@@ -96,11 +96,11 @@ def table(folder: Path, known: dict[str, dict[str, str]], seconds: float, engine
 
 def _cells(name: str, found: dict[str, Any], ratio: float | None) -> list[str]:
     before, after = found["before"], found["after"]
-    sizes = [f"{figure:,}" for figure in (before[0], after[0], before[3], after[3])]
+    sizes = [f"{figure:,}" for pair in zip(before, after, strict=True) for figure in pair] if before else [""] * 4
     value, bound = (f"{found[key]:,}" if found[key] is not None else "none" for key in ("value", "bound"))
     gap = "" if found["gap"] is None else f"{found['gap']:.3%}"
     proof = "whole numbers" if found["exact"] else "told" if found["bound"] is not None else "none"
-    times = [f"{found[key]:.1f}" for key in ("read", "reduced")]
+    times = [f"{found[key]:.1f}" if found[key] is not None else "" for key in ("read", "reduced")]
     share = "" if ratio is None else f"{ratio:.5f}"
     return [name, *sizes, *times, value, bound, gap, proof, share, f"{found['seconds']:.1f}", f"{found['peak']:.0f}"]
 

@@ -45,6 +45,8 @@ _MOST_SETS, _MOST_PAIRS = 12_000, 20_000_000
 """Sets S of a part, and pairs of S and T of all parts, beyond which there is no bound."""
 _MOST_BLOCKS = 62
 """Blocks of a part, whose sets are bits of an integer."""
+_MOST_TABLED = 4_000_000
+"""Pairs of sets of the groups of a part that are put into tables."""
 _CHUNK = 1 << 16
 """Pairs that are looked at together."""
 _MOST_CHAINS = 5
@@ -80,17 +82,52 @@ class Rest:
     last: Array
     """With T."""
     both: Array
+    origins: tuple[Whole, Whole, Whole, Whole]
+    """For each of the four, a pair that takes as long: the index of S times the number of sets, and of the set that holds all but T."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CutTables:
+    """All parts between cuts, and the least times up to each cut, on a CPU or in an open piece."""
+
+    scaled: ScaledQuestion
+    parts: list[Part]
+    rests: list[Rest]
+    unit: int
+    room: int
+
+    def states(self) -> list[tuple[Array, Array]]:
+        """The least times before the first part and after each, by pieces used; those in a piece also by its units."""
+        slots = min(self.scaled.slots, len(self.scaled.cpu))
+        on_cpu, in_piece = np.full(slots + 1, inf), np.full((slots + 1, self.room + 1), inf)
+        on_cpu[0] = 0.0
+        found = [(on_cpu, in_piece)]
+        for part, rest in zip(self.parts, self.rests, strict=True):
+            found.append(_through(self.scaled, part, rest, *found[-1], self.unit))
+        return found
+
+    def bound(self) -> float:
+        """Milliseconds that no placement is below."""
+        least = float(self.states()[-1][0].min())
+        return real(int(least), self.scaled.quantum) if least < inf else 0.0
 
 
 def cut_bound(scaled: ScaledQuestion, late: Callable[[], bool]) -> float:
     """Milliseconds that no placement is below; zero where there are no cuts, a part has too many sets, or time ran out."""
+    return max((tables.bound() for tables in cut_tables(scaled, late)), default=0.0)
+
+
+def cut_tables(scaled: ScaledQuestion, late: Callable[[], bool]) -> list[CutTables]:
+    """Tables of all cuts, and of those that no edge goes around, if these are others."""
     if not 1 < len(scaled.cpu) <= LARGEST:
-        return 0.0
+        return []
     before, after, cuts = _ordered(scaled)
     ends = before[cuts[-1]] & after[cuts[0]]
     edges = [(row, taker) for row, takers in enumerate(scaled.after) if ends >> row & 1 for taker in takers if ends >> taker & 1]
     passed = [cut for cut in cuts if not any(start != cut != end and before[cut] >> start & after[cut] >> end & 1 for start, end in edges)]
-    return max(_bound_by(scaled, before, after, chosen, late) for chosen in (cuts, passed)[len(cuts) == len(passed) :])
+    known = dict[_Known, Rest]()
+    found = [_tables_by(scaled, before, after, chosen, known, late) for chosen in (cuts, passed)[len(cuts) == len(passed) :]]
+    return [tables for tables in found if tables is not None]
 
 
 def _ordered(scaled: ScaledQuestion) -> tuple[list[int], list[int], list[int]]:
@@ -110,29 +147,34 @@ def _ordered(scaled: ScaledQuestion) -> tuple[list[int], list[int], list[int]]:
     return before, after, [row for row in scaled.along if spanned >> row & 1 and not spanned & ~(before[row] | after[row])]
 
 
-def _bound_by(scaled: ScaledQuestion, before: list[int], after: list[int], cuts: list[int], late: Callable[[], bool]) -> float:
-    """The dynamic program from cut to cut."""
+_Known = tuple[int | None, int | None, tuple[int, ...], tuple[tuple[float, float], ...]]
+"""The cuts and rows of a part, and the times and sizes of these."""
+
+
+def _tables_by(
+    scaled: ScaledQuestion, before: list[int], after: list[int], cuts: list[int], known: dict[_Known, Rest], late: Callable[[], bool]
+) -> CutTables | None:
+    """None if a part has too many sets, or time ran out."""
     apart = ~sum(1 << row for row in cuts)
     masks = [before[cuts[0]], *(after[left] & before[right] for left, right in pairwise(cuts)), after[cuts[-1]]]
-    parts = [[row for row in scaled.along if (mask & apart) >> row & 1] for mask in masks]
-    scaled = _with_their_colour(scaled, {row for part in parts for row in part} | set(cuts))
+    rows_of = [[row for row in scaled.along if (mask & apart) >> row & 1] for mask in masks]
+    scaled = _with_their_colour(scaled, {row for rows in rows_of for row in rows} | set(cuts))
     unit = max(-(-int(scaled.memory) // _UNITS), 1)
     room = int(scaled.memory) // unit
-    slots = min(scaled.slots, len(scaled.cpu))
-    on_cpu, in_piece = np.full(slots + 1, inf), np.full((slots + 1, room + 1), inf)
-    on_cpu[0] = 0.0
-    pairs = 0
-    for left, right, rows in zip((None, *cuts), (*cuts, None), parts, strict=True):
+    parts, rests, pairs = list[Part](), list[Rest](), 0
+    for left, right, rows in zip((None, *cuts), (*cuts, None), rows_of, strict=True):
         part = _part(scaled, left, right, rows)
         if part is None:
-            return 0.0
-        rest, looked = _rest(scaled, part, unit, room, late)
-        pairs += looked
-        if late() or pairs > _MOST_PAIRS:
-            return 0.0
-        on_cpu, in_piece = _through(scaled, part, rest, on_cpu, in_piece, unit)
-    least = float(on_cpu.min())
-    return real(int(least), scaled.quantum) if least < inf else 0.0
+            return None
+        key = (left, right, tuple(rows), tuple((scaled.accelerator[row], scaled.size[row]) for row in (*rows, right) if row is not None))
+        if key not in known:
+            known[key], looked = _rest(scaled, part, unit, room, late)
+            pairs += looked
+            if late() or pairs > _MOST_PAIRS:
+                return None
+        parts.append(part)
+        rests.append(known[key])
+    return CutTables(scaled, parts, rests, unit, room)
 
 
 def _with_their_colour(scaled: ScaledQuestion, kept: set[int]) -> ScaledQuestion:
@@ -214,7 +256,9 @@ def _union(needs: list[int], need: int) -> int:
 def _rest(scaled: ScaledQuestion, part: Part, unit: int, room: int, late: Callable[[], bool]) -> tuple[Rest, int]:
     """All pairs of S and T, and how many they are."""
     inner = _INNER if scaled.slots and len(part.rows) > 0 else 1
-    rest = Rest(*(np.full((inner, *shape), inf) for shape in ((1,), (room + 1,), (room + 1,), (room + 1, room + 1))))
+    shapes = ((inner, 1), (inner, room + 1), (inner, room + 1), (inner, room + 1, room + 1))
+    alone, first, last, both = (np.full(shape, inf) for shape in shapes)
+    rest = Rest(alone, first, last, both, tuple(np.zeros(shape, np.int64) for shape in shapes))  # type: ignore[arg-type]
     size = np.array([int(scaled.size[row]) for row in part.rows], np.int64)
     end_size = int(scaled.size[part.right]) if part.right is not None else 0
     time = np.array([scaled.accelerator[row] for row in part.rows])
@@ -227,24 +271,43 @@ def _rest(scaled: ScaledQuestion, part: Part, unit: int, room: int, late: Callab
     none, every = int(np.flatnonzero(part.sets == 0)[0]), int(np.argmax(part.sets))
     firsts = np.flatnonzero(part.fits & (units <= room)) if part.left is not None else np.zeros(0, np.int64)
     lasts = np.flatnonzero(part.fits & (units_left <= room)) if part.right is not None else np.zeros(0, np.int64)
-    chains = _chains(scaled, part)
+    chains, paths = _chains(scaled, part), _paths(scaled, part, inner)
     looked = 0
     for start, end in _pairs(part.sets, np.union1d(firsts, [none]), np.union1d(lasts, [every])):
         looked += len(start)
         if late() or looked > _MOST_PAIRS:
             break
-        is_first, is_last = np.isin(start, firsts), np.isin(end, lasts)
-        for number, times in enumerate(_between(scaled, part, chains, start, end)[:inner]):
-            alone = (start == none) & (end == every)
-            rest.alone[number] = min(float(times[alone].min(initial=inf)), float(rest.alone[number, 0]))
-            here = is_first & (end == every)
-            np.minimum.at(rest.first[number], units[start[here]], times[here] + first_time[start[here]])
-            here = is_last & (start == none)
-            np.minimum.at(rest.last[number], units_left[end[here]], times[here] + last_time[end[here]])
-            here = is_first & is_last
-            sums = times[here] + first_time[start[here]] + last_time[end[here]]
-            np.minimum.at(rest.both[number], (units[start[here]], units_left[end[here]]), sums)
+        is_first, is_last, pair = np.isin(start, firsts), np.isin(end, lasts), start * len(part.sets) + end
+        nothing = np.zeros(len(start), np.int64)
+        cases = [
+            (alone, rest.origins[0], (start == none) & (end == every), (nothing,), nothing),
+            (first, rest.origins[1], is_first & (end == every), (units[start],), first_time[start]),
+            (last, rest.origins[2], is_last & (start == none), (units_left[end],), last_time[end]),
+            (both, rest.origins[3], is_first & is_last, (units[start], units_left[end]), first_time[start] + last_time[end]),
+        ]
+        times = paths(start, end)
+        for number, own in zip((0, 2), times, strict=False):
+            for table, origin, here, index, ends in cases:
+                _lower(table[number], origin[number], index, here, own + ends, pair)
+        if inner > 1:  # few pairs can be better than those before them
+            better = np.zeros(len(start), bool)
+            for table, _, here, index, ends in cases:
+                better[here] |= (times[1] + ends)[here] < table[1][tuple(own[here] for own in index)]
+            with_one = np.full(len(start), inf)
+            with_one[better] = np.maximum(times[1][better], _with_one_piece(chains, part, start[better], end[better]))
+            for table, origin, here, index, ends in cases:
+                _lower(table[1], origin[1], index, here & better, with_one + ends, pair)
     return rest, looked
+
+
+def _lower(table: Array, origin: Whole, index: tuple[Whole, ...], here: Mask, times: Array, pair: Whole) -> None:
+    """Keep lesser times, and which pair takes them."""
+    places = np.flatnonzero(here)
+    places = places[times[places] < table[tuple(own[places] for own in index)]]
+    index, times = tuple(own[places] for own in index), times[places]
+    np.minimum.at(table, index, times)
+    least = times == table[index]
+    origin[tuple(own[least] for own in index)] = pair[places[least]]
 
 
 def _pairs(sets: Whole, firsts: Whole, lasts: Whole) -> Iterator[tuple[Whole, Whole]]:
@@ -264,38 +327,73 @@ def _pairs(sets: Whole, firsts: Whole, lasts: Whole) -> Iterator[tuple[Whole, Wh
             starts, ends, waiting = [], [], 0
 
 
-def _between(scaled: ScaledQuestion, part: Part, chains: list["Chain"], start: Whole, end: Whole) -> list[Array]:
-    """What the rows between S and T take at least with no inner piece, one, or more."""
-    left = part.holds[end] & ~part.holds[start]
-    rest = [left[:, number] for number in range(len(part.rows))]
-    on_cpus = _longest(scaled, part, rest, part.holds[end])
-    if not scaled.slots or not part.rows:
-        return [on_cpus]
-    several = _longest_in_pieces(scaled, part, rest, part.holds[end])
-    return [on_cpus, np.maximum(several, _with_one_piece(chains, part, start, end)), several]
+def _paths(scaled: ScaledQuestion, part: Part, inner: int) -> Callable[[Whole, Whole], list[Array]]:
+    """For S and T the longest path of the rows between them, on CPUs, and if there are inner pieces also in these.
+
+    Rows without a path between them are looked at apart, where the sets of each such group are few enough for a table of all pairs.
+    """
+    groups = list[tuple[list[int], Mask, Whole]]()
+    for places in _groups(scaled, part):
+        holds, number_of = np.unique(part.holds[:, places], axis=0, return_inverse=True)
+        groups.append((places, holds, number_of.reshape(-1)))
+    if sum(len(holds) ** 2 for _, holds, _ in groups) > _MOST_TABLED:
+        places = list(range(len(part.rows)))
+        return lambda start, end: _longest_paths(scaled, part, places, part.holds[start], part.holds[end], inner)
+    tables = []
+    for places, holds, number_of in groups:
+        start, end = (own.reshape(-1) for own in np.indices((len(holds), len(holds))))
+        tables.append((_longest_paths(scaled, part, places, holds[start], holds[end], inner), number_of, len(holds)))
+
+    def longest(start: Whole, end: Whole) -> list[Array]:
+        found = [np.zeros(len(start)) for _ in range(2 if inner > 1 else 1)]
+        for table, number_of, count in tables:
+            pair = number_of[start] * count + number_of[end]
+            for own, times in zip(found, table, strict=True):
+                np.maximum(own, times[pair], out=own)
+        return found
+
+    return longest
 
 
-def _longest(scaled: ScaledQuestion, part: Part, rest: list[Mask], held: Mask) -> Array:
-    """The longest path of the rows that are left, on CPUs."""
-    index_of = {row: number for number, row in enumerate(part.rows)}
-    done = list[Array]()
+def _groups(scaled: ScaledQuestion, part: Part) -> list[list[int]]:
+    """Places of the rows of a part that are joined by edges within it, in the order of the data."""
+    index_of, group = {row: number for number, row in enumerate(part.rows)}, list(range(len(part.rows)))
     for number, row in enumerate(part.rows):
-        ready = np.zeros(len(held))
+        for other in scaled.before[row]:
+            if other in index_of:
+                old, new = group[index_of[other]], group[number]
+                group = [new if own == old else own for own in group]
+    return [[number for number, own in enumerate(group) if own == name] for name in dict.fromkeys(group)]
+
+
+def _longest_paths(scaled: ScaledQuestion, part: Part, places: list[int], started: Mask, held: Mask, inner: int) -> list[Array]:
+    """The longest paths of the rows at some places, of which `started` says which S holds, and `held` which T does not."""
+    rows = [part.rows[place] for place in places]
+    on_cpus = _longest(scaled, rows, held & ~started)
+    return [on_cpus] if inner == 1 else [on_cpus, _longest_in_pieces(scaled, part, rows, held & ~started, held)]
+
+
+def _longest(scaled: ScaledQuestion, rows: list[int], rest: Mask) -> Array:
+    """The longest path of the rows that are left, on CPUs."""
+    index_of = {row: number for number, row in enumerate(rows)}
+    done = list[Array]()
+    for number, row in enumerate(rows):
+        ready = np.zeros(len(rest))
         for other in scaled.before[row]:
             if other in index_of:
                 np.maximum(ready, done[index_of[other]], out=ready)
-        done.append((ready + scaled.cpu[row]) * rest[number])
-    return np.max(done, axis=0) if done else np.zeros(len(held))
+        done.append((ready + scaled.cpu[row]) * rest[:, number])
+    return np.max(done, axis=0) if done else np.zeros(len(rest))
 
 
-def _longest_in_pieces(scaled: ScaledQuestion, part: Part, rest: list[Mask], held: Mask) -> Array:
+def _longest_in_pieces(scaled: ScaledQuestion, part: Part, rows: list[int], rest: Mask, held: Mask) -> Array:
     """A lower bound on the longest path where rows may be in inner pieces: each path takes its own best way."""
-    index_of = {row: number for number, row in enumerate(part.rows)}
+    index_of = {row: number for number, row in enumerate(rows)}
     done, inside = list[Array](), list[Array]()
     """When a row's output is there for others, and when it is in its piece, infinite where it cannot be in one."""
     least = np.zeros(len(held))
-    for number, row in enumerate(part.rows):
-        ready, entered, left = np.zeros(len(held)), np.zeros(len(held)), rest[number]
+    for number, row in enumerate(rows):
+        ready, entered, left = np.zeros(len(held)), np.zeros(len(held)), rest[:, number]
         for other in scaled.before[row]:
             if other == part.left:
                 np.maximum(entered, scaled.transfer[other], out=entered)
@@ -330,9 +428,15 @@ class Chain:
 
 
 def _chains(scaled: ScaledQuestion, part: Part) -> list[Chain]:
+    """What the chains of a part take."""
+    index_of, found = {row: number for number, row in enumerate(part.rows)}, chains_of(scaled, part)
+    most = len(found) + (1 if sum(len(chain) for chain in found) < len(part.rows) else 0)
+    return [_chain(scaled, part, chain, [index_of[row] for row in chain], most) for chain in found]
+
+
+def chains_of(scaled: ScaledQuestion, part: Part) -> list[list[int]]:
     """The longest chain by CPU times, the longest of what is left, and so on."""
-    index_of, left = {row: number for number, row in enumerate(part.rows)}, dict.fromkeys(part.rows)
-    found = list[list[int]]()
+    left, found = dict.fromkeys(part.rows), list[list[int]]()
     while left and len(found) < _MOST_CHAINS:
         sums, origin = dict[int, float](), dict[int, int | None]()
         for row in left:
@@ -347,8 +451,7 @@ def _chains(scaled: ScaledQuestion, part: Part) -> list[Chain]:
         found.append(chain[::-1])
         for step in chain:
             del left[step]
-    most = len(found) + (1 if left else 0)
-    return [_chain(scaled, part, chain, [index_of[row] for row in chain], most) for chain in found]
+    return found
 
 
 def _chain(scaled: ScaledQuestion, part: Part, rows: list[int], places: list[int], most: int) -> Chain:

@@ -18,11 +18,11 @@ from crossopt.solvers.backends.answer import Event, Spend
 from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of, ended, placement_of
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
-from crossopt.solvers.placement.latency.cuts import cut_bound
+from crossopt.solvers.placement.latency.assembly import assembled
+from crossopt.solvers.placement.latency.cuts import cut_tables
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     MOST_REPEATED,
-    ScaledQuestion,
     between,
     critical_path,
     least_pieces,
@@ -262,7 +262,7 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     first = greedy(question, flow)
     course.see((replayed(flow, first), first))
     yield
-    for bound, proof in _bounds(scaled_question(question), course):
+    for bound, proof in _bounds(question, flow, course):
         course.see(bound=bound, proof=proof)
         yield
     course.see(first_pieces(flow, course.late))
@@ -287,9 +287,12 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     yield
 
 
-def _bounds(scaled: ScaledQuestion, course: _Course) -> Iterator[tuple[float, Proof]]:
-    """Of the longest path, then by dynamic programming along some paths, and then with what lies beside them."""
-    tables = []
+def _bounds(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[tuple[float, Proof]]:
+    """Of the longest path, then by dynamic programming along some paths and from cut to cut, and then with what lies beside the paths.
+
+    The program from cut to cut is a placement too, if the inner pieces of its parts are found.
+    """
+    scaled, tables = scaled_question(question), []
     yield critical_path(scaled), OnPath(_CRITICAL, "least", 0)
     for figure, path in weighed(scaled).items():
         if len(path) > LARGEST:
@@ -297,13 +300,17 @@ def _bounds(scaled: ScaledQuestion, course: _Course) -> Iterator[tuple[float, Pr
         beside = between(scaled, path)
         tables.append((figure, path, beside, *least_pieces(scaled, path, beside)))
         yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
-    yield cut_bound(scaled, lambda: course.late(_CUTTING)), OnPath(_CUTS, "cuts", 0)
+    by_cuts = sorted(cut_tables(scaled, lambda: course.late(_CUTTING)), key=lambda own: -own.bound())
+    yield max((own.bound() for own in by_cuts), default=0.0), OnPath(_CUTS, "cuts", 0)
     for figure, path, beside, pieces, size in tables:
         if course.closed:
             return
         sharp, ends = sharper(scaled, beside, pieces, size, lambda: course.late(_BOUNDING))
         again = pieces_examined(pieces, ends) <= MOST_REPEATED
         yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
+    for own in by_cuts:
+        if not course.closed:
+            course.see(assembled(question, flow, own, course.limits.seed, lambda: course.late(_SEARCHING)))
 
 
 def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:

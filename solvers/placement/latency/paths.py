@@ -82,7 +82,7 @@ def scaled_question(question: PlacementQuestion) -> ScaledQuestion:
         transfer=floored(graph.transfer, quantum).astype(float).tolist(),
         size=floored(graph.size, grain).astype(float).tolist(),
         memory=float(ceiled([min(question.memory, bytes_in_all)], grain)[0]),
-        memories=float(ceiled([min(question.memory * question.accelerators, bytes_in_all)], grain)[0]) + 1.0,
+        memories=float(ceiled([min(min(question.memory, bytes_in_all) * question.accelerators, bytes_in_all)], grain)[0]) + 1.0,
         accelerators=question.accelerators,
         slots=min(question.accelerators * question.pieces, len(graph)),
         colour=graph.colour.tolist() if question.pieces == 1 else list(range(len(graph))),

@@ -381,7 +381,7 @@ def annealed(flow: Flow, start: list[int], moves: int, seed: int, late: Late) ->
         block = random.randrange(len(start))
         goal = _goal(flow, here[1], block, around, random)
         group = _group(here[1], block, goal, around, random)
-        if goal == here[1][block] or not _fits(flow, here[1], group, goal):
+        if goal == here[1][block] or not fits(flow, here[1], group, goal):
             continue
         slot_of = list(here[1])
         for member in group:
@@ -428,7 +428,7 @@ def _group(slot_of: list[int], block: int, goal: int, around: _Around, random: R
     return sorted(group)
 
 
-def _fits(flow: Flow, slot_of: list[int], group: list[int], goal: int) -> bool:
+def fits(flow: Flow, slot_of: list[int], group: list[int], goal: int) -> bool:
     if goal == CPU:
         return True
     if any(flow.blocks.accelerator_time[block] == float("inf") for block in group):

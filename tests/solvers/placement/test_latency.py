@@ -24,7 +24,8 @@ from crossopt.solvers.placement.comparison import _SEEDED_LATENCY, LATENCY_RULES
 from crossopt.solvers.placement.family import FAMILY, Answer
 from crossopt.solvers.placement.judge import PlacementLoads, judge_latency
 from crossopt.solvers.placement.latency import engine
-from crossopt.solvers.placement.latency.cuts import cut_bound
+from crossopt.solvers.placement.latency.assembly import assembled
+from crossopt.solvers.placement.latency.cuts import cut_bound, cut_tables
 from crossopt.solvers.placement.latency.engine import Exactly, exactly, values_at
 from crossopt.solvers.placement.latency.paths import FIGURES, LARGEST, between, least_pieces, least_time, scaled_question, sharper, weighed
 from crossopt.solvers.placement.latency.search import CPU, flow_of, greedy, placed, replayed, rows_placed, timed
@@ -463,7 +464,7 @@ def test_looking_beside_more_pieces_than_a_check_does_is_told(monkeypatch: pytes
     assert alone < beside
     for module in (engine, certificates):
         monkeypatch.setattr(module, "MOST_REPEATED" if module is engine else "MOST_PIECES", 1)
-    monkeypatch.setattr(engine, "cut_bound", lambda scaled, late: 0.0)
+    monkeypatch.setattr(engine, "cut_tables", lambda scaled, late: [])
     assert recomputed_bound(asked, OnPath("", "cpu", 9)) == alone
     assert isinstance(answered(asked, "auto", Limits(), silent).proof, UnverifiedBound)
 
@@ -489,6 +490,48 @@ def test_what_is_beside_a_path_counts_between_its_cuts() -> None:
         assert tried(asked) == pytest.approx(least)
         assert cut_bound(scaled_question(asked), lambda: False) == pytest.approx(least)
         assert cut_bound(scaled_question(asked), lambda: True) == 0.0
+
+
+def test_branches_between_cuts_get_a_piece_each() -> None:
+    """The ends run on CPUs only, 1 ms each. A branch takes 40 ms on CPUs, or 0.5 + (2 + 2) + 0.5 ms in a piece of its own; one piece with
+    both takes 0.5 + 8 + 1 ms."""
+    times, edges = [inf, 2, 2, 2, 2, inf], [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 5)]
+    cpu = np.array([1.0, 20.0, 20.0, 20.0, 20.0, 1.0])
+    for accelerators, least in ((2, 7.0), (1, 11.5), (0, 42.0)):
+        asked = latency_question(graph(times, edges, [0.5] * 6, cpu=cpu), accelerators)
+        assert tried(asked) == pytest.approx(least)
+        found = [
+            (own.bound(), assembled(asked, flow_of(asked), own, 0, lambda: False))
+            for own in cut_tables(scaled_question(asked), lambda: False)
+        ]
+        assert found
+        for bound, (value, slots) in found:
+            assert (bound, value) == (pytest.approx(least), pytest.approx(least))
+            assert judge_latency(asked, *placed(flow_of(asked), slots)).value == value
+
+
+@every("seed", range(40))
+def test_placements_from_cut_to_cut_are_no_better_than_the_best_of_all_placements(seed: int) -> None:
+    asked = sample_at_random(600 + seed, nodes=5, places=1 + seed % 3)
+    flow = flow_of(asked)
+    for own in cut_tables(scaled_question(asked), lambda: False):
+        value, slots = assembled(asked, flow, own, seed, lambda: False)
+        verdict = judge_latency(asked, *placed(flow, slots))
+        assert verdict.accepted
+        assert verdict.value == pytest.approx(value)
+        assert own.bound() <= tried(asked) <= verdict.value
+        late = assembled(asked, flow, own, seed, lambda: True)
+        assert late[0] == replayed(flow, [CPU] * len(flow.blocks))
+
+
+@pytest.mark.data
+def test_the_latency_of_published_layers_is_proved_with_a_piece_on_each_branch() -> None:
+    asked = published("layer/inceptionv3")
+    found = answered(asked, "auto", Limits(seconds=300.0), silent)
+    assert isinstance(found.proof, OnPath)
+    assert (found.proved, found.proof.longest) == (True, "cuts")
+    assert found.value == pytest.approx(1199.7035, rel=1e-7)
+    assert checked(found).accepted
 
 
 @pytest.mark.data
