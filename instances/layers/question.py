@@ -370,7 +370,7 @@ def _quality(file: LayersFile, written: Written) -> dict[str, dict[str, float]] 
         return file.quality or ({} if counts else None)
     with written.reading("quality_file"):
         text = written.files.text(file.quality_file, text_of)
-    found, faults = dict[str, dict[str, float]](), list[Fault]()
+    found, faults, empty = dict[str, dict[str, float]](), list[Fault](), list[int]()
     rows = DictReader(StringIO(text.removeprefix("\ufeff")))  # a mark of the byte order, as spreadsheets write it
     if missing := [column for column in ("layer", "format", "quality") if column not in (rows.fieldnames or ())]:
         raise InstanceError(
@@ -382,12 +382,17 @@ def _quality(file: LayersFile, written: Written) -> dict[str, dict[str, float]] 
             value = float(row["quality"] or "")
         except ValueError:
             value = nan
-        if not 0.0 <= value < inf:
+        if not (row["quality"] or "").strip():
+            empty.append(line)
+        elif not 0.0 <= value < inf:
             faults.append(Fault(line, 1, "quality", f"{quoted(row['quality'] or '')} is no loss of quality (give a number from 0 on)"))
         elif row["format"] in found.setdefault(row["layer"], {}):
             faults.append(Fault(line, 1, "layer", f"{row['layer']} in {row['format']} is given twice (keep one)"))
         else:
             found[row["layer"]][row["format"]] = value
+    if empty:
+        some = f" of this row and {len(empty) - 1:,} more is empty" if len(empty) > 1 else " of this row is empty"
+        faults.append(Fault(empty[0], 1, "quality", f"the loss{some} (fill it in, or take the rows out)"))
     if faults:
         raise InstanceError(file.quality_file, faults)
     return found

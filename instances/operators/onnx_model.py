@@ -11,6 +11,7 @@ An axis of fixed length may get another one. Reshapes to fixed sizes then follow
 before and after a reshape, which says what axis of the sizes changes with it.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -55,6 +56,7 @@ _ALIASES = frozenset(
     {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Transpose", "Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"}
 )
 """Operators on a constant whose result is the same weights."""
+_MATRICES = frozenset({"MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"})
 _STATISTICS: Final[Mapping[str, tuple[int, ...]]] = {"BatchNormalization": (3, 4)}
 """Inputs that are kept and not trained."""
 _GATES: Final[Mapping[str, int]] = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -132,7 +134,20 @@ def _loaded(path: Path) -> ModelProto:
         refuse(
             path, f"the model has {len(model.graph.node):,} operators, more than the {MOST_NODES * 4:,} that are imported (export a part)"
         )
+    if message := _broken(model.graph):
+        refuse(path, f"{message} (export the model again)")
     return model
+
+
+def _broken(graph: GraphProto) -> str:
+    """A tensor that is made twice, or weights of a negative length."""
+    weights = [tensor.name for tensor in graph.initializer]
+    made = [*{*weights, *(item.name for item in graph.input)}, *(name for node in graph.node for name in node.output if name)]
+    twice = next((name for names in (weights, made) for name, count in Counter(names).items() if count > 1), None)
+    negative = next((tensor.name for tensor in graph.initializer if any(extent < 0 for extent in tensor.dims)), None)
+    if twice is not None:
+        return readable(f"the tensor {twice!r} is made, or given, twice")
+    return "" if negative is None else readable(f"the weights {negative!r} have a negative length")
 
 
 def _names(model: ModelProto) -> Iterator[str | bytes]:
@@ -428,6 +443,9 @@ def _nodes_of(network: _Network, path: Path) -> tuple[tuple[Node, ...], dict[str
         _refuse_open(network, node, outputs, path)
         found = _node(network, node, name, outputs, weights)
         nodes.append(found)
+        if _is_misfit(network, node, found.operator):
+            sizes = " and ".join(" x ".join(map(str, network.shapes[tensor])) for tensor in (node.input[0], _second(node)))
+            refuse(path, f"the operator {name} takes {sizes}, which do not fit each other (export the model again)")
         if found.operator == "other":
             unknown[found.source] = unknown.get(found.source, 0) + 1
     listed = ", ".join(f"{count} {name}" for name, count in unknown.items())
@@ -533,6 +551,28 @@ def _sides(network: _Network, node: NodeProto, operator: str, outputs: Sequence[
     return found
 
 
+def _operands(network: _Network, node: NodeProto) -> tuple[Shape, Shape]:
+    """Both operands of a product of matrices, transposed as it takes them."""
+    first, second = network.shapes[node.input[0]], network.shapes[_second(node)]
+    first = (*first[:-2], first[-1], first[-2]) if _number(node, "transA", 0) else first
+    second = (*second[:-2], second[-1], second[-2]) if _number(node, "transB", 0) else second
+    return first, second
+
+
+def _is_misfit(network: _Network, node: NodeProto, operator: str) -> bool:
+    """Whether features or channels of an operator's input are not those of its weights, which ONNX's inference passes over."""
+    is_product = operator == "product" and node.op_type in _MATRICES
+    if not is_product and operator not in {"convolution", "transposed convolution"}:
+        return False
+    if any(len(network.shapes.get(name, ())) < 2 - is_product for name in (node.input[0], _second(node))):
+        return False
+    if is_product:
+        first, second = _operands(network, node)
+        return first[-1] != second[max(len(second) - 2, 0)]
+    taken, kernel = network.shapes[node.input[0]][1], network.shapes[_second(node)]
+    return taken != (kernel[1] * int(_number(node, "group", 1)) if operator == "convolution" else kernel[0])
+
+
 def _product_sides(network: _Network, node: NodeProto) -> Sides:
     shapes = network.shapes
     if node.op_type == "Einsum":
@@ -541,10 +581,7 @@ def _product_sides(network: _Network, node: NodeProto) -> Sides:
         )
     if node.op_type == "MatMulNBits":
         return prod(shapes[node.input[0]][:-1]), _number(node, "K", 0), _number(node, "N", 0), 1
-    first, second = shapes[node.input[0]], shapes[_second(node)]
-    first = (*first[:-2], first[-1], first[-2]) if _number(node, "transA", 0) else first
-    second = (*second[:-2], second[-1], second[-2]) if _number(node, "transB", 0) else second
-    return product_sides(first, second)
+    return product_sides(*_operands(network, node))
 
 
 def _attention_sides(network: _Network, node: NodeProto) -> Sides:

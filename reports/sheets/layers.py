@@ -63,7 +63,7 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         details=lambda: () if answer is None else tuple(_pictures(question, result, answer.strategies)),
         notes=result.notes,
         judged="on every layer and link",
-        next_step=_NEXT_STEP + ("" if question.graph is None else _FOR_QUANTISERS),
+        next_step="" if answer is None else _NEXT_STEP + ("" if question.graph is None else _FOR_QUANTISERS),
     )
 
 

@@ -221,6 +221,21 @@ def test_an_opset_that_is_too_new_is_refused_with_both_remedies(tmp_path: Path) 
     assert told.startswith(f"the model is of opset 999, and onnx {onnx.__version__} knows opsets up to {known} (export with opset_version=")
 
 
+def test_tensors_that_repeat_or_do_not_fit_are_refused(tmp_path: Path) -> None:
+    """ONNX's own inference passes over them where the model states shapes."""
+    x, y, again = [value("x", [1, 4])], [value("y", [1, 4])], "(export the model again)"
+    two = [node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["y"])]
+    square, other = weights("w", 4, 4), weights("v", 4, 4)
+    assert refused(model(two, x, y, [square, other]), tmp_path) == [f"the tensor 'y' is made, or given, twice {again}"]
+    assert refused(model(two[:1], x, y, [square, square]), tmp_path) == [f"the tensor 'w' is made, or given, twice {again}"]
+    assert refused(model(two[:1], x, y, [weights("w", -4, 4)]), tmp_path) == [f"the weights 'w' have a negative length {again}"]
+    wrong = refused(model(two[:1], x, y, [weights("w", 5, 4)]), tmp_path)
+    assert wrong == [f"the operator MatMul y takes 1 x 4 and 5 x 4, which do not fit each other {again}"]
+    image, made = [value("x", [1, 3, 8, 8])], [value("y", [1, 4, 8, 8])]
+    kernel = model([node("Conv", ["x", "w"], ["y"], group=1)], image, made, [weights("w", 4, 2, 1, 1)])
+    assert refused(kernel, tmp_path) == [f"the operator Conv y takes 1 x 3 x 8 x 8 and 4 x 2 x 1 x 1, which do not fit each other {again}"]
+
+
 def test_circles_are_refused_and_other_orders_are_sorted(tmp_path: Path) -> None:
     x, z = [value("x", [2])], [value("z", [2])]
     nodes = [node("Relu", ["y"], ["z"]), node("Abs", ["x"], ["y"])]
