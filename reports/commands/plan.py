@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import ceil, gcd, inf, isfinite, log2
 from pathlib import Path
 from time import monotonic
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
@@ -36,11 +36,12 @@ from crossopt.reports.commands.console import ANSWERED, INFEASIBLE, NO_DESIGN, c
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.terminal import brief
 from crossopt.reports.render.width import fitted
-from crossopt.reports.sheets.amounts import days_of, several, time_of
-from crossopt.reports.sheets.codesign.caveats import caveats_of
+from crossopt.reports.sheets.amounts import days_of, listed, several, time_of
+from crossopt.reports.sheets.codesign.caveats import Context, caveats_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
 from crossopt.reports.sheets.codesign.design import brief_of, lead_text
 from crossopt.reports.sheets.codesign.explain import member_text
+from crossopt.reports.sheets.codesign.several import TIED, days_columns, money_columns, origin_of, ties
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, plain_result, to_text, unwatched
 from crossopt.solvers.checking import solve_and_verify
@@ -104,6 +105,16 @@ class Tried:
     def in_time(self) -> bool:
         return self.result.value is not None and (self.goal is None or self.seconds <= self.goal.wanted)
 
+    @property
+    def punctual(self) -> Literal["yes", "likely", "unlikely", "no"]:
+        """Whether the deadline is kept: by the model, and by both ends of the likely range."""
+        if self.goal is None or self.result.details is None:
+            return "yes" if self.in_time else "no"
+        low, high = (self.goal.seconds(step) for step in self.result.details.evaluation.likely)
+        if self.in_time:
+            return "yes" if high <= self.goal.wanted else "likely"
+        return "unlikely" if 0.0 < low <= self.goal.wanted else "no"
+
 
 def plan(options: Namespace) -> int:
     """Answer, print and write; the exit code says whether a plan keeps the deadline."""
@@ -148,6 +159,7 @@ def _figures_of(trial: Tried) -> dict[str, object]:
     details = trial.result.details
     evaluation = None if details is None else details.evaluation
     plan = None if trial.result.answer is None else trial.result.answer.design.plan_label
+    goal, likely = trial.goal, evaluation.likely if evaluation is not None and evaluation.likely[0] < evaluation.likely[1] else None
     return {
         "devices": trial.group.count,
         "device": trial.group.device,
@@ -157,9 +169,13 @@ def _figures_of(trial: Tried) -> dict[str, object]:
         "tokens_per_second": None if evaluation is None else evaluation.tokens_per_second,
         "mfu": None if evaluation is None else evaluation.utilisation,
         "run_seconds": trial.seconds if trial.goal is not None and isfinite(trial.seconds) else None,
+        "run_seconds_likely": None if goal is None or likely is None else [goal.seconds(step) for step in likely],
         "run_usd": trial.money if isfinite(trial.money) else None,
+        "run_usd_likely": None if goal is None or likely is None or not isfinite(trial.money) else [goal.money(step) for step in likely],
+        "constants": origin_of(trial.question),
         "deadline_seconds": trial.goal.wanted if trial.goal is not None and isfinite(trial.goal.wanted) else None,
         "in_time": trial.in_time,
+        "punctual": trial.punctual,
         "proved": trial.result.proved,
     }
 
@@ -353,6 +369,8 @@ def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, follo
     rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
     sections = [Section("Devices compared", (_table(tried), _untried(tried, options.mode)))] if len(tried) > 1 else []
     saved = options.save or Path("run.yaml")
+    if options.mode != "fewest" and (tied := _tied(best, tried, paid=options.mode == "cheapest")):
+        rows += (("ties", f"{tied}: {TIED}"),)
     rows += (("next", following or _following(best, tried, options, saved)),)
     headline = f"{best.result.question['name']}   {_verdict(best)}"
     return brief(headline, rows, sections)
@@ -367,6 +385,19 @@ def _fitting(best: Tried, tried: Sequence[Tried]) -> tuple[tuple[str, str], ...]
         took = time_of(float(fits.result.value or 0.0))
         return (("fits", f"on {fits.group.count:,} {fits.group.device}, {took} a step; the numbers between were not tried"),)
     return (("fits", f"on no number up to {max(trial.group.count for trial in more):,}, each twice the one before"),)
+
+
+def _tied(best: Tried, tried: Sequence[Tried], *, paid: bool) -> str:
+    """Other devices that the model cannot tell from these by the money of the run, or else by its time; empty where there are none."""
+    others = [trial for trial in tried if trial is not best and trial.in_time == best.in_time]
+    found = [(trial, context) for trial in (best, *others) if (context := context_in(trial.question, trial.result)) is not None]
+
+    def value_of(context: Context, step: float) -> float:
+        goal = context.question.goal
+        return step if goal is None else (goal.money(step) or inf) if paid else goal.seconds(step)
+
+    tied = ties([context for _, context in found], value_of) if found else []
+    return listed([f"{found[index][0].group.count:,} {found[index][0].group.device}" for index in tied])
 
 
 def _unusual(best: Tried) -> list[str]:
@@ -409,9 +440,9 @@ def _conflict_text(conflict: Conflict) -> str:
 def _verdict(best: Tried) -> str:
     """The answer in a sentence."""
     devices = f"{best.group.count:,} {best.group.device}"
-    if best.result.value is None:
+    if best.result.details is None:
         return f"no plan fits on {devices}{', proved' if best.result.proved else f' within {best.result.seconds:.0f} s'}"
-    return lead_text(best.goal, float(best.result.value), best.group.count, best.group.device, best.result.settled)
+    return lead_text(best.goal, best.result.details.evaluation, best.group.count, best.group.device, best.result.settled)
 
 
 def _untried(tried: Sequence[Tried], mode: str) -> str:
@@ -430,7 +461,9 @@ def _searched(tried: Sequence[Tried], mode: str) -> str:
         devices = f"{cheapest.group.count:,} {cheapest.group.device}"
         timed = any(trial.goal and isfinite(trial.goal.wanted) for trial in tried) and cheapest.in_time
         which = "The cheapest of these that keeps the deadline" if timed else "The cheapest of these"
-        return f"{which} is the run on {devices}, for {cheapest.money:,.0f} USD." if isfinite(cheapest.money) else ""
+        tied = _tied(cheapest, tried, paid=True) if isfinite(cheapest.money) else ""
+        also = f"; {tied} may cost as little: {TIED}" if tied else ""
+        return f"{which} is the run on {devices}, for {cheapest.money:,.0f} USD{also}." if isfinite(cheapest.money) else ""
     if mode == "cheapest":
         return (
             "All devices, half of them, and so on, and with a deadline the fewest that keep it, by bisection over whole nodes and divisors "
@@ -449,15 +482,14 @@ def _table(tried: Sequence[Tried]) -> Table:
     batches = [getattr(trial.question.workload, "global_batch", 1) for trial in tried]
     columns += [figures("batch", [f"{batch:,}" for batch in batches])] if len(set(batches)) > 1 else []
     columns.append(figures("step time", steps))
-    if any(trial.goal for trial in tried):
-        columns.append(figures("run", ["-" if trial.seconds == inf else days_of(trial.seconds) for trial in tried]))
-    if any(isfinite(trial.money) for trial in tried):
-        columns.append(figures("cost", ["-" if trial.money == inf else f"{trial.money:,.0f} USD" for trial in tried]))
-    columns.append(
-        figures("MFU", ["-" if trial.result.details is None else f"{trial.result.details.evaluation.utilisation:.1%}" for trial in tried])
-    )
+    contexts, kinds = [context_in(trial.question, trial.result) for trial in tried], len({trial.group.device for trial in tried})
+    columns += days_columns(contexts)
     if any(trial.goal and isfinite(trial.goal.wanted) for trial in tried):
-        columns.append(names("deadline", ["met" if trial.in_time else "missed" for trial in tried]))
+        columns.append(names("in time", [trial.punctual for trial in tried]))
+    columns += money_columns(contexts)[: 3 if kinds > 1 else 1]  # of one kind money has the range of the days
+    columns.append(figures("MFU", ["-" if context is None else f"{context.evaluation.utilisation:.1%}" for context in contexts]))
+    if kinds > 1:
+        columns.append(names("constants", [origin_of(trial.question) for trial in tried]))
     if not all(trial.result.proved for trial in tried):
         columns.append(names("proof", ["proved" if trial.result.proved else "not proved" for trial in tried]))
     return Table(tuple(columns))

@@ -148,22 +148,25 @@ def tokens_of(tokens: float) -> str:
 
 DAY = 86400.0
 _YEAR = 365.25 * DAY
-_YEARS_FROM, _DAYS_FROM = 1e4, 1e-3
-"""Days from which on a time is shown in years, and below which in seconds."""
+_YEARS_FROM = 1e4
+"""Days from which on a time is shown in years."""
+_SPANS = (("year", _YEAR, _YEARS_FROM * DAY), ("day", DAY, DAY), ("hour", 3600.0, 3600.0), ("minute", 60.0, 120.0))
+"""Units of the length of a run, each with the seconds from which on it is used."""
 
 
 def days_of(seconds: float) -> str:
-    """A time in days, or in years or seconds where days have too many digits."""
-    if not _DAYS_FROM <= seconds / DAY < _YEARS_FROM:
-        return f"{seconds / _YEAR:,.4g} years" if seconds >= DAY else time_of(seconds)
-    days = f"{seconds / DAY:.4g}"
-    return f"{days} day{'s' * (days != '1')}"
+    """The length of a run in days; in years, hours, minutes or seconds where that has fewer digits."""
+    for unit, size, least in _SPANS:
+        if seconds >= least:
+            number = f"{seconds / size:,.4g}"
+            return f"{number} {unit}{'s' * (number != '1')}"
+    return time_of(seconds)
 
 
 def days_between(low: float, high: float) -> str:
-    """Two times in days, the unit once where it is the same."""
-    texts = days_of(low), days_of(high)
-    return f"{texts[0].removesuffix(' days') if texts[1].endswith(' days') else texts[0]} to {texts[1]}"
+    """Two lengths of a run, the unit once where it is the same."""
+    (least, unit), (most, other) = days_of(low).split(" ", 1), days_of(high).split(" ", 1)
+    return f"{least}{'' if unit == other else f' {unit}'} to {most} {other}"
 
 
 def shown(value: float, dimension: str) -> str:

@@ -211,7 +211,7 @@ def test_a_rack_is_made_of_trays(devices: int, per_node: int, found: int, tmp_pa
 def test_a_job_says_its_time_its_deadline_and_what_is_unset(tmp_path: Path) -> None:
     """ZeRO-2 of Megatron must not inherit one connection; the step is priced, and 5,723 of them a quarter longer are the time limit."""
     text = QUESTION.replace("STACK", "megatron-core").replace("zero: 3", "zero: 2") + f"goal: {{tokens: {TOKENS}, target: TARGET}}\n"
-    for target, said in (("1 h", "# THE DEADLINE of 0.04167 days IS MISSED: the run takes"), ("90 d", ", within the deadline of 90 days")):
+    for target, said in (("1 h", "# THE DEADLINE of 1 hour IS MISSED: the run takes"), ("90 d", ", within the deadline of 90 days")):
         (tmp_path / "run.yaml").write_text(text.replace("TARGET", target), encoding="utf-8")
         assert main(["solve", str(tmp_path / "run.yaml"), "--out", str(tmp_path / "run.json")]) == 0
         script = job(tmp_path / "run.json", "megatron", "slurm")

@@ -474,7 +474,7 @@ def estimates(context: Context) -> Pairs:
     rows = (
         ("likely step time", likely_text(question, context.evaluation).removeprefix("likely ")),
         ("whole run", run_text(question, context.evaluation)),
-        ("deadline", deadline_text(question.goal, context.evaluation.step_time)),
+        ("deadline", deadline_text(question.goal, context.evaluation.step_time, context.evaluation.likely)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, context.evaluation)),
         ("price", bill_text(bill) if bill else ""),
@@ -810,7 +810,7 @@ def brief_of(context: Context) -> Pairs:
         ("exchange", _sites_text(question.sites, evaluation.step_time)),
         ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
-        ("deadline", deadline_text(question.goal, evaluation.step_time)),
+        ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely)),
         ("range", "" if question.goal is None else _range(question, evaluation)),
         ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
@@ -826,15 +826,17 @@ def brief_of(context: Context) -> Pairs:
     return tuple(row for row in rows if row[1])
 
 
-def lead_text(goal: Goal | None, step_time: float, count: int, device: str, settled: bool) -> str:
+def lead_text(goal: Goal | None, evaluation: DesignEvaluation, count: int, device: str, settled: bool) -> str:
     """The answer in a line: the days and the money of a run, or the step time, on these devices."""
+    step_time = evaluation.step_time
     devices = f"{count:,} {device}"
     if goal is None:
         return f"{time_of(step_time)} a step on {devices}"
     seconds, money = goal.seconds(step_time), goal.money(step_time)
     took = f"{days_of(seconds)} on {devices}{f', {money:,.0f} USD' if money and isfinite(money) else ''}"
     if seconds <= goal.wanted:
-        return took
+        most = goal.seconds(evaluation.likely[1])
+        return f"{took}: in time, but likely up to {days_of(most)}, past the deadline" if most > goal.wanted else took
     ratio = seconds / goal.wanted
     proved = ", proved" if settled else ""
     needed = f"at least about {ceil(count * ratio):,} devices are needed, at the same speed of each"
@@ -849,7 +851,7 @@ def _lead(context: Context, result: DesignResult) -> str:
         return ""
     device = f"{'chips of ' if free else ''}{context.design.hardware.name}"
     count = question.cluster.devices if question.sites is None else question.sites.groups * question.cluster.devices
-    return lead_text(question.goal, context.evaluation.step_time, count, device, result.settled)
+    return lead_text(question.goal, context.evaluation, count, device, result.settled)
 
 
 def short_chip(context: Context) -> str:
@@ -882,8 +884,7 @@ def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
     if low < high:
         least, most = goal.money(low), goal.money(high)
         paid = f" and {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
-        late = ", which may miss the deadline" if goal.seconds(step_time) <= goal.wanted < goal.seconds(high) else ""
-        parts.append(f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}{late}")
+        parts.append(f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}")
     return " · ".join([*parts, _length(goal)])
 
 
@@ -898,14 +899,16 @@ def _length(goal: Goal) -> str:
     return f"{tokens_of(goal.tokens)} tokens in {several(goal.steps, 'step')}"
 
 
-def deadline_text(goal: Goal | None, step_time: float) -> str:
-    """Whether the run is as short as it should be; nothing where no deadline is said."""
+def deadline_text(goal: Goal | None, step_time: float, likely: Range = (0.0, 0.0)) -> str:
+    """Whether the run is as short as it should be, and whether the likely range says otherwise; nothing where no deadline is said."""
     if goal is None or not isfinite(goal.wanted):
         return ""
-    seconds = goal.seconds(step_time)
+    seconds, least, most = goal.seconds(step_time), *(goal.seconds(step) for step in likely)
     if seconds <= goal.wanted:
-        return f"{days_of(goal.wanted)}: met, {days_of(goal.wanted - seconds)} to spare"
-    return f"{days_of(goal.wanted)}: MISSED, the run takes {seconds / goal.wanted:.3g} times as long"
+        late = (", may be missed", f"; likely up to {days_of(most)}") if most > goal.wanted else ("", "")
+        return f"{days_of(goal.wanted)}: met{late[0]}, {days_of(goal.wanted - seconds)} to spare{late[1]}"
+    early = f"; may be met: likely from {days_of(least)}" if 0.0 < least <= goal.wanted else ""
+    return f"{days_of(goal.wanted)}: MISSED, the run takes {seconds / goal.wanted:.3g} times as long{early}"
 
 
 def _memory(context: Context) -> str:

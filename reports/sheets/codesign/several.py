@@ -1,9 +1,10 @@
 """Sheets of joint designs of every form: of one workload, of several on one chip, and of several numbers of devices."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio, Scale
+from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, Portfolio, Scale
 from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
@@ -64,6 +65,7 @@ from crossopt.solvers.proofs import Boxes, EnumeratedTogether
 
 _SAID = 3
 """Numbers, batches or networks without a design that the short answer explains."""
+TIED = "within the model's mean error, or what one comes to is in the other's likely range"
 OF_PLANS = ("memory", "step time")
 """Limits that each workload has of its own."""
 
@@ -295,6 +297,8 @@ def _counts_rows(question: MultiScaleQuestion, result: DesignResult, name: str, 
     index = next(index for index, row in enumerate(rows) if row[0] == "proof")
     what = "enough" if question.objective == FEWEST else "best"
     answer = f"{name} {_are(question)} {what if result.settled else 'the best known'}, of {several_text(question)}"
+    if question.objective != FEWEST and (tied := tied_parts(question, result)):
+        answer += f"; too close to call: it ties with {_joined(question.part_name(part) for part in tied[1:])}"
     return (("answer", answer), *rows[:index], proof, *notes, *rows[index + 1 :], following)
 
 
@@ -322,16 +326,12 @@ def _are(question: MultiScaleQuestion) -> str:
 
 def ranking(question: MultiScaleQuestion, result: DesignResult) -> Section:
     """Those with a design, the best first: how far each is from the best, what the run comes to, and what is proved."""
-    found = [
-        (index, context) for index, part in enumerate(result.parts) if (context := context_of(question.parts[index], part)) is not None
-    ]
-    found.sort(key=lambda pair: float(result.parts[pair[0]].value or 0.0))
+    found = _found(question, result)
     if len(question.parts) + len(question.impossible) < 2 or not found:
         return Section("Ranking", ())
     answers, evaluations = [result.parts[index] for index, _ in found], [context.evaluation for _, context in found]
     values, steps = [float(answer.value or 0.0) for answer in answers], [evaluation.step_time for evaluation in evaluations]
-    goals = [(context.question.goal, evaluation.step_time) for (_, context), evaluation in zip(found, evaluations, strict=True)]
-    money = [goal.money(step) if goal else None for goal, step in goals]
+    contexts = [context for _, context in found]
     tokens = [evaluation.energy / evaluation.tokens for evaluation in evaluations]
     columns = [
         names("option", [question.part_name(index) for index, _ in found]),
@@ -341,16 +341,72 @@ def ranking(question: MultiScaleQuestion, result: DesignResult) -> Section:
         unit = str(answers[0].question["unit"])
         columns.append(amounts(question.objective.replace("_", " "), values, lambda figure: amount(figure, unit), unit))
     columns.append(amounts("step time", steps, time_of, "s"))
-    if any(goal for goal, _ in goals):
-        spans = [goal.seconds(step) if goal else None for goal, step in goals]
-        days = amounts("days", spans, lambda seconds: f"{seconds / DAY:.4g}" if seconds < 1e4 * DAY else f"{seconds / DAY:,.0f}")
-        columns.append(replace(days, exact=tuple(None if seconds is None else seconds / DAY for seconds in spans)))
-    if any(cost is not None for cost in money):
-        columns.append(amounts("USD", money, lambda cost: f"{cost:,.0f}"))
+    if contexts[0].question.goal is None:
+        columns += likely_columns("step time", contexts, lambda _, step: step, time_of)[1:]
+    columns += [*days_columns(contexts), *money_columns(contexts)]
     columns.append(amounts("MFU", [evaluation.utilisation for evaluation in evaluations], lambda ratio: f"{ratio:.1%}"))
     columns += [amounts("J/token", tokens, lambda energy: shown(energy, "energy"), "J")] if min(tokens) > 0.0 else []
+    if len({context.design.hardware.name for context in contexts}) > 1:
+        columns.append(names("constants", [origin_of(context.question) for context in contexts]))
     columns.append(names("proof", [_proof(answer) for answer in answers]))
     return Section("Ranking", (Table(tuple(columns)), *_remarks(question, result, found)))
+
+
+def likely_columns(
+    head: str, contexts: Sequence[Context | None], value_of: Callable[[Context, float], float | None], text_of: Callable[[float], str]
+) -> list[Column]:
+    """Columns of what step times come to: by the model, and from which to which value by the likely range."""
+    rows = list[tuple[float | None, float | None, float | None]]()
+    for context in contexts:
+        step, (low, high) = (0.0, (0.0, 0.0)) if context is None else (context.evaluation.step_time, context.evaluation.likely)
+        found = [None if context is None else value_of(context, seconds) for seconds in (step, low, high)]
+        rows.append((found[0], found[1] if low < high else None, found[2] if low < high else None))
+    columns = [amounts(f"{head}{end}", [row[place] for row in rows], text_of) for place, end in enumerate(("", " from", " to"))]
+    return [column for column in columns if any(value is not None for value in column.exact)]
+
+
+def days_columns(contexts: Sequence[Context | None]) -> list[Column]:
+    """Days of runs with their likely range; none where no run is asked about."""
+
+    def days(context: Context, step: float) -> float | None:
+        return None if context.question.goal is None else context.question.goal.seconds(step) / DAY
+
+    return likely_columns("days", contexts, days, lambda days: f"{days:.4g}" if days < 1e4 else f"{days:,.0f}")
+
+
+def money_columns(contexts: Sequence[Context | None]) -> list[Column]:
+    """What runs cost, with the likely range; none where no rent is known."""
+
+    def money(context: Context, step: float) -> float | None:
+        return None if context.question.goal is None else context.question.goal.money(step)
+
+    return likely_columns("USD", contexts, money, lambda dollars: f"{dollars:,.0f}")
+
+
+def origin_of(question: Instance) -> str:
+    """Where the constants are from: measured runs of the device and the stack, another device, or a guess."""
+    taken = re.search(r"taken over from ([^,; ]+)", question.priced_by)
+    if isinstance(question.hardware, FreeHardware):
+        return "derived"
+    return "measured" if question.calibrated else f"derived from {taken[1]}" if taken else "guessed"
+
+
+def ties(contexts: Sequence[Context], value_of: Callable[[Context, float], float]) -> list[int]:
+    """Which of these the model cannot tell from the first, the best, by a value that a step time comes to.
+
+    Designs on one kind of devices can be told apart where they differ by more than the mean error on measured runs. The errors of different
+    kinds are not the same: of these neither likely range may hold what the other comes to."""
+    first = contexts[0]
+    best, most = value_of(first, first.evaluation.step_time), value_of(first, max(first.evaluation.likely[1], first.evaluation.step_time))
+
+    def tied(other: Context) -> bool:
+        step, low = other.evaluation.step_time, other.evaluation.likely[0]
+        value = value_of(other, step)
+        if other.design.hardware.name == first.design.hardware.name:
+            return value <= best * (1.0 + max(mean_error(context.question) or 0.0 for context in (first, other)))
+        return value <= most or value_of(other, min(low, step) or step) <= best
+
+    return [index for index, context in enumerate(contexts) if index and tied(context)]
 
 
 def _proof(answer: DesignResult) -> str:
@@ -361,24 +417,45 @@ def _proof(answer: DesignResult) -> str:
 
 
 def _remarks(question: MultiScaleQuestion, result: DesignResult, found: Sequence[tuple[int, Context]]) -> Iterator[str]:
-    """What the model cannot tell apart, whose constants are not fitted, which rents count, and which have no design."""
-    values = [float(result.parts[index].value or 0.0) for index, _ in found]
-    errors = [error for _, context in found if (error := mean_error(context.question)) is not None]
-    near = [index for (index, _), value in zip(found, values, strict=True) if errors and value <= values[0] * (1.0 + max(errors))]
-    if len(near) > 1:
-        yield f"Within the model's mean error of {max(errors):.1%} on measured runs: {_joined(map(question.part_name, near))}."
+    """What the model cannot tell from the best, which rents count, and which have no design."""
+    if tied := tied_parts(question, result):
+        best, *others = (question.part_name(index) for index in tied)
+        yield f"Too close to call: {best} ties with {_joined(others)} ({TIED})."
     of: dict[str, list[str]] = {}
     for context in (context for _, context in found):
-        device = context.design.hardware.name
-        if not context.question.calibrated:
-            of.setdefault("No measured run fitted the constants of", []).append(device)
         if rent := rent_text(context.question):
-            of.setdefault(f"Rent: {rent}, for", []).append(device)
+            of.setdefault(f"Rent: {rent}, for", []).append(context.design.hardware.name)
     if len({context.design.hardware.name for _, context in found}) > 1:  # of one device the rows of the answer say it
         yield from (f"{text} {', '.join(dict.fromkeys(devices))}." for text, devices in of.items())
     missing = [(index, part) for index, part in enumerate(result.parts) if part.value is None]
     yield from (f"{question.part_name(index)}: {no_design_text(part, question.parts[index])}." for index, part in missing)
     yield from (f"{', '.join(text for text, _ in _cells(question, scale))}: {why}." for scale, why in question.impossible)
+
+
+def _found(question: MultiScaleQuestion, result: DesignResult) -> list[tuple[int, Context]]:
+    """The parts with a design, the best first."""
+    pairs = [(index, context_of(question.parts[index], part)) for index, part in enumerate(result.parts)]
+    found = [(index, context) for index, context in pairs if context is not None]
+    return sorted(found, key=lambda pair: float(result.parts[pair[0]].value or 0.0))
+
+
+def tied_parts(question: MultiScaleQuestion, result: DesignResult) -> list[int]:
+    """The best part and those that the model cannot tell from it; none where there is no other."""
+    found = [
+        (index, context) for index, part in enumerate(result.parts) if (context := context_of(question.parts[index], part)) is not None
+    ]
+    found.sort(key=lambda pair: float(result.parts[pair[0]].value or 0.0))
+    contexts = [context for _, context in found]
+    if not contexts or not all(context.question.measures_time for context in contexts):
+        return []
+
+    def value_of(context: Context, step: float) -> float:
+        goal, value = context.question.goal, context.result.value if context.result is not None else None
+        if question.objective == "run_cost" and goal is not None:
+            return goal.money(step) or 0.0
+        return float(value or 0.0) * step / context.evaluation.step_time
+
+    return [found[0][0], *(found[index][0] for index in tied)] if (tied := ties(contexts, value_of)) else []
 
 
 def _joined(labels: Iterable[str]) -> str:

@@ -91,21 +91,21 @@ def test_the_answer_tells_days_and_money_and_can_be_checked() -> None:
     result = answered(instance, "exhaustive")
     assert result.value is not None
     assert instance.goal is not None
-    days, money = instance.goal.seconds(float(result.value)) / 86400.0, instance.goal.money(float(result.value))
+    minutes, money = instance.goal.seconds(float(result.value)) / 60.0, instance.goal.money(float(result.value))
     text = " ".join(text_of("codesign", instance, result).split())
-    assert f"whole run 1B tokens in 7,630 steps · {days:.4g} days of 1 day · {money:,.0f} USD of 1,000 USD" in text
+    assert f"whole run 1B tokens in 7,630 steps · {minutes:.4g} minutes of 1 day · {money:,.0f} USD of 1,000 USD" in text
     page = page_of("codesign", instance, result, {})
-    assert any(f"{days:.4g} days of 1 day" in str(section) for section in page.sections)
+    assert any(f"{minutes:.4g} minutes of 1 day" in str(section) for section in page.sections)
     assert checked(result).refused == ()
 
 
 def test_days_and_money_have_the_range_of_the_step() -> None:
     """7,630 steps of a second and of two are 7,630 and 15,260 s; 8 devices at 2 USD an hour cost 33.91 and 67.82 USD for them."""
     goal = Goal(1e9, 64 * 2048, 8, deadline=10000.0, budget=60.0, rent=2.0)
-    both = "likely 0.08831 to 0.1766 days and 34 to 68 USD, at worst past the deadline and the budget (goal.by: slowest"
+    both = "likely 2.119 to 4.239 hours and 34 to 68 USD, at worst past the deadline and the budget (goal.by: slowest"
     assert run_figures(goal, 1.3, (1.0, 2.0))[2].startswith(both)
     kept = run_figures(replace(goal, deadline=20000.0, budget=70.0), 1.3, (1.0, 2.0))
-    assert kept[2] == "likely 0.08831 to 0.1766 days and 34 to 68 USD"
+    assert kept[2] == "likely 2.119 to 4.239 hours and 34 to 68 USD"
     assert len(run_figures(goal, 1.3, (1.3, 1.3))) == len(run_figures(goal, 1.3)) == 2
 
 

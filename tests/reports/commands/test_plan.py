@@ -86,15 +86,41 @@ def rows_of(text: str) -> dict[str, str]:
     return dict(reversed(found))
 
 
+def table_of(text: str) -> dict[str, dict[str, str]]:
+    """The cells of the table of devices by their row and head, whether it stands beside or below each other."""
+    found: dict[str, dict[str, str]] = {}
+    lines = text.partition("Devices compared\n")[2].splitlines()
+    while lines:
+        heads = [lines.pop(0)]
+        while lines and not re.match(r" +[0-9,]+ [a-z]", lines[0]):
+            heads.append(lines.pop(0))
+        rows = []
+        while lines and re.match(r" +[0-9,]+ [a-z]", lines[0]):
+            rows.append(lines.pop(0))
+        if not rows:
+            break
+        block = [line.ljust(120) for line in (*heads, *rows)]
+        blank = [all(line[place] == " " for line in block) for place in range(120)]
+        starts = [place for place in range(1, 119) if not blank[place] and blank[place - 1] and (place < 2 or blank[place - 2])]
+        for line in rows:
+            cells = [line[start:end].strip() for start, end in zip(starts, [*starts[1:], 120], strict=True)]
+            names = [
+                " ".join(part for head in heads if (part := head[start:end].strip()))
+                for start, end in zip(starts, [*starts[1:], 120], strict=True)
+            ]
+            found.setdefault(cells[0], {}).update(zip(names, cells, strict=True))
+    return found
+
+
 def test_a_saved_result_names_what_it_was_compared_with(capsys: Captured, tmp_path: Path) -> None:
     result, page = tmp_path / "run.json", tmp_path / "page.html"
     assert main(["plan", "gpt3-125m", "--gpus", "8xa100-80g,8xh100", "--tokens", "10B", "--rent", "2", "--out", str(result)]) == 0
-    table = capsys.readouterr().out.partition("Devices compared")[2]
-    other = next(line.split() for line in table.splitlines() if " a100-80g " in line)
+    hours = 24.0 * float(table_of(capsys.readouterr().out)["8 a100-80g"]["days"])
     assert main(["check", str(result)]) == 0
     assert main(["report", str(result), "--out", str(page)]) == 0
-    days = other[other.index("days") - 1]
-    assert f"compared by `plan`: 8 a100-80g {days} days, " in page.read_text(encoding="utf-8")
+    said = re.search(r"compared by `plan`: 8 a100-80g ([0-9.]+) hours, ", page.read_text(encoding="utf-8"))
+    assert said is not None
+    assert float(said[1]) == pytest.approx(hours, rel=1e-3)
 
 
 def test_programs_get_what_was_compared_as_figures(capsys: Captured, tmp_path: Path) -> None:
@@ -119,11 +145,7 @@ def test_fewer_devices_are_compared_where_they_are_asked_for(capsys: Captured) -
     assert main([*asked, "--cheapest", "--rent", "1"]) == 0
     cheap = capsys.readouterr().out
     assert "Devices compared" in cheap
-    costs = [
-        int(line.split(" USD")[0].split()[-1].replace(",", ""))
-        for line in cheap.partition("Devices compared")[2].splitlines()
-        if " USD " in line
-    ]
+    costs = [int(row["USD"].replace(",", "")) for row in table_of(cheap).values()]
     assert len(costs) == 2
     assert f"{min(costs):,} USD" in cheap.splitlines()[0]
 
@@ -136,8 +158,7 @@ def test_the_fewest_devices_may_be_any_whole_nodes_and_what_was_tried_is_said(ca
     assert main([*asked, "--fewest"]) == 0
     out = capsys.readouterr().out
     assert "on 40 a100-80g" in out.splitlines()[0]
-    rows = [line.split() for line in out.partition("Devices compared")[2].splitlines() if " a100-80g " in line]
-    met = {int(row[0]): "met" in row for row in rows}
+    met = {int(devices.split()[0]): row["in time"] in ("yes", "likely") for devices, row in table_of(out).items()}
     assert [count for count, early in sorted(met.items()) if early] == [40, 64]
     assert {32, 24, 16} <= met.keys()
     assert "another one below the answer may keep the deadline too" in " ".join(out.split())
@@ -201,8 +222,7 @@ def test_rents_are_said_for_all_devices_or_for_each_kind(capsys: Captured) -> No
     costs = {}
     for rent in ((), ("--rent", "2"), ("--rent", "h100=3"), ("--rent", "a100-80g=1,h100=3")):
         assert main([*asked, *rent]) == 0
-        table = capsys.readouterr().out.partition("Devices compared")[2]
-        costs[rent] = [int(line.split(" USD")[0].split()[-1].replace(",", "")) for line in table.splitlines() if " USD " in line]
+        costs[rent] = [int(row["USD"].replace(",", "")) for row in table_of(capsys.readouterr().out).values()]
     listed, same, one, both = costs.values()
     prices = [device(name).rent.price for name in ("a100-80g", "h100-sxm")]  # type: ignore[union-attr]
     for found, rents in ((same, (2.0, 2.0)), (one, (prices[0], 3.0)), (both, (1.0, 3.0))):
@@ -310,7 +330,46 @@ def test_only_whole_nodes_are_tried_and_a_likely_delay_is_said(capsys: Captured)
     answer = crossopt.plan("gpt3-125m", "8xa100-80g", tokens="10B")
     days = answer.value * -(-10e9 // (2048 * 2048)) / 86400.0
     assert main([*SMALL, "--tokens", "10B", "--deadline", f"{days * 1.001:.9f} d"]) == 0
-    assert "which may miss the deadline" in " ".join(capsys.readouterr().out.split())
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r" deadline [0-9.]+ hours: met, may be missed, [0-9.]+ (minutes|s) to spare; likely up to [0-9.]+ hours", out)
+    assert re.search(r" in time, but likely up to [0-9.]+ hours, past the deadline plan ", out)
+    assert main([*SMALL, "--tokens", "10B", "--deadline", f"{days * 0.999:.9f} d"]) == 20
+    assert re.search(
+        r" MISSED, the run takes 1 times as long; may be met: likely from [0-9.]+ hours", " ".join(capsys.readouterr().out.split())
+    )
+
+
+def test_devices_that_the_model_cannot_tell_apart_tie_and_show_their_likely_ranges(capsys: Captured) -> None:
+    """At rents that make both runs cost the same they tie in money; at ten times the rent of one of them they do not."""
+    asked = ["plan", "gpt3-125m", "--gpus", "8xa100-80g,8xmi300x", "--tokens", "300B", "--cheapest", "--json"]
+    assert main([*asked, "--rent", "1"]) == 0
+    usd = {row["device"]: row["run_usd"] for row in json.loads(capsys.readouterr().out)["compared"] if row["devices"] == 8}
+    even = usd["a100-80g"] / usd["mi300x"]
+    for times, tied in ((1.05, True), (10.0, False)):
+        rent = ["--rent", f"a100-80g=1,mi300x={even * times:.6f}", "--deadline", "300d"]
+        assert main([*asked[:-1], *rent]) == 0
+        out = capsys.readouterr().out
+        assert ("8 mi300x" in rows_of(out).get("ties", "")) is tied
+        row = table_of(out)["8 mi300x"]
+        low, middle, high = (float(row[head].replace(",", "")) for head in ("USD from", "USD", "USD to"))
+        assert low < middle < high
+        assert float(row["days from"]) < float(row["days"]) < float(row["days to"])
+        assert row["constants"] == "guessed"
+    assert main([*asked, "--rent", "1", "--deadline", "300d"]) == 0
+    best = json.loads(capsys.readouterr().out)["compared"][0]
+    low, high = best["run_usd_likely"]
+    assert low < best["run_usd"] < high
+    assert (best["punctual"], best["constants"]) == ("yes", "measured" if best["device"] == "a100-80g" else "guessed")
+
+
+def test_a_deadline_inside_the_likely_range_is_likely_or_unlikely_to_be_kept() -> None:
+    question = read(INSTANCES / "tiny.yaml", ("goal={tokens: 64e9, deadline: 1 d}",))
+    goal = question.goal
+    for low, step, high, said in ((0.8, 0.9, 0.95, "yes"), (0.8, 0.9, 1.1, "likely"), (0.9, 1.1, 1.2, "unlikely"), (1.05, 1.1, 1.2, "no")):
+        scale = goal.deadline / goal.steps
+        evaluation = SimpleNamespace(likely=(low * scale, high * scale))
+        result = SimpleNamespace(value=step * scale, details=SimpleNamespace(evaluation=evaluation))
+        assert Tried(Run("gpt3-125m"), Group(8, "a100-80g"), question, result).punctual == said  # type: ignore[arg-type]
 
 
 def test_the_next_command_leads_somewhere_where_the_deadline_is_missed(
