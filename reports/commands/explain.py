@@ -23,7 +23,7 @@ from crossopt.reports.commands.progress import hand_over, progress_on
 from crossopt.reports.facts.building import building_of
 from crossopt.reports.render.width import fitted
 from crossopt.reports.sheets.codesign.design import near_text
-from crossopt.reports.sheets.codesign.explain import NOTHING, Why, answer_text, clash_text, forced_text
+from crossopt.reports.sheets.codesign.explain import NOTHING, Why, answer_text, clash_text, forced_text, impossible_text, terms_of
 from crossopt.solvers.answer import Limits, Status, Watch
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -76,7 +76,7 @@ def explain(options: Namespace) -> Status:
             result, own, best = part.result, part.text, None
             if forced and not own.endswith(ENDED):
                 try:
-                    more, best = explain_with(other, forced, result, limits, watch)
+                    more, best = explain_with((instance, other), forced, result, limits, watch)
                     own += more
                 except KeyboardInterrupt:
                     own += ENDED
@@ -102,7 +102,7 @@ def _finite(data: Any) -> Any:  # noqa: ANN401 - plain data
 
 def _record(instance: Instance, part: Explained, forced: tuple[str, ...], best: DesignResult | None) -> dict[str, object]:
     """What is explained of a workload, with figures as figures in SI units."""
-    result, why = part.result, part.why
+    result, why, goal = part.result, part.why, instance.goal
     evaluation = None if result.details is None else result.details.evaluation
     figures = {name: getattr(result, name) for name in ("status", "value", "bound", "proved")}
     return {
@@ -110,6 +110,8 @@ def _record(instance: Instance, part: Explained, forced: tuple[str, ...], best: 
         "objective": instance.objective,
         "unit": UNITS[instance.objective],
         **figures,
+        "run_seconds": None if evaluation is None or goal is None else goal.seconds(evaluation.step_time),
+        "run_usd": None if evaluation is None or goal is None else goal.money(evaluation.step_time),
         "binding": [] if evaluation is None else list(evaluation.binding),
         "reliefs": to_plain(why.reliefs),
         "ends": to_plain(why.ends),
@@ -149,7 +151,7 @@ def explained(
     """The answer, and why it is what it is; designs within a gap are told of where one is asked for. `before`
     is what is known of other workloads."""
     result = _solved(instance, limits, watch, before)
-    found = Explained(result, _answer(result))
+    found = Explained(result, _answer(instance, result))
     show(result, found.text)
     try:
         if result.stopped == "interrupted":
@@ -177,7 +179,7 @@ def _clash_of(instance: Instance, found: Explained, limits: Limits, watch: Watch
         members = clash(instance, watch, monotonic() + limits.seconds)
     except UndecidedError:
         return replace(found, text=f"{instance.name}: no design keeps every limit; {_UNDECIDED}\n")
-    return replace(found, text=clash_text(instance.name, members, why_no_chip(instance)), clash=members)
+    return replace(found, text=clash_text(found.result, members, terms_of(instance), why_no_chip(instance)), clash=members)
 
 
 def _whys(instance: Instance, found: Explained, limits: Limits, watch: Watch) -> Iterator[Explained]:
@@ -185,7 +187,7 @@ def _whys(instance: Instance, found: Explained, limits: Limits, watch: Watch) ->
     result, spend = found.result, Spend(monotonic() + limits.seconds)
 
     def known(why: Why) -> Explained:
-        return replace(found, text=answer_text(result, why), why=why)
+        return replace(found, text=answer_text(result, terms_of(instance), why), why=why)
 
     reliefs, building = relief(instance, result, watch, spend), building_of(instance, result)
     why = Why(reliefs, building=tuple((limit, None) for limit in building))
@@ -206,17 +208,17 @@ def _solved(instance: Instance, limits: Limits, watch: Watch, before: str) -> De
         return solve(FAMILY, instance, "auto", limits, watch)
 
     def written(result: DesignResult) -> Kept:
-        return Kept(None, fitted(before + _answer(result) + ENDED), code_of(result.status, unproved=False))
+        return Kept(None, fitted(before + _answer(instance, result) + ENDED), code_of(result.status, unproved=False))
 
     keeping = Keeping(keep, FAMILY, instance, "auto", limits, watch, written)
     return solve(FAMILY, instance, "auto", limits, keeping, simplest=keeping.simplest_answer)
 
 
-def _answer(result: DesignResult) -> str:
+def _answer(instance: Instance, result: DesignResult) -> str:
     """What is full; that there is no design where none was found."""
     if result.value is None:
         return f"{result.question['name']}: no design {'keeps every limit' if result.proved else 'found in time'}\n"
-    return answer_text(result)
+    return answer_text(result, terms_of(instance))
 
 
 def _forced_parts(options: Namespace, settings: tuple[str, ...], forced: tuple[str, ...]) -> tuple[Instance, ...]:
@@ -234,13 +236,16 @@ def _forced_parts(options: Namespace, settings: tuple[str, ...], forced: tuple[s
         raise InstanceError(renamed(error.source), faults, error.undone) from error
 
 
-def explain_with(other: Instance, forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch) -> tuple[str, DesignResult]:
-    """What the best design of the question with forced choices costs beside the answer."""
+def explain_with(
+    questions: tuple[Instance, Instance], forced: tuple[str, ...], result: DesignResult, limits: Limits, watch: Watch
+) -> tuple[str, DesignResult]:
+    """What the best design of the second question, with forced choices, costs beside the answer of the first."""
+    other = questions[1]
     best = solve(FAMILY, other, "boxes", limits, watch)
-    if best.value is not None:
-        return forced_text(forced, result, best, None), best
+    if best.value is not None or not best.proved:
+        return forced_text(forced, questions, (result, best)), best
     try:
-        return forced_text(forced, result, best, clash(other, watch, monotonic() + limits.seconds)), best
+        return impossible_text(forced, other, clash(other, watch, monotonic() + limits.seconds)), best
     except UndecidedError:
         return f"\n  with {', '.join(forced)} there is no design; {_UNDECIDED}\n", best
 

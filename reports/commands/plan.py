@@ -40,7 +40,7 @@ from crossopt.reports.sheets.amounts import days_of, listed, several, time_of
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_of
 from crossopt.reports.sheets.codesign.caveats import context_of as context_in
 from crossopt.reports.sheets.codesign.design import brief_of, lead_text
-from crossopt.reports.sheets.codesign.explain import member_text
+from crossopt.reports.sheets.codesign.explain import member_text, terms_of
 from crossopt.reports.sheets.codesign.several import TIED, days_columns, money_columns, origin_of, ties
 from crossopt.reports.sheets.sheet import Section, Table, figures, names
 from crossopt.solvers.answer import Limits, Watch, plain_result, to_text, unwatched
@@ -427,7 +427,8 @@ def _reasons(best: Tried) -> tuple[str, ...]:
     if rules or not best.result.proved:
         return rules
     try:
-        return tuple(member_text(member) for member in clash(best.question, unwatched, monotonic() + _USUAL_LIMIT) or ())
+        members, terms = clash(best.question, unwatched, monotonic() + _USUAL_LIMIT) or (), terms_of(best.question)
+        return tuple(member_text(member, terms, alone=len(members) == 1) for member in members)
     except UndecidedError:
         return ("which limits clash was not decided within a minute: `crossopt explain` takes longer",)
 

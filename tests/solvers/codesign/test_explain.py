@@ -1,5 +1,7 @@
 """Explanations, deciding constants and near-optimal designs: each figure is that of a question solved again, or of counting."""
 
+import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -12,7 +14,7 @@ from crossopt.instances.codesign.question import read_instance
 from crossopt.reports.cli import main
 from crossopt.reports.facts.building import Built
 from crossopt.reports.sheets.codesign.design import near_text
-from crossopt.reports.sheets.codesign.explain import Why, answer_text
+from crossopt.reports.sheets.codesign.explain import Terms, Why, answer_text
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.codesign.answer import DesignResult
 from crossopt.solvers.codesign.boxes.branch import Spend
@@ -156,7 +158,7 @@ def test_what_is_worth_little_is_told_so_with_what_binds_beside_it() -> None:
     power, area = (Relief(name, 400.0, 440.0, share * result.value) for name, share in (("power", 0.997), ("die_area", 1.0)))
     building = ((Built("L2: 3 TB/s, of 3 TB/s", True, None), 0.012), (Built("clock: 1.4 GHz", True, None), 0.001))
     parts = (Unopened("registers_power", True, 0.99 * result.value), Unopened("l1_area", False, 0.999 * result.value))
-    said = answer_text(result, Why((power, area), building=building, unopened=parts)).splitlines()
+    said = answer_text(result, Terms("s"), Why((power, area), building=building, unopened=parts)).splitlines()
     assert said[2:5] == [
         "  binds beside: L2 of the technology (1.20%), registers power a tenth more (1.00%)",
         "  no limit binds by much",
@@ -165,7 +167,7 @@ def test_what_is_worth_little_is_told_so_with_what_binds_beside_it() -> None:
     assert "  L2: 3 TB/s, of 3 TB/s; binds: a tenth more 1.20% less" in said
     assert "  clock: 1.4 GHz; full, worth little (0.10%)" in said
     most, more = replace(power, value=0.97 * result.value), replace(area, value=0.98 * result.value)
-    much = answer_text(result, Why((more, most), building=building)).splitlines()
+    much = answer_text(result, Terms("s"), Why((more, most), building=building)).splitlines()
     assert much[2:4] == ["  binding: power, die area", "  binds beside: L2 of the technology (1.20%)"]
 
 
@@ -173,7 +175,47 @@ def test_the_command_tells_a_clash_and_exits_as_infeasible(capsys: pytest.Captur
     assert main(["explain", TINY, "--set", "workload.model=gpt3-175b"]) == 20
     out = capsys.readouterr().out
     assert "one restriction alone leaves none" in out
-    assert "memory: 79.1 GiB at most; every design that the others allow needs at least" in out
+    assert "memory: 79.1 GiB at most; without any other limit every design needs at least" in out
+
+
+RUN = "goal={tokens: 1e9, rent: 2 USD, deadline: 1 d, budget: 1000 USD}"
+
+
+def test_a_run_is_explained_in_days_and_money(capsys: pytest.CaptureFixture[str]) -> None:
+    """7,630 steps of 152.1 ms are 19.35 minutes; on 8 devices at 2 USD an hour they cost 5.16 USD. A deadline binds nothing, and half of
+    the time is too little, as is half of the money."""
+    assert main(["explain", TINY, "--set", RUN, "--force", "tensor=2"]) == 0
+    out = capsys.readouterr().out
+    assert "tiny: 152.1 ms, a run of 19.35 minutes and 5 USD is the optimum" in out
+    assert "deadline 1.1 days instead of 1 day: nothing better" in out
+    assert "with tensor=2: 244.7 ms, a run of 31.12 minutes and 8 USD, 60.86% more" in out
+    assert main(["explain", TINY, "--set", RUN, "--json"]) == 0
+    [record] = json.loads(capsys.readouterr().out)
+    assert record["run_seconds"] == pytest.approx(7630 * record["value"])
+    assert record["run_usd"] == pytest.approx(record["run_seconds"] * 16.0 / 3600.0)
+    assert main(["explain", TINY, "--set", RUN, "--set", "goal.deadline=10 min"]) == 20
+    out = capsys.readouterr().out
+    assert re.search(r"deadline: 10 minutes at most; without any other limit every design needs at least 1[0-9.]+ minutes", out)
+    assert "deadline: the fastest design that keeps the other limits is done after" in out
+    assert main(["explain", TINY, "--set", RUN, "--set", "goal.budget=3 USD"]) == 20
+    assert re.search(r"budget: 3 USD at most; without any other limit every design needs at least [45] USD", capsys.readouterr().out)
+    assert main(["explain", TINY, "--set", "budget.step_time=0.1 s"]) == 20
+    assert "step time: 100 ms at most; without any other limit every design needs at least" in capsys.readouterr().out
+
+
+def test_why_a_forced_choice_is_worse_or_impossible_is_said_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """A rule of plans, a limit, or what takes longer."""
+    assert main(["explain", TINY, "--force", "tensor=2"]) == 0
+    worse = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"of its step of 245 ms the optimum saves 92.6 ms \(37.8%\): .*tensor exchange 28.9 ms", worse)
+    assert main(["explain", TINY, "--set", "budget.step_time=0.2 s", "--force", "tensor=2"]) == 0
+    limited = " ".join(capsys.readouterr().out.split())
+    assert "with tensor=2 there is no design: every one needs at least 243.5 ms, of 200 ms that step time allows" in limited
+    assert "as microbatch is one of 1, 2" in limited
+    asked = ["--set", "workload={model: llama3-8b, global_batch: 16}", "--set", "cluster.devices=32", "--set", "stack=megatron-core"]
+    assert main(["explain", TINY, *asked, "--set", "hardware=h100-sxm", "--set", "choices=all", "--force", "tensor=16"]) == 0
+    ruled = " ".join(capsys.readouterr().out.split())
+    assert "with tensor=16 there is no design: megatron-core: TP divides the KV heads (tensor: 16): no combination keeps that" in ruled
 
 
 def test_the_command_tells_what_a_forced_choice_costs(capsys: pytest.CaptureFixture[str]) -> None:
