@@ -329,6 +329,11 @@ def name_of(path: Path) -> str:
     return "standard input" if path == STANDARD_INPUT else str(path)
 
 
+def holds_result(path: Path) -> bool:
+    """Whether a file may be a saved result: by its ending, or of standard input by what it begins with."""
+    return is_result_file(path) if path == STANDARD_INPUT else path.suffix.lower() == ".json"
+
+
 def file_start(path: Path) -> bytes:
     """The first bytes of a file, read once while it stays as it is; none where it cannot be read, which its reader reports."""
     try:

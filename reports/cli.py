@@ -13,7 +13,7 @@ from io import StringIO
 from math import inf
 from typing import TYPE_CHECKING
 
-from crossopt.instances.kinds import question_path
+from crossopt.instances.kinds import name_of, question_path
 from crossopt.reports.arguments import parser_of_commands
 from crossopt.reports.commands.console import (
     ANSWERED,
@@ -215,7 +215,7 @@ def _check(options: argparse.Namespace) -> int:
     if report.accepted:
         sys.stdout.write(fitted(f"  {_UNCHECKED_MODEL if options.file.suffix == VIPR else _UNCHECKED}\n"))
     accepted = "accepted, except the bound, which is solver-reported and was not proved again" if report.unverified else "accepted"
-    sys.stdout.write(fitted(f"{options.file}: {accepted if report.accepted else 'refused'}\n"))
+    sys.stdout.write(fitted(f"{name_of(options.file)}: {accepted if report.accepted else 'refused'}\n"))
     return ANSWERED if report.accepted else REFUSED
 
 

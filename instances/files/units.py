@@ -266,6 +266,10 @@ def _exact(number: str) -> Fraction:
     return Fraction(number.replace("_", ""))
 
 
+_DAYS = {"week": 7.0, "month": 30.44, "year": 365.25}
+"""Spans of a calendar that are no units, as their lengths differ or days say the same."""
+
+
 def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
     """Message that `unit` is refused where `wanted` is needed, with the remedy."""
     if not unit:
@@ -274,8 +278,9 @@ def _wrong_unit(text: str, number: str, unit: str, wanted: Dimension) -> str:
     if unit.startswith(","):
         return f"{quoted(text)} has a comma, {wanted.phrase} is needed (write '1200' for '1,200' and '1.2' for '1,2')"
     rates = [rate for rate in (f"{unit}/s", f"{unit.removesuffix('B')}b/s") if rate in wanted.units]  # ports are rated in bits
-    if unit.rstrip("s") in {"month", "week"} and "d" in wanted.units:
-        return f"{quoted(text)} is no time with a unit that is known here (write it in days, such as '90 d')"
+    if (days := _DAYS.get(unit.casefold().removesuffix("s"))) is not None and "d" in wanted.units:
+        same = f"{'' if days == round(days) else 'about '}'{round(float(number) * days)} d'"
+        return f"{quoted(text)} is no time with a unit that is known here (write it in days: {same})"
     other, near = _DIMENSION_OF.get(unit), nearest(unit, wanted.units, likeness=0.5)
     lower = unit.casefold()
     near = [guess for guess in near if other is None or lower.startswith(guess.casefold()) or guess.casefold().startswith(lower)]

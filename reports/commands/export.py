@@ -29,7 +29,7 @@ from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
 from crossopt.instances.codesign.question import narrowing, read_instance, read_question, saved_single_scale, several_text
 from crossopt.instances.errors import Fault, InstanceError, RefusedError
 from crossopt.instances.files.saved import file_name, kind_of, naming, write_whole
-from crossopt.instances.kinds import KINDS
+from crossopt.instances.kinds import KINDS, holds_result, name_of
 from crossopt.instances.layers.network import has_operands
 from crossopt.instances.layers.splits import COPY, parts_of
 from crossopt.instances.operators.graph_file import graph_in, is_operators
@@ -57,14 +57,15 @@ def plan_of(options: Namespace) -> tuple[Instance, Candidate]:
             raise ValueError(
                 f"{name}: this belongs to models (--as lp, mps or cpsat); the settings of {options.stack or 'a stack'} are printed"
             )
-    if options.file.suffix in {".yaml", ".yml"} or (not options.file.suffix and not options.file.exists()):
-        raise ValueError(f"{options.file}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
+    named = not options.file.suffix and not options.file.exists()
+    if options.file.suffix in {".yaml", ".yml"} or (named and not holds_result(options.file)):
+        raise ValueError(f"{name_of(options.file)}: a question has no plan (name a result of `solve --out`, or take --as lp, mps or cpsat)")
     instance, design = _design_of_result(options.file, options.workload)
     if design is None:
-        raise ValueError(f"{options.file}: there is no design in this result (solve a question that has one)")
+        raise ValueError(f"{name_of(options.file)}: there is no design in this result (solve a question that has one)")
     chosen = candidate_in(instance, design)
     if not isinstance(instance.workload, Transformer) or not isinstance(chosen.plan, Plan):
-        raise ValueError(f"{options.file}: only plans of transformers can be launched so")
+        raise ValueError(f"{name_of(options.file)}: only plans of transformers can be launched so")
     return instance, chosen
 
 
@@ -94,7 +95,7 @@ def _spare_names(path: Path) -> None:
 
 def _instance(question: Path, settings: tuple[str, ...], workload: str | None) -> Instance:
     """The question in a YAML file, with the settings laid over it, or the one that a result answers."""
-    if question.suffix != ".json" or settings:
+    if not holds_result(question) or settings:
         return read_instance(question, settings, workload)
     document = _result_in(question).question
     return read_question({**document, "workload": workload} if workload else document)

@@ -12,7 +12,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import Fault, InstanceError, VerificationError, install_text
 from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
-from crossopt.instances.kinds import KINDS
+from crossopt.instances.kinds import KINDS, STANDARD_INPUT, name_of
 from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, say, usage
@@ -52,7 +52,8 @@ def report(options: Namespace) -> None:
         usage(f"{len(files)} results do not fit on one page (name at most {MOST})")
     options.form = options.form or form_of(options.out)
     suffix = ENDINGS[options.form]
-    target = options.out or Path(files[0].with_suffix(suffix).name if len(files) == 1 else f"results{suffix}")
+    stem = "results" if len(files) > 1 else "result" if files[0] == STANDARD_INPUT else files[0].stem
+    target = options.out or Path(f"{stem}{suffix}")
     if options.form in ("svg", "pdf"):
         figures(options, target)
         return
@@ -67,7 +68,7 @@ def report(options: Namespace) -> None:
         return
     write_whole(target, text)
     what = {"html": "report", "runs": "runs"}.get(options.form, "tables")
-    sys.stdout.write(f"{target}: the {what} on {files[0] if len(files) == 1 else f'{len(files)} results'}\n")
+    sys.stdout.write(f"{target}: the {what} on {name_of(files[0]) if len(files) == 1 else f'{len(files)} results'}\n")
 
 
 def figures(options: Namespace, target: Path) -> None:

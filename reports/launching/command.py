@@ -18,7 +18,7 @@ from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.question import saved_single_scale
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.saved import kind_of, read_as, write_whole
-from crossopt.instances.kinds import KINDS, kind_of_file, question_path
+from crossopt.instances.kinds import KINDS, holds_result, kind_of_file, question_path
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_again
 from crossopt.instances.traces.graph_file import Trace, document_of, is_graph, read_trace
@@ -261,7 +261,7 @@ def _refuse(options: Namespace) -> None:
     form = options.stack or "megatron"
     if options.job is not None and form not in STACKS:
         usage(f"--job: a job runs a training stack, and --as {form} is none (take --as {', '.join(STACKS[:-1])} or {STACKS[-1]})")
-    saved = options.file.suffix.lower() == ".json"
+    saved = holds_result(options.file)
     kind = kind_of(options.file) if saved else kind_of_file(question_path(options.file))
     if options.stack == VIPR and not saved:
         usage(f"--as {VIPR}: {options.file} is no saved result, and only a result has a proof (solve FILE --out RESULT.json)")

@@ -89,6 +89,36 @@ def test_a_question_is_read_from_standard_input(
     assert main(["check", str(kept)]) == 0
 
 
+def test_a_result_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """By all commands that take one; a question is refused there as in a file, and a page gets a name that is no option."""
+    kept = tmp_path / "kept.json"
+    assert main(["solve", "tiny", "--out", str(kept)]) == 0
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    said = {}
+    for name, data, command, code in (
+        ("check", kept.read_bytes(), ["check", "-"], 0),
+        ("report", kept.read_bytes(), ["report", "-"], 0),
+        ("flags", kept.read_bytes(), ["export", "-", "--as", "megatron"], 0),
+        ("model", kept.read_bytes(), ["export", "-", "--as", "lp", "--out", "kept.lp"], 0),
+        ("question", TINY.read_bytes(), ["export", "-", "--as", "megatron"], 2),
+    ):
+        standard_input.cache_clear()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        try:
+            assert main(command) == code
+        except SystemExit as ended:
+            assert ended.code == code, name
+        finally:
+            standard_input.cache_clear()
+        said[name] = "".join(capsys.readouterr())
+    assert said["check"].endswith("standard input: accepted\n")
+    assert said["report"] == "result.html: the report on standard input\n"
+    assert "--micro-batch-size 2" in said["flags"]
+    assert (tmp_path / "kept.lp").is_file()
+    assert "standard input: a question has no plan (name a result of `solve --out`" in said["question"]
+
+
 @every(
     ("arguments", "message"),
     [

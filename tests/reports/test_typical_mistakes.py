@@ -30,7 +30,7 @@ QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "a unit of something else": (f"{TINY}budget: {{power: 400 GB}}\n", ("budget.power", "a size in bytes, a power is needed", "'400 W'")),
     "no unit": (f"{TINY}budget: {{power: 400}}\n", ("budget.power: '400' has no unit", "for example '400 W'")),
     "no unit of a time": (f"{TINY}budget: {{step_time: 9}}\n", ("budget.step_time: '9' has no unit", "'9 s'")),
-    "months": (f"{TINY}budget: {{step_time: 3 months}}\n", ("budget.step_time", "write it in days")),
+    "months": (f"{TINY}budget: {{step_time: 3 months}}\n", ("budget.step_time", "write it in days: about '91 d'")),
     "a unit in small letters": (f"{TINY}budget: {{power: 400 w}}\n", ("unknown unit 'w'", "did you mean '400 W'?")),
     "a tab": (tiny("cluster:", "\tcluster:"), (":6:1: a tab cannot indent", "use spaces")),
     "no colon": (tiny("hardware: ", "hardware "), (":7:1: a ':' is missing", "write 'key: value'")),

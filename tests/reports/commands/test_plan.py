@@ -281,6 +281,11 @@ def test_an_unusual_batch_or_context_is_a_caveat(arguments: list[str], caveats: 
         (["--tokens", "1T", "--rent", "x9=2"], "--rent: 'x9' is no device that is known"),
         (["--tokens", "1T", "--rent", "a100-80g=much"], "--rent: 'much"),
         (["--tokens", "1T", "--deadline", "soon"], "--deadline: 'soon'"),
+        (
+            ["--tokens", "1T", "--deadline", "3 months"],
+            "--deadline: '3 months' is no time with a unit that is known here (write it in days",
+        ),
+        (["--tokens", "1T", "--deadline", "2 Weeks"], "(write it in days: '14 d')"),
         (["--tokens", "1T", "--rent", "cheap"], "--rent: 'cheap"),
         (["--context", "0"], "--context: '0' is no count (write for example 8k)"),
         (["--batch", "x"], "--batch: 'x' is no count"),
