@@ -248,8 +248,11 @@ _SOON: Final = 3.0
 
 
 def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
-    """The fastest plan that takes clearly less memory than a nearly full one, where the model cannot tell both apart; nothing elsewhere."""
-    device, error = instance.hardware, mean_error(instance)
+    """The fastest plan that takes clearly less memory than a nearly full one, where the model cannot tell both apart: by its mean error on
+    measured runs, or else by the likely range; nothing elsewhere."""
+    device, error, within = instance.hardware, mean_error(instance), "the model's error"
+    if error is None and instance.measures_time and evaluation.likely[0] < evaluation.likely[1]:
+        error, within = evaluation.likely[1] / evaluation.step_time - 1.0, "the likely range"
     memory = next((limit for limit in evaluation.limits if limit.name == "memory"), None)
     if memory is None or error is None or instance.reserve_given or not isinstance(device, Hardware) or instance.objective != "step_time":
         return ""
@@ -266,7 +269,7 @@ def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     used = next(limit.used for limit in priced.limits if limit.name == "memory")
     return (
         f"{rounded_quantity(used, 'bytes', 4)} ({used / memory.available:.0%}) at {rounded_quantity(value, 'time', 4)} a step "
-        f"({value / evaluation.step_time - 1.0:+.1%}, within the model's error): {best.plan}; "
+        f"({value / evaluation.step_time - 1.0:+.1%}, within {within}): {best.plan}; "
         f"`--set cluster.reserved_memory={reserve / 2.0**30:.0f}GiB` {'asks for it' if complete else 'seeks a faster one'}"
     )
 

@@ -74,6 +74,18 @@ def test_a_plan_that_is_nearly_full_names_a_safer_one_that_the_model_cannot_tell
     assert "safer" not in spared
 
 
+def test_a_nearly_full_device_of_which_no_run_is_known_has_a_safer_plan_within_the_likely_range(capsys: Captured) -> None:
+    """MI300X has no mean error on measured runs."""
+    assert main(["plan", "llama3-8b", "--gpus", "8xmi300x"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert int(re.search(r"\(([0-9]+)%\)", rows["memory"]).group(1)) > 90  # type: ignore[union-attr]
+    share, step, more = re.search(r"\(([0-9]+)%\) at (\S+) s a step \(\+(\S+)%, within the likely range\): data 8", rows["safer"]).groups()  # type: ignore[union-attr]
+    most = float(re.search(r"to ([0-9.]+) s", rows["step time"]).group(1))  # type: ignore[union-attr]
+    assert int(share) <= 80
+    assert float(step) <= most
+    assert float(more) > 0.0
+
+
 def rows_of(text: str) -> dict[str, str]:
     """The rows of a short answer by their labels, each on one line; of a label's rows the first."""
     found: list[tuple[str, str]] = []
