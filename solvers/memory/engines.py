@@ -6,6 +6,7 @@ numbers then proves the bound. A schedule counts as found only after its replay.
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import ceil, inf, isinf
 from time import monotonic
 
@@ -42,16 +43,19 @@ from crossopt.solvers.memory.judge import (
     stages_of,
 )
 from crossopt.solvers.memory.levels import search_levels
-from crossopt.solvers.memory.planners import schedules_of_planners
+from crossopt.solvers.memory.planners import by_blocks, schedules_of_planners
 from crossopt.solvers.memory.rules import (
+    annealed,
     best_start,
     fetched_earlier,
     late_schedule,
+    longest_gaps,
     moved_to_the_host,
     peak_of,
     read_instead,
     repaired,
     schedules_of_rules,
+    sets_of_rules,
 )
 from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
 
@@ -76,7 +80,9 @@ _CHAINING = 0.5
 """Seconds for the program of chains, whose answer is a start."""
 _RULING = 0.2
 """Share of the time for rules."""
-_SOLVING = 0.6
+_FEW_STEPS, _STEPS, _ANNEALING = 20, 100, 0.4
+"""Steps of annealing for a node where no rule fits, and where a gap stays; and the share of the time for schedules that it takes."""
+_SOLVING = 0.5
 """Share of the time for schedules, before the proof."""
 
 
@@ -220,6 +226,11 @@ class _Run:
     """Whether the time was over."""
     infeasible: bool = False
     """Whether HiGHS says that nothing fits."""
+    solved: bool = False
+    """Whether HiGHS solved the last relaxation."""
+    closed: bool = False
+    """Whether the schedule is as good as was asked for, if HiGHS is right."""
+    began: float = field(default_factory=monotonic)
 
     def left(self) -> float:
         return self.deadline - monotonic()
@@ -238,27 +249,51 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
         return SearchOutcome(None, inf, RecomputableBound(BY_FLOOR), "retention", reasons=_reasons(question))
     began, seconds = monotonic(), _PATIENCE if isinf(limits.seconds) else limits.seconds
     run = _Run(question, limits, began + seconds * _SOLVING, _stages_above(graph, question.budget, _FIRST_STAGES))
+    rules = _begin(run, seconds, watch)
+    if limits.gap >= 1.0 and run.order is not None:  # any schedule is near enough
+        return SearchOutcome(Schedule(run.order), question.value(0), RecomputableBound(BY_PLAIN), "retention")
+    _search(run, watch)
+    if not run.infeasible and not run.closed:
+        _anneal(run, _STEPS, watch)
+    run.deadline = began + seconds * 0.95
+    baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
+    return replace(_proved(run), baselines=baselines)
+
+
+def _begin(run: _Run, seconds: float, watch: Watch) -> dict[str, tuple[int, ...]]:
+    """Take schedules that are quick to build; those of rules and planners by name."""
+    question, graph, began = run.question, run.question.graph, run.began
     if len(graph.names) > _MANY_NODES:
         _round(run, watch)
-    chain = chain_schedule(graph, question.budget, question.repetitions, min(monotonic() + _CHAINING, began + seconds * _RULING / 2))
-    if chain is not None:
-        _take(run, chain, watch)
+    segments = chain_schedule(graph, question.budget, question.repetitions, min(monotonic() + _CHAINING, began + seconds * _RULING / 2))
+    if segments is not None:
+        _take(run, segments, watch)
     planned = schedules_of_planners(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
     rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING) | planned
     start = best_start(graph, rules, question.budget) if question.repetitions else None
     if start is not None:
         _take(run, start, watch)
+    else:
+        _anneal(run, _FEW_STEPS, watch, first=True)
     if graph.host is not None:
         _take(run, moved_to_the_host(graph, question.budget, began + seconds * _RULING), watch)
     if graph.host is not None and graph.host.overlapped and run.extra != 0:
         kept = replace(question, graph=replace(graph, host=None))  # whose schedules are among those beside transfers
-        found = retention(kept, replace(limits, seconds=seconds * _RULING), unwatched)
+        found = retention(kept, replace(run.limits, seconds=seconds * _RULING), unwatched)
         if found.answer is not None:
             _take(run, read_instead(graph, found.answer.order, question.budget, monotonic() + seconds * _RULING), watch)
-    _search(run, watch)
-    run.deadline = began + seconds * 0.95
-    baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
-    return replace(_proved(run), baselines=baselines)
+    return rules
+
+
+def _anneal(run: _Run, steps: int, watch: Watch, first: bool = False) -> None:
+    """Take the schedule of annealing."""
+    question, graph = run.question, run.question.graph
+    if question.repetitions:
+        sets = chain(sets_of_rules(graph), by_blocks(graph, longest_gaps(graph)))
+        until = monotonic() + (run.deadline - run.began) * _ANNEALING
+        order = annealed(graph, sets, question.budget, steps * len(graph.names), until, first, run.limits.seed)
+        if order is not None:
+            _take(run, order, watch)
 
 
 def _round(run: _Run, watch: Watch) -> None:
@@ -296,8 +331,8 @@ def _search(run: _Run, watch: Watch) -> None:
             break
         order = _best_schedule(graph, model, columns)
         if _take(run, order, watch):
-            near = extra_units(graph, order) * (1.0 - run.limits.gap) <= _cost(model, columns)
-            if near or round_ == _ROUNDS - 1 or not _more_stages(run):
+            run.closed = run.solved and extra_units(graph, order) * (1.0 - run.limits.gap) <= _cost(model, columns)
+            if run.closed or round_ == _ROUNDS - 1 or not _more_stages(run):
                 break
             continue
         if round_ == _ROUNDS - 1:
@@ -383,6 +418,7 @@ def _solved(run: _Run, model: Retention) -> Array | None:
         return None
     session = Session(_program(model), run.limits.workers, run.limits.seed)
     found = session.solved(run.left(), (0.0, run.limits.gap), SolveMonitor(lambda: False))
+    run.solved = found.ending == "solved"
     if found.ending == "infeasible":
         run.infeasible = True
     elif found.columns is None:

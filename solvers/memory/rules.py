@@ -16,7 +16,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import inf, isqrt
+from math import exp, inf, isqrt
+from random import Random
 from time import monotonic
 
 from crossopt.instances.memory.graph import MemoryGraph
@@ -32,6 +33,8 @@ _TRIED = 8
 """Outputs that are tried at a peak."""
 _THRESHOLDS = 24
 """Numbers of bytes that are tried for segments."""
+_WEIGHT, _HEAT, _STAYING, _KEPT = 5.0, 0.01, 0.2, 0.3
+"""Of annealing: what a budget of bytes above the budget counts beside all time, the first temperature, and shares of kinds of steps."""
 
 
 def peak_of(graph: MemoryGraph, order: tuple[int, ...]) -> int:
@@ -148,6 +151,60 @@ def _at_the_peak(graph: MemoryGraph, start: Gaps, budget: int, deadline: float) 
             if not ranked[_TRIED:]:
                 break
     return dropped, staying
+
+
+def annealed(
+    graph: MemoryGraph, sets: Iterable[set[int]], budget: int, steps: int, deadline: float, first: bool = False, seed: int = 0
+) -> tuple[int, ...] | None:
+    """The cheapest schedule that fits among those that annealing sees (Kirkpatrick et al. 1983), or the first one; None without any.
+
+    It begins with the set of dropped outputs that exceeds the budget least. A step drops an output in a gap, keeps one, or changes whether
+    one stays. The score is the time of repetitions as a share of all time, and what is above the budget in budgets, which counts more."""
+    plain, longest, random = graph.plain_bytes, longest_gaps(graph), Random(seed)
+    gaps = [(node, a, b) for node, uses in enumerate(graph.users) if graph.sizes[node] for a, b in pairwise((node, *uses)) if b - a > 1]
+    gaps = [(node, a, b) for node, a, b in gaps if max(plain[a + 1 : b]) > budget]
+    starts = ({node: longest[node] for node in nodes} for nodes in sets)
+    dropped = min(starts, key=lambda start: _excess(graph, dropping(graph, start), budget), default={})
+    staying, best, least = frozenset[int](), None, inf
+    score, began = inf, monotonic()
+    for step in range(steps if gaps else 1):
+        tried, stay = dict(dropped), staying
+        if step and random.random() < _STAYING:
+            stay = staying ^ {random.randrange(len(graph.names))}
+        elif step:
+            for _ in range(random.choice((1, 1, 1, 2, 2))):
+                _changed(tried, gaps, random)
+        order = dropping(graph, tried, stay)
+        over, extra = _excess(graph, order, budget), extra_units(graph, order)
+        found = _WEIGHT * over / budget + extra / max(graph.total_time, 1)
+        heat = _HEAT * (1.0 - max(step / steps, (monotonic() - began) / (deadline - began))) ** 2
+        if found <= score or (heat > 0.0 and random.random() < exp((score - found) / heat)):
+            dropped, staying, score = tried, stay, found
+            if not over and extra < least:
+                best, least = order, extra
+        if (first and best is not None) or monotonic() > deadline:
+            break
+    return best
+
+
+def _changed(dropped: dict[int, tuple[int, int]], gaps: Sequence[tuple[int, int, int]], random: Random) -> None:
+    """Keep an output that is dropped, or drop one in a gap, instead of its other gaps."""
+    if dropped and random.random() < _KEPT:
+        del dropped[random.choice(list(dropped))]
+        return
+    node, a, b = random.choice(gaps)
+    if dropped.get(node) == (a, b):
+        del dropped[node]
+    else:
+        dropped[node] = a, b
+
+
+def sets_of_rules(graph: MemoryGraph) -> Iterator[set[int]]:
+    """Sets of dropped outputs with which annealing may begin."""
+    gaps = longest_gaps(graph)
+    yield set()
+    yield from _square_root(graph, gaps)
+    yield from _segments(graph, gaps)
 
 
 def _excess(graph: MemoryGraph, order: tuple[int, ...], budget: int) -> int:

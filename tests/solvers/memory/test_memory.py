@@ -28,7 +28,7 @@ from crossopt.solvers.memory import engines
 from crossopt.solvers.memory.chains import chain_of, chain_schedule
 from crossopt.solvers.memory.family import FAMILY
 from crossopt.solvers.memory.judge import MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
-from crossopt.solvers.memory.rules import best_start, schedules_of_rules
+from crossopt.solvers.memory.rules import annealed, best_start, schedules_of_rules, sets_of_rules
 from crossopt.solvers.memory.rules import peak_of as peak_of_order
 from crossopt.solvers.proofs import MemoryLevels, RecomputableBound, Retained
 from tests.extent import FULL
@@ -588,14 +588,44 @@ def test_rules_give_schedules_that_repeat_nothing_twice(seed: int) -> None:
         assert judge(question_of(graph, budget), Schedule(start)).accepted
 
 
-def test_a_schedule_of_the_model_of_checkmate_may_meet_the_bound_of_the_tree() -> None:
+@pytest.mark.parametrize("seed", range(30))
+def test_annealing_gives_schedules_that_fit(seed: int) -> None:
+    random = Random(70_000 + seed)
+    graph = draw_graph(random, random.randint(4, 9))
+    budget = draw_budget(random, graph)
+    best = best_of_all_at_once(graph, budget, 1) if len(graph.names) < 6 else None
+    for first in (False, True):
+        order = annealed(graph, sets_of_rules(graph), budget, 300, inf, first)
+        if order is None:
+            assert graph.plain_peak > budget
+            continue
+        assert judge(question_of(graph, budget), Schedule(order)).accepted
+        assert best is None or extra_units(graph, order) >= best
+
+
+def test_annealing_finds_what_no_rule_does() -> None:
+    """A budget into which no rule fits; and the optimum of a graph on which the relaxation's own schedules leave a gap."""
+    graph = draw_graph(Random(6), 26)
+    question = question_of(graph, (max(graph.floors) + graph.plain_peak) // 2)
+    order = annealed(graph, sets_of_rules(graph), question.budget, 2_600, inf)
+    assert order is not None
+    assert extra_units(graph, order) == 16
+    tight = next(
+        budget
+        for budget in range(max(graph.floors), graph.plain_peak)
+        if best_start(graph, schedules_of_rules(graph, budget, inf), budget) is None and annealed(graph, [set()], budget, 500, inf, True)
+    )
+    assert tight < graph.plain_peak
+
+
+def test_a_schedule_of_the_model_of_checkmate_may_meet_the_bound_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the relaxation's own schedules leave a gap to its bound."""
-    random = Random(6)
-    graph = draw_graph(random, 26)
+    monkeypatch.setattr(engines, "_STEPS", 0)
+    graph = draw_graph(Random(52), 24)
     question = question_of(graph, (max(graph.floors) + graph.plain_peak) // 2)
     alone, both = solved(question, "retention", 20.0), solved(question, "auto", 60.0)
-    assert (both.proved, both.value, both.engine) == (True, 16, "auto")
-    assert alone.value is None or alone.value >= 16
+    assert (both.proved, both.value, both.engine) == (True, 21, "auto")
+    assert alone.value is None or alone.value >= 21
     assert not check_answer(FAMILY, both, question).refused
 
 
