@@ -543,7 +543,12 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
         "--gap", type=_gap, default=0.0, metavar="GAP", help="stop at this relative gap between value and bound, for example 0.1%%"
     )
     parser.add_argument("--form", choices=FORMS, metavar="FORM", help=f"integer formulation for milp and cpsat: {', '.join(FORMS)}")
-    parser.add_argument("--workers", type=_positive, metavar="N", help="threads of milp and cpsat (default: 1, with reproducible answers)")
+    parser.add_argument(
+        "--workers",
+        type=_positive,
+        metavar="N",
+        help="threads of milp, cpsat and engines for placements (default: 1, with reproducible answers)",
+    )
     parser.add_argument(
         "--pareto", metavar="A,B", help="Pareto front of two objectives, such as step_time,cost_per_token; each point with its proof"
     )

@@ -151,6 +151,8 @@ class ProblemType(Generic[Q, A, D]):
     """Anytime engines, which have five seconds in studies and sweeps without a limit."""
     seeded: frozenset[str] = frozenset()
     """Engines that depend on the seed."""
+    parallel: frozenset[str] = frozenset()
+    """Engines other than `milp` and `cpsat` that use several threads."""
     described: Callable[[Q], dict[str, Any]] = keep_all
     quick: Callable[[Q, float], A | None] = no_fallback
     """A fallback answer by the simplest rule before a deadline, for searches stopped without an answer."""

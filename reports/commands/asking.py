@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -47,7 +47,7 @@ def solve(options: Namespace, kind: str) -> Ending:
     name = family.aliases.get(options.engine, options.engine)
     refuse_before(options, kind)
     keep, failed = keeper(), list[OSError]()
-    limits, began = limits_of(options), keep.began if keep else monotonic()
+    limits, began = limits_of(options, family.parallel), keep.began if keep else monotonic()
     question = question_of(options, row.options)
 
     def written(result: Result[Any, Any]) -> Kept:
@@ -89,15 +89,18 @@ def refuse_before(options: Namespace, kind: str) -> None:
 
 
 def _of_engines(family: ProblemType[Any, Any, Any]) -> tuple[str, ...]:
-    """Options that say something to engines that solve integer models, where there are such."""
-    return ("workers",) if "milp" in family.engines else ()
+    """Options of engines that use several threads, where there are such."""
+    return ("workers",) if "milp" in family.engines or family.parallel else ()
 
 
-def limits_of(options: Namespace) -> Limits:
-    """What an engine may spend and how it shall work; refused where it makes no sense, or where the engine has no use for it."""
+def limits_of(options: Namespace, parallel: Container[str] = ()) -> Limits:
+    """What an engine may spend and how it shall work; refused where it makes no sense, or where the engine has no use for it.
+
+    Engines in `parallel` use several threads without an integer model.
+    """
     seconds, modelled = seconds_of(options.time_limit), options.engine in {"milp", "cpsat"}
     for name, value in (("--form", options.form), ("--workers", options.workers)):
-        if value is not None and not modelled:
+        if value is not None and not modelled and not (name == "--workers" and options.engine in parallel):
             usage(f"{name} {value}: the engine {options.engine} solves no integer model (take --engine milp or cpsat)")
     if not 0 <= options.seed < _SEEDS:
         usage(f"--seed {options.seed}: this is no seed (write a whole number from 0 to {_SEEDS - 1})")

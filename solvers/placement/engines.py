@@ -87,8 +87,10 @@ class Together:
     """Which solvers did not end by themselves."""
 
 
-def solved_together(model: Model, hint: Values | None, seconds: float, gap: float, seed: int, show: Callable[[Known], None]) -> Together:
-    """Minimise; stops at the gap, at the time limit or on Ctrl-C with what is known."""
+def solved_together(
+    model: Model, hint: Values | None, seconds: float, gap: float, seed: int, show: Callable[[Known], None], workers: int = 1
+) -> Together:
+    """Minimise; stops at the gap, at the time limit or on Ctrl-C with what is known. HiGHS has one of the workers, CP-SAT the others."""
     known = Known(None if hint is None else model.objective_value(hint), model.domain_bound(), gap)
 
     def watch(event: Event) -> bool:
@@ -97,7 +99,8 @@ def solved_together(model: Model, hint: Values | None, seconds: float, gap: floa
 
     spend = Spend(seconds=seconds, gap=0.0, workers=1, seed=seed, hint=hint, watch=watch)
     with ThreadPoolExecutor(len(SOLVERS)) as threads:
-        runs = [threads.submit(backend(name), model, spend) for name in SOLVERS]
+        share = {"cpsat": max(workers - 1, 1)}
+        runs = [threads.submit(backend(name), model, replace(spend, workers=share.get(name, 1))) for name in SOLVERS]
         stopped = "complete"
         while not all(run.done() for run in runs):
             try:
@@ -181,7 +184,7 @@ def _portfolio(question: PlacementQuestion, limits: Limits, watch: Watch, began:
 
     hint, seconds = _hint(run, blocks, model), max(limits.seconds - (monotonic() - began), 0.0)
     try:
-        end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show)
+        end = solved_together(model.model, hint, seconds, limits.gap / 2.0, limits.seed, show, limits.workers)
     except FailedError as error:
         if run.known is None:
             raise
@@ -231,7 +234,7 @@ def _start(run: Run, blocks: Blocks, limits: Limits, watch: Watch, began: float)
     watch(Progress("stages along orders", run.value, run.bound, run.answer))
     if question.contiguity != "convex":
         share = _SEARCHING if too_many(question, blocks) else _ANNEALING
-        for better in improved(question, run.known, limits.seed, began + share * limits.seconds, run.bound):
+        for better in improved(question, run.known, limits.seed, began + share * limits.seconds, run.bound, limits.workers):
             run.improve(better)
             watch(Progress("annealing", run.value, run.bound, run.answer))
     for bound, proof, placements in () if len(blocks) > LARGE else _bounds(run, blocks, limits, began):
@@ -367,7 +370,9 @@ def _bounded(
     if best is not None and (found := _by_ideals(run, best, first)):
         return found
     if run.known is not None and not too_many(question, blocks):
-        left = Spend(seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=_WORKERS, seed=limits.seed)
+        left = Spend(
+            seconds=max(limits.seconds - (monotonic() - began), 0.0), gap=0.0, workers=max(limits.workers, _WORKERS), seed=limits.seed
+        )
         if (by_stage := least_stage(question, blocks, start, greatest, run.bound, left)) is not None:
             run.raise_bound(by_stage[0], UnverifiedBound(by_stage[1]))
     return None
@@ -383,7 +388,7 @@ def _solved(
     spend = Spend(
         seconds=max(limits.seconds - (monotonic() - began), 0.0),
         gap=max(limits.gap - LEAST_GAP, 0.0),
-        workers=_WORKERS,
+        workers=max(limits.workers, _WORKERS),
         seed=limits.seed,
         hint=hint,
         watch=_shown(watch, model, run),

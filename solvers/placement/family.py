@@ -126,6 +126,7 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     prove=prove,
     proof_labels=_PROOF_LABELS,
     described=_described,
+    parallel=frozenset({"auto", "portfolio", "stages", "latency"}),
     integer_proof=lazy_import("crossopt.solvers.placement.certificates", "integer_proof"),
     quick=lazy_import("crossopt.solvers.placement.run", "quick"),
     least_gap=LEAST_GAP,

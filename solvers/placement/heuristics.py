@@ -1,7 +1,9 @@
 """Heuristics for throughput: stages along orders, lists, minimum cuts, and annealing with restarts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count, pairwise
 from math import inf
@@ -448,24 +450,45 @@ Found = tuple[float, int, Whole]
 """The value of a placement, the number of its round, and the devices."""
 
 
-def improved(question: PlacementQuestion, known: Whole, seed: int, deadline: float, least: float = 0.0) -> Iterator[Whole]:
-    """Less and less busy placements; no round is begun once one is as near to `least`, below which none is, as models can tell."""
+def improved(
+    question: PlacementQuestion, known: Whole, seed: int, deadline: float, least: float = 0.0, workers: int = 1
+) -> Iterator[Whole]:
+    """Less and less busy placements; no round is begun once one is as near to `least`, below which none is, as models can tell.
+
+    So many rounds run at a time, in threads, as moves are compiled.
+    """
     base, machine = blocks_of(question.graph, staged=False), machine_of(question)
     elite: list[Found] = [(judge(question, known).value, -1, known)]
     since, rounds = 0, min(_ROUNDS, _FEWEST + len(base) // _BLOCKS_A_ROUND)
-    for number in count():
+    for first in count(0, workers):
         value = elite[0][0]
         if since >= rounds or monotonic() >= deadline or value - least <= LEAST_GAP * value:
             return
-        random = Random((seed << 32) + number)
-        found = _round(contract(base, machine, value * (1.0 + COARSE_GAP)), machine, elite, random, (since, number), deadline)
-        verdict, since = judge(question, found), since + 1
-        if not verdict.accepted or any(verdict.value == other for other, _, _ in elite):
-            continue
-        elite = sorted([*elite, (verdict.value, number, found)], key=lambda each: each[:2])[:_ELITE]
-        if verdict.value < value:
-            since = 0
-            yield found
+        blocks = contract(base, machine, value * (1.0 + COARSE_GAP))
+        begun = partial(_numbered_round, blocks, machine, tuple(elite), seed, since - first, deadline)
+        for number, found in enumerate(_rounds(begun, first, workers), first):
+            verdict, since = judge(question, found), since + 1
+            if not verdict.accepted or any(verdict.value == other for other, _, _ in elite):
+                continue
+            value = elite[0][0]
+            elite = sorted([*elite, (verdict.value, number, found)], key=lambda each: each[:2])[:_ELITE]
+            if verdict.value < value:
+                since = 0
+                yield found
+
+
+def _rounds(begun: Callable[[int], Whole], first: int, workers: int) -> list[Whole]:
+    if workers == 1:
+        return [begun(first)]
+    with ThreadPoolExecutor(workers) as threads:
+        return list(threads.map(begun, range(first, first + workers)))
+
+
+def _numbered_round(
+    blocks: Blocks, machine: Machine, elite: tuple[Found, ...], seed: int, since: int, deadline: float, number: int
+) -> Whole:
+    """A round with random choices of its own; `since` counts rounds without success up to round 0."""
+    return _round(blocks, machine, list(elite), Random((seed << 32) + number), (since + number, number), deadline)
 
 
 def _round(blocks: Blocks, machine: Machine, elite: list[Found], random: Random, numbers: tuple[int, int], deadline: float) -> Whole:

@@ -3,7 +3,8 @@
 FOLDER holds graphs in JSON, in any depth; `--authors FILE` adds what their authors' programs found (a CSV file with the columns input,
 algorithm, objective), `--experts FOLDER` the experts' splits (GRAPH_expert.json). Every graph is solved in a process of its own: stages to
 the proof, any blocks for `--seconds` at the most. `--optimum` prints only how near to the optimum each graph is solved, as stages and on
-any devices, or for latency below a folder of that name. `--growth` asks generated graphs with more and more operators and devices instead.
+any devices, or for latency below a folder of that name. `--growth` asks generated graphs with more and more operators and devices instead,
+and fits how the seconds until a gap of 1 % grow.
 """
 
 import csv
@@ -17,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.placement.question import read_split
@@ -44,13 +47,20 @@ path, contiguity, seconds, devices, settings = json.loads(sys.argv[1])
 asked = (*settings, *([f"contiguous={contiguity}"] if contiguity else []), *([] if devices is None else [f"devices={devices}"]))
 began = time.monotonic()
 question = read(Path(path), asked)
-found = solve(FAMILY, question, "auto", Limits(seconds or float("inf")), lambda progress: None)
+near = []
+def watch(progress):
+    if not near and progress.best and progress.bound and progress.best - progress.bound <= 0.01 * progress.best < float("inf"):
+        near.append(time.monotonic() - began)
+found = solve(FAMILY, question, "auto", Limits(seconds or float("inf")), watch)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 took = time.monotonic() - began
-print(json.dumps([found.value, found.bound, found.gap, found.status, took, peak, len(question.graph), found.proved_by]))
+if not near and found.gap is not None and found.gap <= 0.01:
+    near.append(took)
+print(json.dumps([found.value, found.bound, found.gap, found.status, took, peak, len(question.graph), found.proved_by, *near]))
 """
 
-Row = tuple[float | None, float | None, float | None, str, float, float, int, str]
+Row = tuple[float | None, float | None, float | None, str, float, float, int, str, float | None]
+"""Value, bound, gap, status, seconds, MiB, nodes, proof, and seconds until a gap of 1 %."""
 
 
 def main() -> None:
@@ -79,8 +89,8 @@ def solved(
     """What a process of its own answers."""
     asked = json.dumps([str(path), contiguity, seconds, devices, settings])
     done = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
-    value, bound, gap, status, took, peak, nodes, by = json.loads(done.stdout)
-    return value, bound, gap, status, took, peak, nodes, by
+    value, bound, gap, status, took, peak, nodes, by, *near = json.loads(done.stdout)
+    return value, bound, gap, status, took, peak, nodes, by, near[0] if near else None
 
 
 def optimum(options: Namespace) -> Iterator[str]:
@@ -172,7 +182,7 @@ def figures_of(authors: Path | None) -> dict[str, dict[str, str]]:
 
 
 LAYERS, DEVICES = (1, 4, 12, 24, 48, 96), (2, 4, 8, 16, 32, 64)
-DRAWN = ((100, 2, 1), (1_000, 8, 1), (10_000, 8, 1), (10_000, 256, 1), (99_980, 64, 2))
+DRAWN = ((100, 8, 1), (1_000, 8, 1), (10_000, 8, 1), (99_980, 8, 2), (10_000, 2, 1), (10_000, 32, 1), (10_000, 256, 1), (99_980, 64, 2))
 """Operators at least, accelerators and seed."""
 SHAPE = "{layers: %d, hidden: 2048, heads: 16, ffn: 8192, vocabulary: 32000, sequence: 2048}"
 
@@ -180,25 +190,51 @@ SHAPE = "{layers: %d, hidden: 2048, heads: 16, ffn: 8192, vocabulary: 32000, seq
 def growth() -> Iterator[str]:
     """Seconds and memory over operators and over devices, on the operators of transformers in training."""
     yield "## Growth\n\nDrawn graphs, and transformers in training on A100s, operator by operator, at most 60 s each.\n"
-    yield "| graph | nodes | devices | problem | busiest, ms | gap | seconds | MiB |\n|---|---|---|---|---|---|---|---|"
+    yield "| graph | nodes | devices | problem | busiest, ms | gap | seconds | to 1 % | MiB |\n|---|---|---|---|---|---|---|---|---|"
+    rows = list[tuple[str, str, int, int, float | None]]()
     for least, devices, seed in DRAWN:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "drawn.json"
             path.write_text(json.dumps(drawn(least, devices, seed)), encoding="utf-8")
             for problem, contiguity in {"stages": "stages", "any devices": "no"}.items():
-                yield grown("drawn", devices, problem, solved(path, contiguity, 60.0))
+                row = solved(path, contiguity, 60.0)
+                rows.append(("drawn", problem, row[6], devices, row[8]))
+                yield grown("drawn", devices, problem, row)
     pairs = [(layers, 8) for layers in LAYERS] + [(24, devices) for devices in DEVICES if devices != 8]
     for layers, devices in pairs:
         settings = (f"graph.workload={{transformer: {SHAPE % layers}, global_batch: 8}}", "memory=10 TiB")
         for problem, contiguity in {"stages": "stages", "any devices": "no"}.items():
             row = solved(Path("instances/placement/gpt3-13b-on-8.yaml"), contiguity, 60.0, devices, settings)
+            rows.append(("transformers", problem, row[6], devices, row[8]))
             yield grown(f"{layers} layers", devices, problem, row)
+    yield from exponents(rows)
+
+
+def exponents(rows: list[tuple[str, str, int, int, float | None]]) -> Iterator[str]:
+    """How the seconds until a gap of 1 % grow with the operators at a number of devices, and with the devices at a number of operators."""
+    yield "\nSeconds until a gap of 1 %, as the power of the operators or devices that fits at least three of the graphs best:\n"
+    yield "| graphs | problem | grows with | at | graphs that reach it | exponent |\n|---|---|---|---|---|---|"
+    series = defaultdict[tuple[str, str, str, str], list[tuple[int, float | None]]](list)
+    for name, problem, nodes, devices, near in rows:
+        series[name, problem, "operators", f"{devices} devices"].append((nodes, near))
+        series[name, problem, "devices", f"{nodes:,} operators"].append((devices, near))
+    for heads, points in series.items():
+        reached = [(size, near) for size, near in points if near is not None]
+        if len(points) > 2:
+            cells = [*heads, f"{len(reached)} of {len(points)}", f"{exponent(reached):.2f}" if len(reached) > 2 else ""]
+            yield f"| {' | '.join(cells)} |"
+
+
+def exponent(points: list[tuple[int, float]]) -> float:
+    """The power of the size that fits best, by least squares of logarithms."""
+    return float(np.polyfit(np.log([size for size, _ in points]), np.log([seconds for _, seconds in points]), 1)[0])
 
 
 def grown(name: str, devices: int, problem: str, row: Row) -> str:
     """A row of the table of growth."""
     gap = "" if row[2] is None else "0" if row[3] == "OPTIMAL" else f"{row[2]:.2%}"
-    return f"| {name} | {row[6]} | {devices} | {problem} | {row[0]:.6g} | {gap} | {row[4]:.1f} | {row[5]:.0f} |"
+    near = "" if row[8] is None else f"{row[8]:.1f}"
+    return f"| {name} | {row[6]} | {devices} | {problem} | {row[0]:.6g} | {gap} | {row[4]:.1f} | {near} | {row[5]:.0f} |"
 
 
 def drawn(least: int, devices: int, seed: int) -> dict[str, object]:

@@ -80,6 +80,7 @@ def exactly(
     gap: float,
     seed: int,
     watch: Callable[[float | None, float | None], None],
+    workers: int = _WORKERS,
 ) -> Exactly:
     """The best placement by CP-SAT, from the slot of every row of one that is known, and a bound below which nothing need be looked for.
 
@@ -96,7 +97,7 @@ def exactly(
 
     hinted = None if violations(model.model, hint) else hint
     seconds = max(until - monotonic(), 0.0)
-    answer = backend("cpsat")(model.model, Spend(seconds=seconds, gap=gap, workers=_WORKERS, seed=seed, hint=hinted, watch=show))
+    answer = backend("cpsat")(model.model, Spend(seconds=seconds, gap=gap, workers=workers, seed=seed, hint=hinted, watch=show))
     found = None if answer.values is None else slots_in(model, answer.values)
     bound = least if answer.bound is None else real(answer.bound, quantum)
     stopped = answer.stopped if answer.stopped in {"time limit", "interrupted"} else "complete"
@@ -322,7 +323,8 @@ def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
 
     gap = max(course.limits.gap - LEAST_GAP, 0.0)
     rows = _rows(flow, course.best[1])
-    answer = exactly(question, flow, rows, course.bound, course.began + _ENDING * course.limits.seconds, gap, course.limits.seed, show)
+    limits, until = course.limits, course.began + _ENDING * course.limits.seconds
+    answer = exactly(question, flow, rows, course.bound, until, gap, limits.seed, show, max(limits.workers, _WORKERS))
     if answer.slot is not None and judge_latency(question, *rows_placed(flow, answer.slot)).accepted:
         value = timed(flow, answer.slot)[0]
         course.rows = (value, answer.slot) if value < course.best[0] else None

@@ -27,6 +27,11 @@ def test_limits_that_make_no_sense_are_refused(words: tuple[str, ...], sentence:
     assert sentence in capsys.readouterr().err
 
 
+def test_placements_take_workers_without_an_integer_model(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "gpt3-13b-on-8", "--workers", "2"]) == 0
+    assert "--workers" not in capsys.readouterr().err
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("engine", "strict"),

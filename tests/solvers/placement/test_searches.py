@@ -194,6 +194,24 @@ def test_rounds_only_improve_and_keep_every_rule(seed: int, monkeypatch: pytest.
     assert np.array_equal(found, last(improved(asked, known, seed, float("inf")), known))
 
 
+def test_rounds_in_threads_only_improve_and_are_repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heuristics, "_MOVES_A_BLOCK", (100,))
+    graph = random_graph(3, 16)
+    asked = question(graph, 3, 1, float(graph.size.sum()) * 0.7, "no")
+    known = (np.arange(len(blocks_of(graph, staged=False))) % 3)[blocks_of(graph, staged=False).block_of]
+    values = [judge(asked, found).value for found in improved(asked, known, 0, float("inf"), workers=3)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] < judge(asked, known).value
+    assert values == [judge(asked, found).value for found in improved(asked, known, 0, float("inf"), workers=3)]
+
+
+@pytest.mark.parametrize("contiguity", ["stages", "no"])
+def test_more_workers_prove_the_same(contiguity: Contiguity) -> None:
+    asked = question(random_graph(5, 9), 2, 1, contiguity=contiguity)
+    alone, together = (answered(asked, "auto", Limits(workers=workers), silent) for workers in (1, 3))
+    assert (together.value, together.bound, together.proof) == (alone.value, alone.bound, alone.proof)
+
+
 def test_what_is_known_is_kept_where_time_is_up_and_where_shares_break_the_memory() -> None:
     graph = replace(random_graph(2, 12), size=np.full(12, 1.0))
     asked = question(graph, 2, 1, 1.0, "no")
