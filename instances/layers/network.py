@@ -151,6 +151,13 @@ def format_problem(request: GraphRequest, objective: str, budgets: Figures) -> W
     return Written(layers, links, objective, budgets, (*pricing.sharing, *_ties(request, offered)))
 
 
+def seconds_at_peak(request: GraphRequest) -> dict[str, dict[str, float]]:
+    """Seconds of the multiply-adds of each operator at the device's peak, by format; training has them three times."""
+    passes = 6.0 if request.training else 2.0
+    peaks = {dtype: float(hardware.throughput) for dtype, hardware in request.device.formats.items()}
+    return {node.name: {dtype: passes * node.macs / peak for dtype, peak in peaks.items()} for node in request.graph.nodes if node.macs}
+
+
 def is_view(node: Node) -> bool:
     return OPERATORS.get(node.operator, OPERATORS["other"]).priced == "view"
 

@@ -44,6 +44,7 @@ from crossopt.instances.layers.network import (
     device_in,
     format_problem,
     operand_formats,
+    seconds_at_peak,
     sharing_operators,
     unused_losses,
     usual_state_bytes,
@@ -180,6 +181,8 @@ class LayersQuestion:
     """The operators, where the question names a graph."""
     pricing: SplitPricing | None = None
     """Prices of splits, where operators are split over devices."""
+    at_peak: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Seconds of the multiply-adds of each operator at the device's peak, by format; none where operators are split or the chip is free."""
     chips: "Chips | None" = None
     """The chips of a question with a free one, whose problem is that of one of them."""
 
@@ -231,7 +234,15 @@ def read(written: Written) -> LayersQuestion:
     if file.cluster is None:
         problem = _whole(format_problem(request, file.objective, budgets), written)
         return LayersQuestion(
-            name, problem, budgets, written.document, tie=file.tie, shared=problem.ties[:shared], notes=notes, graph=graph
+            name,
+            problem,
+            budgets,
+            written.document,
+            tie=file.tie,
+            shared=problem.ties[:shared],
+            notes=notes,
+            graph=graph,
+            at_peak=seconds_at_peak(request),
         )
     parallel = _parallel(file, file.cluster, request, written)
     split = split_problem(request, parallel, file.objective, budgets)

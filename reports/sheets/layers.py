@@ -48,7 +48,12 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
         )
         if answer is not None
         else (),
-        figures=(*_between(question, answer.strategies, said), *_gradients(question, answer.strategies), *_figures(question, said))
+        figures=(
+            *_between(question, answer.strategies, said),
+            *_gradients(question, answer.strategies),
+            *_figures(question, said),
+            *_utilisation(question, answer.strategies, said),
+        )
         if answer is not None and said is not None
         else (),
         given=(
@@ -222,6 +227,13 @@ def _gradients(question: LayersQuestion, strategies: Sequence[str]) -> tuple[tup
     every, left = pricing.gradients_over_time(dict(zip(question.problem.layers, strategies, strict=True)))
     stated = f"{1.0 - pricing.request.exposed_gradients:.0%} stated"
     return () if not every else (("gradients", f"{amount('time', every)}, {max(1.0 - left / every, 0.0):.0%} can hide ({stated})"),)
+
+
+def _utilisation(question: LayersQuestion, strategies: Sequence[str], said: LayerTotals) -> tuple[tuple[str, str], ...]:
+    """The share of the time that the multiply-adds of all operators would take at the device's peak in their formats."""
+    chosen_formats = dict(zip(question.problem.layers, strategies, strict=True))
+    least = sum(seconds[chosen_formats[layer]] for layer, seconds in question.at_peak.items())
+    return (("utilisation", f"{least / said.totals['time']:.1%} of the peak, by multiply-adds"),) if least else ()
 
 
 def _share_text(question: LayersQuestion, said: LayerTotals, name: str) -> str:

@@ -94,3 +94,17 @@ def test_the_network_has_the_number_of_each_strategy_and_all_its_edges(tmp_path:
     assert sum(float(str(share)) for share in columns["of budget"].exact) == pytest.approx(0.25 / 0.3)
     rows = dict(zip(columns["layer"].texts, columns["gain"].exact, strict=True))
     assert rows["a0"] == 0.0 and float(str(rows["c0"])) > 0.0
+
+
+@pytest.mark.parametrize(("training", "passes"), [("false", 1.0), ("true", 3.0)])
+def test_the_utilisation_is_the_time_of_multiply_adds_at_the_peak_over_that_of_the_network(
+    training: str, passes: float, tmp_path: Path
+) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(small()), encoding="utf-8")
+    text = f"kind: layers\nobjective: time\ngraph: graph.json\nhardware: a100-80g\nformats: [fp16]\ntraining: {training}\n"
+    (tmp_path / "question.yaml").write_text(text, encoding="utf-8")
+    question = read(tmp_path / "question.yaml")
+    result = solve(FAMILY, question, "auto", Limits(), unwatched)
+    assert result.details is not None
+    share = passes * 2.0 * small().macs / 312e12 / result.details.totals["time"]
+    assert dict(sheet(question, result).figures)["utilisation"] == f"{share:.1%} of the peak, by multiply-adds"
