@@ -224,7 +224,7 @@ def run_highs(line: Line, model: Model, allowed: Allowed) -> RawReply:
 def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, start: Values, allowed: Allowed) -> RawReply:
     """The steps of PuLP's own `solve`, with a MIP start, and with the result read from HiGHS."""
     import pulp
-    from highspy import cb
+    from highspy import HighsModelStatus, cb
 
     places = {column.name: index for index, column in enumerate(problem.variables())}
     known = [(places[columns[variable].name], value) for variable, value in start.items() if columns[variable].name in places]
@@ -243,6 +243,10 @@ def _run_highs(line: Line, model: Model, problem: Foreign, columns: Columns, sta
     if known:
         problem.solverModel.setSolution(len(known), [index for index, _ in known], [float(value) for _, value in known])
     engine.callSolver(problem)
+    if problem.solverModel.getModelStatus() == HighsModelStatus.kSolveError:  # presolve of 1.12 keeps rows that its answer breaks
+        problem.solverModel.setOptionValue("presolve", "off")
+        problem.solverModel.clearSolver()
+        engine.callSolver(problem)
     return _reply_of_highs(problem.solverModel, figures, model, allowed.gap)
 
 

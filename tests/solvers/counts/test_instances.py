@@ -104,7 +104,7 @@ def test_drawn_questions_have_the_best_of_everything(start: int) -> None:
 
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
 def test_integer_programs_agree_with_the_dynamic_program(engine: str) -> None:
-    for seed in range(60 if FULL else 15):
+    for seed in (*range(60 if FULL else 15), 5_240_026):  # the last ends with "Solve error" by presolve of HiGHS 1.12
         question = drawn_instances(seed)
         found, best = solved(question, engine), solved(question)
         assert not found.proved
