@@ -654,7 +654,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command="compare")
 
 
-KERNELS = ("products", "attention", "collectives")
+KERNELS = ("products", "attention", "collectives", "experts")
 SETS = ("megatron-core", "megatron-lm", "torchtitan", "deepspeed", "fsdp")
 """Stacks of which a device may have a set of constants."""
 

@@ -50,6 +50,7 @@ FORMATS: Final[Mapping[str, ProductFormat]] = {
     "float16": ProductFormat(1.0, 2.0, 2.0),
     "int8_wo": ProductFormat(1.0, 2.0, 1.0),
     "int4_wo": ProductFormat(1.0, 2.0, 0.5),
+    "w4a16_mxfp4": ProductFormat(1.0, 2.0, 0.53125),
     "sq": ProductFormat(2.0, 1.0, 1.0, casts=True),
     "fp8": ProductFormat(2.0, 1.0, 1.0, casts=True),
     "fp8_block": ProductFormat(2.0, 1.0, 1.0, splits=False, casts=True),
@@ -119,6 +120,65 @@ def product_time(call: ProductCall, constants: ProductConstants, hardware: Hardw
 def root(first: Real, second: Real) -> Real:
     """Seconds of two concurrent parts of a kernel."""
     return np.sqrt(first * first + second * second)
+
+
+# Seconds of the experts of a layer that a library runs alone: tokens sorted to their experts, two grouped products, and the sums.
+#
+#     time = launch + root( e (r + pad) flops of a row / rate , e weights / (bandwidth * stream) ) + e expert + passes * bytes / bandwidth
+#
+# with e active experts on the device and r rows of each. Tiles are filled to whole ones (`pad`); copies of the tokens are quantised,
+# activated and summed up (`passes` over their values). Which experts are active follows from the tokens: each takes its own at random.
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertConstants:
+    """Fitted constants of one format of experts on one device."""
+
+    launch: Real
+    """Seconds of all kernels without work."""
+    matrix: Real
+    """Share of the matrix peak."""
+    pad: Real
+    """Rows that each active expert has beyond its own."""
+    stream: Real
+    """Share of peak memory bandwidth at which weights are read."""
+    passes: Real
+    """Passes over the values of all copies of tokens, at peak memory bandwidth."""
+    expert: Real
+    """Seconds of an active expert."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertCall:
+    """Tokens that take some of the experts each, of which a device holds its share, or a part of each."""
+
+    tokens: Real
+    hidden: Real
+    width: Real
+    """Of an expert's part on the device."""
+    chosen: Real
+    ranks: Real
+    """Devices that share the experts as whole ones."""
+    active: Real
+    """Experts that some token takes, on all of them."""
+    projections: Real
+    """Matrices of an expert: 3 with a gate, else 2."""
+    format: ProductFormat
+
+    @property
+    def least_flops(self) -> Real:
+        """FLOPs (in 16-bit equivalents) of the products."""
+        return 2.0 * self.tokens * self.chosen / self.ranks * self.projections * self.hidden * self.width / self.format.pace
+
+
+def expert_time(call: ExpertCall, constants: ExpertConstants, hardware: Hardware) -> Real:
+    """Seconds on a device built for 16 bits."""
+    own, copies = call.active / call.ranks, call.tokens * call.chosen / call.ranks
+    values = call.projections * call.hidden * call.width
+    arithmetic = (copies + own * constants.pad) * values * 2.0 / (hardware.throughput * call.format.pace * constants.matrix)
+    weights = own * values * call.format.weight_bytes / (hardware.dram.bandwidth * constants.stream)
+    moved = copies * (2.0 * call.hidden + call.projections * call.width) * _OUTPUT_BYTES / hardware.dram.bandwidth
+    return constants.launch + root(arithmetic, weights) + own * constants.expert + constants.passes * moved
 
 
 # Seconds of fused attention that a library launches alone: of a whole prompt (context), and of one more token of many sequences

@@ -14,6 +14,8 @@ from crossopt.crossflow.kernels.fitted import (
     CollectiveConstants,
     ContextCall,
     ContextConstants,
+    ExpertCall,
+    ExpertConstants,
     GenerationCall,
     GenerationConstants,
     ProductCall,
@@ -21,6 +23,7 @@ from crossopt.crossflow.kernels.fitted import (
     ProductFormat,
     collective_time,
     context_time,
+    expert_time,
     generation_time,
     product_time,
     root,
@@ -47,8 +50,6 @@ VALUE: Final = 2.0
 """Bytes of an activation."""
 _MOVES: Final = 4.0
 """Kernels of a layer that move activations alone."""
-_ROUTING: Final = 4.0
-"""Kernels of a router: choice of experts, sorting of tokens to them and back, and the sum."""
 _LATENT_RATE: Final = 0.6
 """Share of the matrix peak in attention over latents."""
 
@@ -66,6 +67,8 @@ class Kernels:
     wide: ProductConstants
     """Of products in 16 bits: the head and routers."""
     wide_form: ProductFormat
+    experts: ExpertConstants
+    experts_form: ProductFormat
     context: ContextConstants
     context_form: AttentionFormat
     shared: GenerationConstants
@@ -201,7 +204,7 @@ def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     """Seconds of one layer."""
     rows, everywhere = (np.maximum(own, _NEXT_TO_NONE) for own in (step.rows, step.rows_of_all(split.data)))
     time: Real = 0.0
-    for call, constants in layer_products(model, kernels, split, rows, everywhere):
+    for call, constants in layer_products(model, kernels, split, rows):
         time = time + product_time(call, replace(constants, launch=engine.gap), hardware)
     time = time + _attention(model, kernels, engine, split, step, hardware)
     message = rows * model.hidden * VALUE
@@ -210,7 +213,8 @@ def layer_time(model: Transformer, kernels: Kernels, engine: Engine, split: Spli
     if model.experts > 1:
         gathered = engine.gap + exchange_time(split.tensor, everywhere * model.hidden * VALUE, 1.0, kernels.all_gather, hardware)
         time = time + 2.0 * np.where(np.greater(split.data, 1.0), gathered, 0.0)
-    return time + _moves(model, kernels, engine, split, rows, everywhere / rows, hardware)
+        time = time + experts_time(model, kernels, split, rows, everywhere, hardware)
+    return time + _moves(model, kernels, engine, split, rows, hardware)
 
 
 def exchange_time(ranks: Real, message: Real, sends: float, constants: CollectiveConstants, hardware: Hardware) -> Real:
@@ -219,10 +223,8 @@ def exchange_time(ranks: Real, message: Real, sends: float, constants: Collectiv
     return np.where(np.greater(ranks, 1.0), collective_time(call, constants, hardware), 0.0)
 
 
-def layer_products(
-    model: Transformer, kernels: Kernels, split: Split, rows: Real, everywhere: Real | None = None
-) -> Iterator[tuple[ProductCall, ProductConstants]]:
-    """Products of one layer on one rank; experts have rows of all groups, by default as many of each."""
+def layer_products(model: Transformer, kernels: Kernels, split: Split, rows: Real) -> Iterator[tuple[ProductCall, ProductConstants]]:
+    """Products of one layer on one rank, without those of its experts."""
     heads, hidden, form = model.heads / split.attention, float(model.hidden), kernels.form
     queries, values = heads * model.score_width, heads * model.value_width
     shapes: list[tuple[Real, Real]]
@@ -240,7 +242,7 @@ def layer_products(
     for columns, depth in shapes:
         yield ProductCall(rows, columns, depth, form), kernels.products
     if model.experts > 1:
-        yield from _expert_products(model, kernels, split, rows, rows * split.data if everywhere is None else everywhere)
+        yield ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide  # the router
 
 
 def active_experts(model: Transformer, rows: Real) -> Real:
@@ -248,22 +250,24 @@ def active_experts(model: Transformer, rows: Real) -> Real:
     return model.experts * (1.0 - power(1.0 - model.experts_per_token / model.experts, rows))
 
 
-def _expert_products(
-    model: Transformer, kernels: Kernels, split: Split, rows: Real, everywhere: Real
-) -> Iterator[tuple[ProductCall, ProductConstants]]:
-    """The router, shared experts, and those that tokens choose: a grouped product over the active experts of a rank."""
-    hidden, gates, form = float(model.hidden), float(model.projections - 1), kernels.form
-    yield ProductCall(rows, float(model.experts), hidden, kernels.wide_form), kernels.wide
-    if model.shared_experts:
-        wide = model.shared_experts * model.expert_width / split.attention
-        yield ProductCall(rows, gates * wide, hidden, form), kernels.products
-        yield ProductCall(rows, hidden, wide, form), kernels.products
-    active = np.maximum(active_experts(model, everywhere), _NEXT_TO_NONE)
-    each, own = everywhere * model.experts_per_token / active, active / split.expert
-    wide = model.expert_width / (split.tensor / split.expert)
-    grouped = replace(kernels.products, step=0.0)
-    yield ProductCall(each, own * gates * wide, hidden, form), grouped
-    yield ProductCall(each, own * hidden, wide, form), grouped
+def experts_time(model: Transformer, kernels: Kernels, split: Split, rows: Real, everywhere: Real, hardware: Hardware) -> Real:
+    """Seconds of the experts of a layer, shared ones included: engines compute these as further experts, or beside them.
+
+    A rank holds active experts whole or a part of each, and its part of the shared ones, which all rows of its group take.
+    """
+    parts = split.tensor / split.expert
+    shared = model.shared_experts * parts / split.attention * split.expert
+    call = ExpertCall(
+        everywhere,
+        float(model.hidden),
+        model.expert_width / parts,
+        model.experts_per_token + shared * rows / everywhere,
+        split.expert,
+        np.maximum(active_experts(model, everywhere), _NEXT_TO_NONE) + shared,
+        float(model.projections),
+        kernels.experts_form,
+    )
+    return expert_time(call, kernels.experts, hardware)
 
 
 def _attention(model: Transformer, kernels: Kernels, engine: Engine, split: Split, step: Step, hardware: Hardware) -> Real:
@@ -300,17 +304,12 @@ def prompt_attention(model: Transformer, kernels: Kernels, split: Split, step: S
     return context_time(call, replace(kernels.context, launch=0.0), hardware)
 
 
-def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, groups: Real, hardware: Hardware) -> Real:
-    """Kernels that move activations: norms with their additions, rotation and cache, activation, and routing."""
-    routed = model.experts_per_token * groups / split.expert
-    inner = model.ffn if model.experts == 1 else model.expert_width * (routed + model.shared_experts)
-    wide = inner / (split.tensor / split.expert if model.experts > 1 else split.attention)
+def _moves(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:
+    """Kernels that move activations: norms with their additions, rotation and cache, and activation, which experts do themselves."""
+    wide = model.ffn / split.attention if model.experts == 1 else 0.0
     queries = (model.heads / split.attention + 2.0 * kv_heads(model, split.attention)) * model.head_width
     values = 2.0 * 4.0 * model.hidden + 2.0 * queries + float(model.projections) * wide
-    count = _MOVES
-    if model.experts > 1:
-        values, count = values + 4.0 * routed * model.hidden, count + _ROUTING
-    return count * engine.gap + rows * values * VALUE / (hardware.dram.bandwidth * kernels.wide.stream)
+    return _MOVES * engine.gap + rows * values * VALUE / (hardware.dram.bandwidth * kernels.wide.stream)
 
 
 def head_time(model: Transformer, kernels: Kernels, engine: Engine, split: Split, rows: Real, hardware: Hardware) -> Real:

@@ -1,8 +1,9 @@
 """Serving engines with their fitted constants, and the kernels of a device in the formats of weights and cache."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
+from itertools import product
 from typing import Final, Literal, TypeVar
 
 from crossopt.crossflow.kernels.fitted import (
@@ -10,6 +11,7 @@ from crossopt.crossflow.kernels.fitted import (
     AttentionFormat,
     CollectiveConstants,
     ContextConstants,
+    ExpertConstants,
     GenerationConstants,
     ProductConstants,
 )
@@ -39,6 +41,12 @@ _KERNELS: Final[Mapping[WeightFormat, str]] = {
     "int8": "int8_wo",
     "int4": "int4_wo",
 }
+_EXPERTS: Final[Mapping[WeightFormat, tuple[str, ...]]] = {
+    **{name: (kernel,) for name, kernel in _KERNELS.items()},
+    "int4": ("int4_wo", "w4a16_mxfp4"),
+    "int8": ("int4_wo",),
+}
+"""Kernels of experts; of 8-bit weights alone none are known, which take the arithmetic of 16 bits as those in 4 bits do."""
 PEAKS: Final[Mapping[WeightFormat, str]] = {"fp8": "fp8", "fp8-block": "fp8", "fp4": "fp4"}
 """Peaks that a device needs for products in a format; others compute in 16 bits."""
 MOST_RANKS: Final = 8
@@ -56,6 +64,8 @@ class EngineEntry:
     constants: Engine
     all_reduce: str
     """Kind of its all-reduce among the kernels."""
+    experts: str
+    """Library of its experts among the kernels."""
     memory: float
     """Share of the memory that weights, cache and activations may fill."""
     reserve: float
@@ -70,6 +80,8 @@ class EngineEntry:
     """Mean errors of the time per output token, on runs of the fit and on others."""
     versions: Mapping[str, Engine] = field(default_factory=dict)
     """Constants of earlier versions, by their first figures."""
+    routed: float = 1.0
+    """Time over that of its kernels of a prefill with experts, where it is longer than that of dense models."""
 
 
 _VLLM: Final = Engine(gap=3.52e-6, host=2.28e-4, request=8.85e-6, first=1.03, arrival=0.0207, wait=0.0553)
@@ -77,37 +89,43 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
     "vllm": EngineEntry(
         constants=_VLLM,
         all_reduce="all_reduce vLLM_custom_graph",
+        experts="VLLM",
         memory=0.9,
         reserve=1.7e9,
         chunk=8192,
         cache="bf16",
+        routed=1.37,
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        errors="5-6 % off (dense, not fitted), 12-39 % with experts",
+        errors="5-6 % off (dense, not fitted), 7-13 % with experts (34 % in one group)",
     ),
     "sglang": EngineEntry(
-        constants=_VLLM,
+        constants=replace(_VLLM, arrival=0.148),
         all_reduce="all_reduce vLLM_custom_graph",
+        experts="SGLang",
         memory=0.88,
         reserve=1.7e9,
         chunk=8192,
         cache="bf16",
         fitted="",
-        errors="9 to 28 % off with experts; no dense run is known",
+        errors="10 to 32 % off with experts; no dense run is known",
     ),
     "trtllm": EngineEntry(
         constants=Engine(gap=2.74e-6, host=9.9e-6, request=1.0e-8, first=1.0, arrival=0.0408, wait=0.0556, aligned=True),
         all_reduce="all_reduce TRTLLM",
+        experts="TRTLLM",
         memory=0.9,
         reserve=1.7e9,
         chunk=8192,
         cache="fp8",
+        routed=1.45,
         fitted="68 runs of Llama 3.1 70B in fp8 on H200, October 2025",
-        errors="7 % off (dense, in the fit; 38 % on 4 others), 10 to 30 % with experts",
+        errors="7 % off (dense, in the fit; 38 % on 4 others), 10 to 26 % with experts",
         versions={"1.0": Engine(gap=1.81e-06, host=0.00151, request=5.22e-05, first=3.25, arrival=0.0353, wait=0.0642, aligned=True)},
     ),
     "eager": EngineEntry(
         constants=Engine(gap=7.7e-6, host=0.0, request=0.0, first=1.0, wait=0.0538),
         all_reduce="all_reduce NCCL",
+        experts="VLLM",
         memory=0.9,
         reserve=1.7e9,
         chunk=8192,
@@ -117,16 +135,20 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
     ),
 }
 """Constants fitted to runs with all slots in use of ai-dynamo/aiconfigurator 095f58a (silicon_sample.csv, Apache-2.0) by
-`python -m tests.benchmarks.serving`; SGLang's are vLLM's. Those of TensorRT-LLM 1.0 are of 176 runs of Qwen3 32B on H100: its sampler took
-51 us for each sequence, and its first tokens 3.3 prefills. Its executor gathers new requests of all ranks with attention of their own in
-each step (`aligned`); schedulers of vLLM and SGLang take theirs alone. `eager` launches kernel after kernel, and exchanges by NCCL: its
-gap is of latencies that NVIDIA published of Llama 2 with one request and 200 tokens out (Kundu et al., arXiv:2407.14645)."""
+`python -m tests.benchmarks.serving`. SGLang's are vLLM's, but for `arrival`, of first tokens of DeepSeek-R1 on H200; `routed` is of
+first tokens of gpt-oss 120B. Those of TensorRT-LLM 1.0 are of 176 runs of Qwen3 32B on H100: its sampler took 51 us for each sequence, and
+its first tokens 3.3 prefills. Its executor gathers new requests of all ranks with attention of their own in each step (`aligned`);
+schedulers of vLLM and SGLang take theirs alone. `eager` launches kernel after kernel, and exchanges by NCCL: its gap is of latencies that
+NVIDIA published of Llama 2 with one request and 200 tokens out (Kundu et al., arXiv:2407.14645)."""
 
 
-def constants_of_engine(engine: EngineName, version: str = "") -> Engine:
-    """Constants of the engine's version, by its first figures; the latest by default."""
+def constants_of_engine(engine: EngineName, version: str = "", experts: bool = False) -> Engine:
+    """Constants of the engine's version, by its first figures; the latest by default. Those of models with experts differ."""
     entry = ENGINES[engine]
-    return next((own for start, own in entry.versions.items() if version == start or version.startswith(f"{start}.")), entry.constants)
+    for start, own in entry.versions.items():
+        if version == start or version.startswith(f"{start}."):
+            return own
+    return replace(entry.constants, first=entry.constants.first * entry.routed) if experts else entry.constants
 
 
 def lenders(gpu: str) -> Iterator[str]:
@@ -141,7 +163,7 @@ def _kernels_of(gpu: str) -> dict[str, KernelConstants]:
     return {kind: kernel_constants(kind, entry.constants) for kind, entry in device(gpu).kernels.items()}
 
 
-C = TypeVar("C", ProductConstants, ContextConstants, GenerationConstants, CollectiveConstants)
+C = TypeVar("C", ProductConstants, ContextConstants, GenerationConstants, CollectiveConstants, ExpertConstants)
 
 
 def _kernel(gpu: str, kind: str, form: type[C]) -> tuple[C, str]:
@@ -151,6 +173,17 @@ def _kernel(gpu: str, kind: str, form: type[C]) -> tuple[C, str]:
             if (name == kind or name.startswith(f"{kind} ")) and isinstance(constants, form):
                 return constants, lender
     raise ValueError(f"no device has kernels of the kind {kind!r}")
+
+
+def _experts(gpu: str, weights: WeightFormat, engine: EngineName) -> tuple[ExpertConstants, str, str]:
+    """Constants of experts in a format, its name among kernels, and whose they are: of the device, and on it of the engine, if known."""
+    for lender in lenders(gpu):
+        known = {kind: own for kind, own in _kernels_of(lender).items() if isinstance(own, ExpertConstants)}
+        libraries = dict.fromkeys([ENGINES[engine].experts, *(kind.rpartition(" ")[2] for kind in known)])
+        for library, form in product(libraries, _EXPERTS[weights]):
+            if (kind := f"experts {form} {library}") in known:
+                return known[kind], form, lender
+    raise ValueError(f"no device has kernels of experts in {weights}")
 
 
 @lru_cache(maxsize=256)
@@ -165,12 +198,15 @@ def serving_kernels(gpu: str, weights: WeightFormat, cache: CacheFormat, engine:
     alone, _ = _kernel(gpu, f"generation bfloat16, keys {keys}, heads alone", GenerationConstants)
     reduce, of_reduce = _kernel(gpu, ENGINES[engine].all_reduce, CollectiveConstants)
     gather, _ = _kernel(gpu, "all_gather NCCL", CollectiveConstants)
-    lent = {f"products in {weights}": of_products, "attention": of_attention, "all-reduces": of_reduce}
+    experts, form, of_experts = _experts(gpu, weights, engine)
+    lent = {f"products in {weights}": of_products, "attention": of_attention, "all-reduces": of_reduce, f"experts in {weights}": of_experts}
     return Kernels(
         products=products,
         form=FORMATS[_KERNELS[weights]],
         wide=wide,
         wide_form=FORMATS["bfloat16"],
+        experts=experts,
+        experts_form=FORMATS[form],
         context=context,
         context_form=AttentionFormat(size, eight),
         shared=shared,

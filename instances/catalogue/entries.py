@@ -42,6 +42,7 @@ from crossopt.crossflow.kernels.fitted import (
     OPERATIONS,
     CollectiveConstants,
     ContextConstants,
+    ExpertConstants,
     GenerationConstants,
     ProductConstants,
 )
@@ -89,11 +90,12 @@ def check_constants(section: str, constants: Mapping[str, float]) -> None:
 
 # --- of kernels alone ----------------------------------------------------------------------------------------------------------------
 
-KernelConstants: TypeAlias = ProductConstants | ContextConstants | GenerationConstants | CollectiveConstants
+KernelConstants: TypeAlias = ProductConstants | ContextConstants | GenerationConstants | CollectiveConstants | ExpertConstants
 _FIRST_WORDS: Final[Mapping[str, type[KernelConstants]]] = {
     **dict.fromkeys(FORMATS, ProductConstants),
     "context": ContextConstants,
     "generation": GenerationConstants,
+    "experts": ExpertConstants,
     **dict.fromkeys(OPERATIONS, CollectiveConstants),
 }
 """Kinds of kernels by the first word of their name."""

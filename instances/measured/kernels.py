@@ -16,6 +16,7 @@ from crossopt.crossflow.kernels.fitted import (
     AttentionFormat,
     CollectiveCall,
     ContextCall,
+    ExpertCall,
     GenerationCall,
     ProductCall,
 )
@@ -24,14 +25,16 @@ from crossopt.instances.files.tables import Cells, columns_of, count, number, re
 from crossopt.instances.files.units import quoted
 from crossopt.instances.measured.runs import gpu_named
 
-Of: TypeAlias = Literal["products", "attention", "collectives"]
-Call: TypeAlias = ProductCall | ContextCall | GenerationCall | CollectiveCall
+Of: TypeAlias = Literal["products", "attention", "collectives", "experts"]
+Call: TypeAlias = ProductCall | ContextCall | GenerationCall | CollectiveCall | ExpertCall
+_EXPERTS: Final = ("num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size", "moe_ep_size")
 NEEDED: Final[Mapping[Of, tuple[str, ...]]] = {
     "products": ("gpu", "dtype", "m", "n", "k", "time_us"),
     "attention": ("gpu", "op", "attn_dtype", "kv_cache_dtype", "heads", "kv_heads", "head_dim", "batch", "isl", "step", "time_us"),
     "collectives": ("gpu", "library", "op", "gpus", "bytes", "time_us"),
+    "experts": ("gpu", "engine", "moe_dtype", *_EXPERTS, "time_us"),
 }
-FURTHER: Final = ("engine", "kernel", "window", "source", "dtype")
+FURTHER: Final = ("engine", "kernel", "window", "source", "dtype", "distribution", "active")
 _EIGHT_BITS: Final = {"fp8": True, "bfloat16": False, "float16": False}
 _MICRO: Final = 1.0e-6
 _SHORTEST: Final = 1.0e-9
@@ -173,10 +176,35 @@ def _collective(cells: Cells, gpu: str) -> Kernel:
     )
 
 
+def _experts(cells: Cells, gpu: str) -> Kernel:
+    tokens, hidden, inner, chosen, experts, split, ranks, seconds = _figures(cells, _EXPERTS)
+    dtype = _option(cells, "moe_dtype", FORMATS)
+    active = _from_nothing(cells, "active") or min(tokens * chosen, experts)
+    if (distribution := cells.given.get("distribution", "") or "balanced") != "balanced" and not cells.given.get("active"):
+        raise _RejectedError(
+            f"distribution: {quoted(distribution)} leaves open how many experts are active (balanced, or a column `active`)"
+        )
+    if active > experts:
+        raise _RejectedError(f"active: {active:g} of {experts:g} experts cannot be active")
+    if "nongated" in cells.given.get("kernel", ""):
+        raise _RejectedError("experts without a gate are not modelled")
+    if chosen > experts or experts % ranks:
+        raise _RejectedError(f"{experts:g} experts are not shared evenly by {ranks:g} ranks, or fewer than the {chosen:g} of a token")
+    call = ExpertCall(tokens, hidden, inner / split, chosen, ranks, active, _GATED, FORMATS[dtype])
+    _check_time(call.least_flops, gpu, seconds)
+    kind = f"experts {dtype} {cells.given['engine']}"
+    return Kernel(cells.line, gpu, kind, dtype, _rows_class(tokens).replace("rows", "tokens"), (hidden, inner, experts), call, seconds)
+
+
+_GATED: Final = 3.0
+"""Matrices of an expert with a gate."""
+
+
 _READERS: Final[Mapping[Of, Callable[[Cells, str], Kernel]]] = {
     "products": _product,
     "attention": _attention,
     "collectives": _collective,
+    "experts": _experts,
 }
 
 

@@ -6,7 +6,7 @@ A table of whole requests states `latency_s` in their place. A row is rejected, 
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,22 @@ TIMES: Final = (("tpot_ms",), ("latency_s",))
 """Columns of times, one of which is needed."""
 _FURTHER: Final = (
     *("id", "checkpoint", "moe", "gpus", "engine", "engine_version", "mode", "precision", "weights", "expert_weights"),
-    *("pp", "dp", "moe_tp", "moe_ep", "concurrency", "cache", "ttft_ms", "tpot_ms", "latency_s", "date", "flag", "p_workers", "d_workers"),
+    *(
+        "pp",
+        "dp",
+        "moe_tp",
+        "moe_ep",
+        "concurrency",
+        "cache",
+        "ttft_ms",
+        "tpot_ms",
+        "latency_s",
+        "date",
+        "flag",
+        "p_workers",
+        "d_workers",
+        "recv_interval",
+    ),
     *(f"{side}_{name}" for side in "pd" for name in ("batch", "tp", "pp", "dp", "moe_tp", "moe_ep")),
 )
 _ALIASES: Final = {
@@ -52,6 +67,8 @@ _WEIGHTS: Final[dict[str, WeightFormat]] = {
     "int8": "int8",
     "int4": "int4",
 }
+_BLOCKS: Final = ("deepseek-v3", "minimax-m2", "qwen3-235b-a22b", "qwen3-30b-a3b")
+"""Models whose checkpoints in 8 bits have a scale for each block of 128 x 128 weights (`weight_block_size` of their config.json)."""
 _REJECTED: Final = {
     "kv8": "weights and cache of all requests in flight do not fit, so that requests wait",
     "queue": "the time to first token is that of a queue",
@@ -71,6 +88,8 @@ class Copy:
     expert: int
     batch: int
     data: int
+    waiting: int = 0
+    """Requests in flight for each group of workers that only prefill, beside the one that is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +118,22 @@ class Served:
     """Seconds of a whole request."""
     data: int = 1
     """Groups of ranks with attention of their own sequences; tensor and batch are those of all."""
+    polled: int = 1
+    """Steps after which the scheduler takes in new requests."""
     prefill: Copy | None = None
     """Where prefill and decode are apart, the worker that prefills; the figures above are of the one that decodes."""
+
+    @property
+    def queued(self) -> bool:
+        """Whether queues rule the time to first token: on average more than one request of a group waits for it.
+
+        By Little's law that number is the requests in flight by the share of their time before the first token. Prefills follow each other,
+        so that with more than one some requests wait for others.
+        """
+        if self.first_token is None or self.output_time is None:
+            return False
+        flight = self.batch / self.data if self.prefill is None else self.prefill.waiting + 1
+        return flight * self.first_token > self.first_token + (self.output - 1) * self.output_time
 
     @property
     def group(self) -> tuple[object, ...]:
@@ -163,8 +196,9 @@ def _served(cells: Cells) -> Served:
     sides = {
         side: {name: count(given, f"{side}{name}", faults) for name in _DEGREES} for side in (("d_", "p_") if mode == "apart" else ("",))
     }
+    stated_counts = {name: count(given, name, faults) for name in ("concurrency", "d_workers", "p_workers", "recv_interval")}
     if mode == "apart":
-        _fill_batches(sides, {name: count(given, name, faults) for name in ("concurrency", "d_workers")})
+        _fill_batches(sides, stated_counts)
     times = {name: number(given, name, faults) for name in ("tpot_ms", "ttft_ms", "latency_s")}
     if faults:
         raise _RejectedError("; ".join(faults))
@@ -179,7 +213,12 @@ def _served(cells: Cells) -> Served:
     copies = [_copy(own, shape, gpu) for own in sides.values()]
     first = copies[0]
     engine = _one_of(given.get("engine", "") or ("vllm" if times["latency_s"] is None else "eager"), ENGINES, "engine")
+    flight = stated_counts["concurrency"] or first.batch
+    if mode == "apart" and (workers := stated_counts["p_workers"]):
+        copies[1] = replace(copies[1], waiting=max(flight // (workers * copies[1].data) - 1, 0))
     weights = _format(given.get("precision", ""), gpu)
+    if weights == "fp8" and _registered(name) in _BLOCKS:
+        weights = "fp8-block"
     return Served(
         line=cells.line,
         model=name,
@@ -199,8 +238,20 @@ def _served(cells: Cells) -> Served:
         first_token=None if times["ttft_ms"] is None else times["ttft_ms"] * 1e-3,
         whole=times["latency_s"],
         data=first.data,
+        polled=stated_counts["recv_interval"] or _polled(engine, name, gpu, flight),
         prefill=copies[1] if mode == "apart" else None,
     )
+
+
+def _polled(engine: EngineName, name: str, gpu: str, flight: int) -> int:
+    """Steps between the scheduler's polls for requests; of public runs that do not state it, by the scripts that launched them.
+
+    SGLang served DeepSeek on B200 with `--scheduler-recv-interval 10`, and with 30 from 16 requests in flight on
+    (SemiAnalysisAI/InferenceX, benchmarks/dsr1_fp8_b200.sh and dsr1_fp4_b200.sh, 1fc5d73).
+    """
+    if engine == "sglang" and gpu == "b200" and _registered(name) == "deepseek-v3":
+        return 10 if flight < 16 else 30
+    return 1
 
 
 def _fill_batches(sides: dict[str, dict[str, int | None]], stated: dict[str, int | None]) -> None:
@@ -231,11 +282,16 @@ def _copy(counts: dict[str, int | None], shape: Transformer, gpu: str) -> Copy:
 
 
 @lru_cache(maxsize=64)
+def _registered(name: str) -> str | None:
+    """The name in the registry of a model with these shapes."""
+    plain = _plain(name)
+    return _ALIASES.get(plain) or {_plain(known): known for known in names("workloads")}.get(plain)
+
+
+@lru_cache(maxsize=64)
 def _shape(name: str) -> Transformer:
     """The network of the registry that is meant."""
-    plain = _plain(name)
-    known = {_plain(one): one for one in names("workloads")}
-    found = _ALIASES.get(plain) or known.get(plain)
+    found = _registered(name)
     shape = model(found).transformer if found else None
     if shape is None:
         raise ValueError(f"{quoted(name)} is no model of the registry (see `crossopt list workloads`)")

@@ -189,7 +189,7 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     kernels, _ = serving_kernels(hardware.name, first.weights, first.cache, file.engine)
     if bounded:
         kernels = replace(kernels, shared=replace(kernels.shared, reduction=0.0), alone=replace(kernels.alone, reduction=0.0))
-    engine = constants_of_engine(file.engine)
+    engine = constants_of_engine(file.engine, experts=model.experts > 1)
     stored = Bytes(WEIGHT_BYTES[first.weights], CACHE_BYTES[first.cache])
     tensor, pipeline, expert, data, batch = (
         np.array([getattr(shape, name) for shape in shapes], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
@@ -237,7 +237,11 @@ def _latencies(
 ) -> dict[str, Real]:
     """Rate, latencies and queue of workers of one role: means over classes, and the time to first token of the longest prompts."""
     file, (model, _) = question.file, network_of(question, shape)
-    engine, none, asked = constants_of_engine(file.engine), 0.0 * batch, Requests(question.input, question.output)
+    engine, none, asked = (
+        constants_of_engine(file.engine, experts=model.experts > 1),
+        0.0 * batch,
+        Requests(question.input, question.output),
+    )
     times = parts[0][2] if len(parts) == 1 else mixed_times(parts, worker)
     longer = reduce(np.maximum, [own.prefill for _, _, own in parts]) - times.prefill
     if shape.role == "both":

@@ -16,12 +16,15 @@ from crossopt.crossflow.kernels.fitted import (
     CollectiveConstants,
     ContextCall,
     ContextConstants,
+    ExpertCall,
+    ExpertConstants,
     GenerationCall,
     GenerationConstants,
     ProductCall,
     ProductConstants,
     collective_time,
     context_time,
+    expert_time,
     generation_time,
     product_time,
 )
@@ -71,6 +74,14 @@ _COLLECTIVE: Final = (
     Constant("large_rate", 0.1, 0.9, 3.0),
     Constant("pairing", 1.0e-3, 0.6, 1.2),
 )
+_EXPERTS: Final = (
+    Constant("launch", 1.0e-6, 2.0e-5, 2.0e-4),
+    Constant("matrix", 0.05, 0.5, 1.0),
+    Constant("pad", 0.01, 16.0, 500.0),
+    Constant("stream", 0.2, 0.8, 1.0),
+    Constant("passes", 0.05, 2.0, 60.0),
+    Constant("expert", 1.0e-10, 1.0e-8, 3.0e-6),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,8 @@ def _constants(call: Call) -> tuple[Constant, ...]:
             return _GENERATION + (_PARTED,) * call.format.splits + own
         case CollectiveCall():
             return _COLLECTIVE
+        case ExpertCall():
+            return _EXPERTS
 
 
 def hardware_of(gpu: str) -> Hardware:
@@ -138,6 +151,8 @@ def kernel_times(call: Call, constants: KernelConstants, hardware: Hardware) -> 
             found = generation_time(call, constants, hardware)
         case CollectiveCall(), CollectiveConstants():
             found = collective_time(call, constants, hardware)
+        case ExpertCall(), ExpertConstants():
+            found = expert_time(call, constants, hardware)
         case _:
             raise TypeError(f"{type(constants).__name__} are no constants of a {type(call).__name__}")
     return np.asarray(found)
@@ -260,6 +275,11 @@ def _as_in_steps(call: Call, hardware: Hardware) -> Real:
         case CollectiveCall():
             steps = call.sends * (call.ranks - 1.0)
             return exchange_time((Traffic(1.0, steps, steps / call.ranks * call.size, call.ranks),), hardware.links)
+        case ExpertCall():
+            faster = replace(alone, throughput=alone.throughput * call.format.pace)
+            columns = call.active / call.ranks * call.projections * call.width
+            grouped = Product(call.tokens * call.chosen / call.active, call.hidden, columns)
+            return product_cost(grouped, max(call.format.weight_bytes, 1.0), faster).time
 
 
 # Constants of kernels fitted to measured ones, one kind on one device at a time, with the error on shapes that the fit did not see.
@@ -402,6 +422,7 @@ _SPLIT = {
     "products": "columns and depth",
     "attention": "heads, sizes of heads and windows",
     "collectives": "ranks and bytes",
+    "experts": "sizes and number of experts",
 }
 """What rows that are left out of a fit together have in common."""
 

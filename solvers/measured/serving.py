@@ -62,7 +62,12 @@ class ServingErrors:
     """Mean size (MAPE) of the time per output token."""
     output_bias: float | None
     first_token: float | None
+    """Of the time to first token of rows that no queue rules."""
     first_median: float | None
+    queued: int
+    """Rows whose time to first token is ruled by queues,"""
+    queued_first_token: float | None
+    """and its mean error on these."""
     whole: float | None
     tau: float | None
     """Mean Kendall tau of times per output token, over groups that differ in split and batch alone."""
@@ -78,7 +83,7 @@ def price_served(runs: Sequence[Served], engine: Engine | None = None) -> tuple[
     found: dict[int, PricedRun] = {}
     for places in groups.values():
         own = [runs[place] for place in places]
-        both = _times(own, engine or constants_of_engine(own[0].engine, own[0].version))
+        both = _times(own, engine or constants_of_engine(own[0].engine, own[0].version, own[0].shape.experts > 1))
         for place, run, row in zip(places, own, both, strict=True):
             found[place] = PricedRun(run, float(row[0]), float(row[1]))
     return tuple(found[place] for place in range(len(runs)))
@@ -95,14 +100,17 @@ def _times(runs: Sequence[Served], engine: Engine) -> Array:
     worker, asked = Worker(Split(tensor, pipeline, expert, data), batch, CHUNK), Requests(first.input, first.output)
     times = worker_times(first.shape, kernels, engine, worker, asked, hardware)
     if first.prefill is None:
-        return np.stack([output_time(times, asked), first_token_time(times, worker.group, engine)], axis=1)
+        polled = np.array([(run.polled - 1) / 2.0 for run in runs])
+        own = output_time(times, asked)
+        return np.stack([own, first_token_time(times, worker.group, engine) + polled * times.decode], axis=1)
     tensor, pipeline, expert, data, batch = (
         np.array([getattr(run.prefill, name) for run in runs], np.float64) for name in ("tensor", "pipeline", "expert", "data", "batch")
     )
     prompts = Worker(Split(tensor, pipeline, expert, data), data, CHUNK, batch / data)
     prefill = worker_times(first.shape, kernels, engine, prompts, asked, hardware).prefill
+    waiting = np.array([run.prefill.waiting for run in runs if run.prefill is not None])
     sent = transfer_time(first.shape, asked, Bytes(0.0, CACHE_BYTES[first.cache]), hardware.links[-1].bandwidth)
-    return np.stack([np.asarray(times.decode), engine.arrival + engine.first * prefill + sent], axis=1)
+    return np.stack([np.asarray(times.decode), engine.arrival + (engine.first + engine.wait * waiting) * prefill + sent], axis=1)
 
 
 def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
@@ -119,15 +127,18 @@ def serving_errors(priced: Sequence[PricedRun]) -> Iterator[ServingErrors]:
 
 def errors_of(label: str, rows: Sequence[PricedRun]) -> ServingErrors:
     """The errors of some rows."""
-    output, first, whole = ([error for row in rows if (error := row.errors[place]) is not None] for place in range(3))
+    output, whole = ([error for row in rows if (error := row.errors[place]) is not None] for place in (0, 2))
+    first, queued = ([abs(row.errors[1]) for row in rows if row.errors[1] is not None and row.run.queued == side] for side in (False, True))
     taus, regrets = _ranking(rows)
     return ServingErrors(
         label,
         len(rows),
         _mean([abs(error) for error in output]),
         _mean(output),
-        _mean([abs(error) for error in first]),
-        median(abs(error) for error in first) if first else None,
+        _mean(first),
+        median(first) if first else None,
+        len(queued),
+        _mean(queued),
         _mean([abs(error) for error in whole]),
         _mean(taus),
         _mean(regrets),

@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.kernels.fitted import ProductCall, product_time
-from crossopt.crossflow.serving.steps import Engine, Kernels, Speculation, Split, Step, active_experts, kv_heads, layer_products, step_time
+from crossopt.crossflow.kernels.fitted import FORMATS, ExpertCall, ExpertConstants, ProductCall, expert_time, product_time
+from crossopt.crossflow.serving.steps import (
+    Engine,
+    Kernels,
+    Speculation,
+    Split,
+    Step,
+    active_experts,
+    experts_time,
+    kv_heads,
+    layer_products,
+    step_time,
+)
 from crossopt.crossflow.serving.workers import (
     Bytes,
     Requests,
@@ -94,6 +105,23 @@ def test_tokens_take_few_experts_of_many() -> None:
     assert active_experts(mixtral, np.float64(1)) == pytest.approx(2.0)
     assert active_experts(mixtral, np.float64(2)) == pytest.approx(8 * (1 - 0.75**2))
     assert active_experts(mixtral, np.float64(1000)) == pytest.approx(8.0)
+
+
+def test_experts_by_hand() -> None:
+    """Weights of active experts are read, tokens computed in padded tiles, and copies of them moved; shared experts are further ones."""
+    constants = ExpertConstants(launch=1.0e-5, matrix=0.5, pad=16.0, stream=0.8, passes=2.0, expert=1.0e-7)
+    call, device = ExpertCall(64.0, 4096.0, 768.0, 8.0, 4.0, 100.0, 3.0, FORMATS["fp8"]), hardware()
+    arithmetic = (64 * 8 / 4 + 25 * 16) * 3 * 4096 * 768 * 2 / (float(device.throughput) * 2 * 0.5)
+    weights = 25 * 3 * 4096 * 768 / (float(device.dram.bandwidth) * 0.8)
+    moved = 2.0 * 128 * (2 * 4096 + 3 * 768) * 2 / float(device.dram.bandwidth)
+    assert expert_time(call, constants, device) == pytest.approx(1.0e-5 + np.hypot(arithmetic, weights) + 25 * 1.0e-7 + moved)
+    deepseek, rows = model("deepseek-v3").transformer, np.float64(64)
+    assert deepseek is not None
+    alone, shared = replace(deepseek, shared_experts=0), replace(deepseek, shared_experts=2)
+    times = [float(experts_time(own, kernels(), split(8), rows, rows, device)) for own in (alone, deepseek, shared)]
+    assert times[0] < times[1] < times[2] < 1.1 * times[0]
+    whole = [float(experts_time(deepseek, kernels(), Split(8.0, 1.0, expert), rows, rows, device)) for expert in (1.0, 8.0)]
+    assert whole[0] == pytest.approx(whole[1], rel=0.3)
 
 
 def test_a_step_on_one_device_is_its_kernels_and_the_host() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crossopt.crossflow.kernels.fitted import FORMATS, AttentionFormat, CollectiveCall, ContextCall, GenerationCall, ProductCall
+from crossopt.crossflow.kernels.fitted import FORMATS, AttentionFormat, CollectiveCall, ContextCall, ExpertCall, GenerationCall, ProductCall
 from crossopt.instances.errors import InstanceError
 from crossopt.instances.measured.kernels import NEEDED, Kernel, Of, kernels_in, read_kernels
 from tests.every import every
@@ -27,7 +27,23 @@ ATTENTION = {
     "time_us": "400",
 }
 COLLECTIVE = {"gpu": "B200", "library": "a library 2", "op": "all_reduce", "dtype": "half", "gpus": "8", "bytes": "65536", "time_us": "21"}
-ROWS: dict[Of, dict[str, str]] = {"products": PRODUCT, "attention": ATTENTION, "collectives": COLLECTIVE}
+EXPERTS = {
+    "gpu": "H200",
+    "engine": "AnEngine",
+    "kernel": "a kernel",
+    "moe_dtype": "fp8_block",
+    "num_tokens": "16",
+    "hidden_size": "4096",
+    "inter_size": "1536",
+    "topk": "8",
+    "num_experts": "128",
+    "moe_tp_size": "2",
+    "moe_ep_size": "4",
+    "distribution": "balanced",
+    "active": "",
+    "time_us": "90",
+}
+ROWS: dict[Of, dict[str, str]] = {"products": PRODUCT, "attention": ATTENTION, "collectives": COLLECTIVE, "experts": EXPERTS}
 
 
 @pytest.fixture
@@ -67,6 +83,34 @@ def test_a_product_becomes_a_call(file: Path) -> None:
         ProductCall(128.0, 4096.0, 2048.0, FORMATS["fp8"]),
         pytest.approx(14.5e-6),  # type: ignore[arg-type]
     )
+
+
+def test_experts_become_a_call(file: Path) -> None:
+    found = one(file, "experts", {})
+    assert found.call == ExpertCall(16.0, 4096.0, 768.0, 8.0, 4.0, 128.0, 3.0, FORMATS["fp8_block"])
+    assert (found.kind, found.size, found.shape) == ("experts fp8_block AnEngine", "up to 64 tokens", (4096.0, 1536.0, 128.0))
+    few = one(file, "experts", {"num_tokens": "2"}).call
+    assert isinstance(few, ExpertCall)
+    assert few.active == 16.0
+    skewed = one(file, "experts", {"distribution": "power_law_1.2", "active": "40"}).call
+    assert isinstance(skewed, ExpertCall)
+    assert skewed.active == 40.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"distribution": "power_law_1.2"}, "leaves open how many experts are active"),
+        ({"active": "129"}, "129 of 128 experts cannot be active"),
+        ({"kernel": "moe_nongated"}, "experts without a gate"),
+        ({"moe_ep_size": "3"}, "not shared evenly by 3 ranks"),
+        ({"topk": "129"}, "fewer than the 129 of a token"),
+        ({"moe_dtype": "fp7"}, "moe_dtype: 'fp7' is not understood"),
+        ({"num_tokens": "1000000"}, "shorter than the arithmetic takes"),
+    ],
+)
+def test_experts_that_cannot_be_priced_have_a_reason(changes: dict[str, str], message: str, file: Path) -> None:
+    assert message in reason(file, "experts", changes)
 
 
 def test_attention_is_of_a_prompt_or_of_one_more_token(file: Path) -> None:

@@ -102,6 +102,32 @@ def test_rows_of_one_group_have_the_same_prices_alone(tmp_path: Path) -> None:
     assert labels == ["trtllm, gpt-oss-120b on h200", "vllm, Llama-3.1-70B on h100-sxm", "all"]
 
 
+def test_queues_rule_where_more_than_one_request_waits(tmp_path: Path) -> None:
+    """By Little's law: of 8 requests in flight, with 1 s before the first token and 6.99 s after it, 1.001 wait for it on average."""
+    run, *_ = measured(tmp_path)
+    times = {"batch": 8, "output": 700, "first_token": 1.0}
+    at, below = replace(run, **times, output_time=7.001 / 699), replace(run, **times, output_time=6.99 / 699)
+    assert (at.queued, below.queued) == (False, True)
+    rows = [PricedRun(at, 0.01, 0.8), PricedRun(below, 0.01, 0.4)]
+    found = errors_of("all", rows)
+    assert (found.first_token, found.queued, found.queued_first_token) == (pytest.approx(0.2), 1, pytest.approx(0.6))
+    assert not replace(run, output_time=None).queued
+    waiting = replace(at, prefill=Copy(4, 1, 1, 1, 1, waiting=20))
+    assert waiting.queued
+
+
+def test_a_scheduler_that_polls_rarely_delays_first_tokens(tmp_path: Path) -> None:
+    """Half the steps between two polls, by the column or by the scripts of public runs."""
+    path = tmp_path / "polled.csv"
+    head = "model,gpu,engine,precision,tp,isl,osl,batch,recv_interval,ttft_ms,tpot_ms\n"
+    lines = ("DeepSeek-V3,B200,sglang,fp8,8,1024,1024,16,,200,10", "DeepSeek-V3,B200,sglang,fp8,8,1024,1024,16,1,200,10")
+    path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    often, always = price_served(read_served(path).measured)
+    assert (often.run.polled, always.run.polled, often.run.weights) == (30, 1, "fp8-block")
+    assert often.first_token - always.first_token == pytest.approx(14.5 * always.output_time, rel=0.2)
+    assert often.output_time == always.output_time
+
+
 @pytest.mark.thorough
 def test_a_fit_finds_the_constants_that_made_the_times(tmp_path: Path) -> None:
     """Two models tell the seconds of a step from those between its kernels, of which one has more."""
@@ -178,6 +204,16 @@ def test_public_runs_that_no_constant_was_fitted_to() -> None:
         "vllm, Kimi-K2.5 on h200": 0.16,
     }
     assert [name for name, most in held_back.items() if (lines[name].output_time or 1.0) > most] == []
+    first = {
+        "vllm, Kimi-K2.5 on h200": 0.25,
+        "vllm, Kimi-K2.5 on b200": 0.25,
+        "vllm, MiniMax-M2.5 on b200": 0.25,
+        "vllm, MiniMax-M2.5 on h200": 0.25,
+        "vllm, Qwen3-235B-A22B on h200": 0.25,
+        "sglang, DeepSeek-R1 on b200": 0.25,
+        "all": 0.25,
+    }
+    assert [name for name, most in first.items() if (lines[name].first_token or 1.0) > most] == []
     assert (lines["all"].tau or 0.0) > 0.8
     assert (lines["all"].regret or 1.0) < 0.03
 
