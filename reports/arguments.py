@@ -402,7 +402,8 @@ def _add_checkpoint(parser: argparse.ArgumentParser) -> None:
 def _add_quantize(parser: argparse.ArgumentParser) -> None:
     """Arguments of `quantize`."""
     parser.add_argument("model", type=Path, metavar="MODEL", help=_NETWORK_HELP)
-    parser.add_argument("--hardware", required=True, metavar="NAME", help="a device of `crossopt list hardware`, such as h100-sxm")
+    device = "a device of `crossopt list hardware`, such as h100-sxm, or the path of a file of your own"
+    parser.add_argument("--hardware", required=True, metavar="NAME", help=device)
     parser.add_argument("--formats", default="", metavar="NAMES", help="formats offered to each layer, such as fp8,int8")
     devices = "choose for each layer how it is split over this many devices, too (formats may then be left out)"
     parser.add_argument("--devices", metavar="N", help=devices)

@@ -395,14 +395,29 @@ def with_own_files(root: Node, files: Files) -> Node:
         name = _name_at(root, path)
         if name is not None and is_path(name):
             keys = path if path != ("technology",) else ("technology", "base")
-            entry, source = read_text(files.text(name, text_of), str(files.path(name))), str(files.path(name))
-            faults: list[Fault] = []
-            known = read_as(kind, entry, faults)
-            if known is None:
-                raise InstanceError(source, faults)
+            known, entry = _own_entry(name, kind, files)
             own = known.get("name") if isinstance(known, Given) else known.name
             root = graft(graft(root, keys, entry), (*keys, "name"), node_of(own or Path(name).stem))
     return root
+
+
+def _own_entry(name: str, kind: type[T], files: Files) -> tuple[T, Node]:
+    """What a user's file describes, and its tree; an InstanceError with every fault."""
+    source, faults = str(files.path(name)), list[Fault]()
+    entry = read_text(files.text(name, text_of), source)
+    known = read_as(kind, entry, faults)
+    if known is None:
+        raise InstanceError(source, faults)
+    return known, entry
+
+
+def device_or_file(name: str, files: Files) -> tuple[DeviceEntry, str]:
+    """The device of this name, or of a user's file at this path, and its label."""
+    if not is_path(name):
+        return device_given(name)
+    known: Given[DeviceEntry] = _own_entry(name, Given[DeviceEntry], files)[0]
+    entry = completed(known, device)
+    return entry, entry_label(entry.name or Path(name).stem, entry, names("hardware"), device)
 
 
 def is_path(name: str) -> bool:

@@ -32,7 +32,8 @@ from crossopt.crossflow.operator_costs import OPERATORS, GraphCosts, columns_of,
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, group_of, values_in
 from crossopt.crossflow.roofline import Cost, stream_cost
 from crossopt.crossflow.workload import Precision
-from crossopt.instances.catalogue.registry import build_device, device
+from crossopt.instances.catalogue.entries import DeviceEntry
+from crossopt.instances.catalogue.registry import build_device
 from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
 
 Format = Literal["fp32", "tf32", "bf16", "fp16", "fp8", "int16", "int8", "int4", "fp4"]
@@ -66,6 +67,7 @@ class Device:
     formats: dict[str, Hardware]
     known: tuple[str, ...] = ()
     """Formats of which a peak is known, offered or not."""
+    per_node: int = 1
 
 
 _NO_MEMORY = Memory(0.0, 0.0)
@@ -73,9 +75,8 @@ NO_DEVICE = Hardware("", 0.0, 0.0, 0.0, _NO_MEMORY, _NO_MEMORY, _NO_MEMORY, _NO_
 """In place of a device that is not known yet."""
 
 
-def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping[str, float]) -> Device:
+def device_in(entry: DeviceEntry, name: str, base: Format, formats: Sequence[Format], peaks: Mapping[str, float]) -> Device:
     """The device with its peak in each format: its own, or the one that is stated; a ValueError where there is none."""
-    entry = device(name)
     peaks = {**entry.integer_peak, **peaks}
     known: dict[Format, Precision] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "fp4": "fp4"}
     usual = _first(entry.peak, base)
@@ -91,7 +92,7 @@ def device_in(name: str, base: Format, formats: Sequence[Format], peaks: Mapping
         else:
             has = ", ".join([*entry.peak, *entry.integer_peak])
             raise ValueError(f"{name} has no peak in {dtype} (it has {has}; state one: `peaks: {{{dtype}: 500 TFLOP/s}}`)")
-    return Device(name, base, found, (*entry.peak, *peaks))
+    return Device(name, base, found, (*entry.peak, *peaks), entry.devices_per_node)
 
 
 def _first(peaks: Mapping[str, float], base: str) -> Precision:

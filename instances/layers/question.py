@@ -27,7 +27,7 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.crossflow.operator_splits import SplitKind
-from crossopt.instances.catalogue.registry import UnknownNameError, device, technology_named
+from crossopt.instances.catalogue.registry import UnknownNameError, device, device_or_file, technology_named
 from crossopt.instances.catalogue.registry import names as registered
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.files.graphs import text_of
@@ -133,7 +133,7 @@ class LayersFile:
     links: Annotated[tuple[LinkSection, ...], Doc("between neighbours")] = ()
     tied: Annotated[tuple[tuple[str, ...], ...], Doc("groups of layers that take the same strategy")] = ()
     graph: Annotated[str | None, Doc("a graph of operators that `crossopt import` wrote, relative to this file")] = None
-    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, for a graph")] = None
+    hardware: Annotated[str | None, Doc("a device of `crossopt list hardware`, or the path of a file of your own, for a graph")] = None
     technology: Annotated[str | None, Doc("of `crossopt list technologies`, for a graph on a free chip, in place of hardware")] = None
     choices: Annotated[ChipChoicesSection, Doc("parts of the free chip")] = ChipChoicesSection()
     budget: Annotated[ChipBudgetSection, Doc("limits of the free chip")] = ChipBudgetSection()
@@ -300,7 +300,7 @@ def _on_free_chip(name: str, file: LayersFile, request: GraphRequest, budgets: d
 
 def _parallel(file: LayersFile, section: DevicesSection, request: GraphRequest, written: Written) -> Parallel:
     """The devices and splits, where groups may be all divisors; an InstanceError where nothing can be split so."""
-    per_node = section.devices_per_node or device(file.hardware or "").devices_per_node
+    per_node = section.devices_per_node or request.device.per_node
     groups = tuple(dict.fromkeys(file.groups)) or usual_groups(section.devices, per_node)
     parallel = Parallel(section.devices, per_node, file.splits, groups)
     if found := list(faults_of(request, parallel, file.groups)):
@@ -331,7 +331,7 @@ def _request(file: LayersFile, name: str, written: Written) -> GraphRequest:
     with written.reading("graph"):
         graph = graph_in(written.files.text(name, text_of), name)
     try:
-        hardware = _device(file)
+        hardware = _device(file, written)
     except (UnknownNameError, ValueError) as error:
         raise written.refused([written.fault("hardware", str(error))]) from error
     names = {node.name: node.operator for node in graph.nodes}
@@ -361,10 +361,12 @@ def _request(file: LayersFile, name: str, written: Written) -> GraphRequest:
     return request
 
 
-def _device(file: LayersFile) -> Device:
+def _device(file: LayersFile, written: Written) -> Device:
     """The named device; of a free chip one without figures, with the formats that it may have."""
     if file.technology is None:
-        return device_in(file.hardware or "", file.base, file.formats, file.peaks or {})
+        with written.reading("hardware"):
+            entry, label = device_or_file(file.hardware or "", written.files)
+        return device_in(entry, label, file.base, file.formats, file.peaks or {})
     technology_named(file.technology)
     return Device(file.technology, file.base, dict.fromkeys((file.base, *file.formats), NO_DEVICE))
 

@@ -9,6 +9,7 @@ from os.path import relpath
 from pathlib import Path
 
 from crossopt.crossflow.operator_graph import weight_values
+from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.files.graphs import text_of as text_of_file
@@ -91,7 +92,11 @@ def question_written(options: Namespace) -> tuple[Written, LayersQuestion]:
         if error.source in texts:  # a fault of a file, with its line
             raise
         usage(
-            "; ".join(dict.fromkeys(f"{_option(fault.path)}: {_as_option_fault(fault.message, options.devices)}" for fault in error.faults))
+            "; ".join(
+                dict.fromkeys(
+                    f"{_option(fault.path) or error.source}: {_as_option_fault(fault.message, options.devices)}" for fault in error.faults
+                )
+            )
         )
     return Written(text, graph_file, graph), question
 
@@ -129,7 +134,7 @@ def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
     yield f"name: {json.dumps(options.model.stem)}"
     yield f"objective: {json.dumps(options.minimize)}"
     yield f"graph: {json.dumps(graph_file)}"
-    yield f"hardware: {json.dumps(_device(options.hardware))}"
+    yield f"hardware: {json.dumps(_device(options.hardware, folder))}"
     if options.formats:
         yield f"formats: {json.dumps(_names(options.formats))}"
     elif options.devices is None:
@@ -153,8 +158,10 @@ def _lines(options: Namespace, graph_file: str, folder: Path) -> Iterator[str]:
         yield "training: true"
 
 
-def _device(given: str) -> str:
-    """The device that the beginning of its name says, as in `--gpus`; the question reports what is none."""
+def _device(given: str, folder: Path) -> str:
+    """The device that the beginning of its name says, as in `--gpus`, or a file from this folder; the question reports what is none."""
+    if is_path(given):
+        return relpath(given, folder)
     try:
         return device_named(given)
     except ValueError:

@@ -116,7 +116,7 @@ def test_sizes_and_bit_operations_follow_the_format(tmp_path: Path) -> None:
 
 
 def test_peaks_of_eight_bits_are_twice_those_of_sixteen() -> None:
-    found = device_in("h100-sxm", "bf16", ("fp8", "int8"), {})
+    found = device_in(device("h100-sxm"), "h100-sxm", "bf16", ("fp8", "int8"), {})
     assert float(found.formats["fp8"].throughput) / float(found.formats["bf16"].throughput) == pytest.approx(2.0, rel=1e-3)
     same = found.formats["int8"]
     assert (same.throughput, same.wide_share) == (found.formats["fp8"].throughput, found.formats["fp8"].wide_share)

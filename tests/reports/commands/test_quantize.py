@@ -1,10 +1,12 @@
 """The command `quantize`: what its one line asks is the question that it keeps, and each wrong option is refused by its name."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from crossopt.instances.catalogue.registry import device
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.reports.cli import main
 from tests.every import every
@@ -18,6 +20,29 @@ def network(tmp_path: Path) -> str:
     path = tmp_path / "net.json"
     path.write_text(graph_text(small()), encoding="utf-8")
     return str(path)
+
+
+def test_a_device_may_be_a_file_of_the_user(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kernels that are launched at once save the launches of all five operators and of a conversion; the saved result holds the file."""
+    assert main(["list", "hardware", "--show", "h100-sxm"]) == 0
+    sheet, own, out = capsys.readouterr().out, tmp_path / "graphs.yaml", tmp_path / "result.json"
+    launch = device("h100-sxm").efficiency
+    own.write_text(re.sub(r"(?m)^(  kernel:) .*", r"\1 0.0", sheet, count=1), encoding="utf-8")
+    values = []
+    for hardware in ("h100-sxm", str(own)):
+        line = ["quantize", network, "--hardware", hardware, "--formats", "fp8", "--save", str(tmp_path / "kept.yaml"), "--out", str(out)]
+        assert main(line) == 0
+        values.append(json.loads(out.read_text(encoding="utf-8"))["value"])
+    assert launch is not None and values[0] - values[1] == pytest.approx(6.0 * float(launch["kernel"]), rel=1e-6)
+    assert 'hardware: "graphs.yaml"' in (tmp_path / "kept.yaml").read_text(encoding="utf-8")
+    own.write_text("peak: {bf16: fast}\n", encoding="utf-8")
+    assert main(["check", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["quantize", network, "--hardware", str(own), "--formats", "fp8"]) == 3
+    assert "graphs.yaml:1:14: peak.bf16: 'fast'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["quantize", network, "--hardware", str(tmp_path / "none.yaml"), "--formats", "fp8"])
+    assert "none.yaml: there is no such file" in capsys.readouterr().err
 
 
 def test_the_question_that_is_kept_has_the_same_answer(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
