@@ -48,7 +48,7 @@ LEFT_OUT = {
     "compare congested-links": "thirty-five questions, ten seconds",
     "compare packages": "seventy-two questions, twenty seconds",
     "compare optical-links": "six questions, ten seconds",
-    "compare rare-exchanges": "a hundred and twelve questions, forty seconds",
+    "compare rare-exchanges": "three hundred and ten questions, two minutes",
     "solve gnmt_training.json --contiguous no": "up to minutes of two solvers",
     "solve problem.json.gz": "asks for up to a minute, and the contest's problem does not come along",
     "compare problem.json.gz": "the contest's problem and its best values do not come along",
