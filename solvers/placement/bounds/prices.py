@@ -5,11 +5,13 @@ open nets (`solvers.placement.bounds.order`) have pins on the device, and which 
 
     least[s, x]   the least load of a set of price x that leaves the open nets in state s; a net is paid once it has pins on both sides
 
-There are few states where few nets are open, and loads are exact: prices are what is counted one by one. Whichever prices are given, the
-bound holds (`bounds.set_partitioning` says why, and finds good ones), so that their origin does not matter.
+There are few states where few nets are open, and loads are exact: prices are what is counted one by one. Where too many are open, the
+cheapest of these are left out until there are few enough, which can only lower a load. Whichever prices are given, the bound holds
+(`bounds.set_partitioning` says why, and finds good ones), so that their origin does not matter.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -26,6 +28,9 @@ BEYOND = 1 << 60
 """The load of a set that is not there."""
 _STATES, _IN_ALL = 1 << 13, 1 << 16
 """States at one step and at all steps, above which a graph is too wide; twice the former must fit in 16 bits."""
+
+_OPEN = (14, 13, 12, 11, 10, 9, 8, 7, 6, 5)
+"""Open nets to which a graph is narrowed that is too wide, the first number that leaves few enough states."""
 
 _STEPS = 1 << 30
 """Quanta of the limit."""
@@ -72,14 +77,45 @@ def priceable(blocks: Blocks, machine: Machine, greatest: float) -> Priceable | 
         return None
     blocks = contract(blocks, machine, greatest)
     figures = figures_of(blocks, machine.memory, greatest, _STEPS)
-    walks = [walk for sweep in swept(blocks, figures) if sweep.width < 62 and (walk := walk_along(sweep, figures)) is not None]
-    walk = min(walks, key=lambda sweep: int(sweep.states[-1]), default=None)
+    walk = next(_walks(blocks, machine, greatest), None)
     if walk is None:
         return None
     total = min(_ENTRIES // int(walk.states[-1]), _MOST)
     if total < max(_FEWEST, len(blocks)):
         return None
     return Priceable(walk, figures, machine, greatest, int(floored([greatest], figures.quantum)[0]) + 1, total)
+
+
+def _walks(blocks: Blocks, machine: Machine, greatest: float) -> Iterator[Walk]:
+    """The walk with the fewest states along the whole graph if there is one, then along narrower and narrower graphs."""
+    order = list[int]()
+    for most in (len(blocks.nets), *_OPEN):
+        narrow = narrowed(blocks, order, most) if order else blocks
+        figures = figures_of(narrow, machine.memory, greatest, _STEPS)
+        sweeps = swept(narrow, figures)
+        order = order or [step.block for step in sweeps[0].steps]
+        walks = [walk for sweep in sweeps if sweep.width < 62 and (walk := walk_along(sweep, figures)) is not None]
+        if walks:
+            yield min(walks, key=lambda walk: int(walk.states[-1]))
+
+
+def narrowed(blocks: Blocks, order: list[int], most: int) -> Blocks:
+    """The blocks without the nets that cost least for each step at which they are open, so that no more are open along the order."""
+    number_of = {block: number for number, block in enumerate(order)}
+    first = [min(number_of[pin] for pin in pins) for pins in blocks.nets]
+    last = [max(number_of[pin] for pin in pins) for pins in blocks.nets]
+    worth = [cost / (end - start + 1) for cost, start, end in zip(blocks.transfer.tolist(), first, last, strict=True)]
+    opening: list[list[int]] = [[] for _ in order]
+    for net, start in enumerate(first):
+        opening[start].append(net)
+    kept, here = set(range(len(first))), set[int]()
+    for number, nets in enumerate(opening):
+        here = {net for net in here if last[net] >= number} | set(nets)
+        beyond = sorted(here, key=lambda net: (worth[net], net))[: max(len(here) - most, 0)]
+        here -= set(beyond)
+        kept -= set(beyond)
+    left = sorted(kept)
+    return replace(blocks, nets=tuple(blocks.nets[net] for net in left), transfer=blocks.transfer[left])
 
 
 def bound_by(ready: Priceable, prices: Whole) -> float | None:

@@ -36,7 +36,16 @@ from crossopt.solvers.placement.bounds import set_partitioning as columns
 from crossopt.solvers.placement.bounds.along import MOST_REPEATED, along, least_busiest, put, swept
 from crossopt.solvers.placement.bounds.along import PROOF_BY_BLOCK as BLOCKS_PROOF
 from crossopt.solvers.placement.bounds.ideals import best_by_ideals
-from crossopt.solvers.placement.bounds.prices import BEYOND, least_busiest_of, least_loads, least_work, set_of, taken_for, walk_along
+from crossopt.solvers.placement.bounds.prices import (
+    BEYOND,
+    least_busiest_of,
+    least_loads,
+    least_work,
+    narrowed,
+    set_of,
+    taken_for,
+    walk_along,
+)
 from crossopt.solvers.placement.bounds.set_partitioning import PROOF as SET_PARTITIONING_PROOF
 from crossopt.solvers.placement.bounds.set_partitioning import multiplier_bounds
 from crossopt.solvers.placement.certificates import branched, integer_proof, recomputed_bound, tree_within
@@ -831,6 +840,33 @@ def test_set_partitioning_no_placement_is_below_it_whatever_the_limit(monkeypatc
             found = set_partitioning_bounds(blocks, machine_of(asked), share * true)
             assert all(bound <= min(share, 1.0 + 1e-12) * true for bound in found), (seed, share)
             assert found == sorted(found), (seed, share)
+
+
+def test_wide_graphs_are_narrowed_by_their_cheapest_nets() -> None:
+    """Along the order the four nets are open together; the two that cost least for each step at which they are open are left out."""
+    blocks = blocks_of(graph([1.0] * 8, [(0, 4), (1, 5), (2, 6), (3, 7)], [4.0, 1.0, 3.0, 2.0]), staged=False)
+    found = narrowed(blocks, list(range(8)), 2)
+    assert dict(zip(found.nets, found.transfer.tolist(), strict=True)) == {(0, 4): 4.0, (2, 6): 3.0}
+    again = narrowed(blocks, list(range(8)), 4)
+    assert (again.nets, again.transfer.tolist()) == (blocks.nets, blocks.transfer.tolist())
+
+
+@every("seed", range(30))
+def test_no_placement_is_below_the_bound_of_a_narrowed_graph(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = asked_for(seed)
+    true, blocks, machine = truth_of(seed), blocks_of(asked.graph, staged=False), machine_of(asked)
+    monkeypatch.setattr(columns, "_PATIENCE", 4)
+    monkeypatch.setattr(counting, "_MOST", 1 << 12)
+    whole = max(set_partitioning_bounds(blocks, machine, 1.3 * true), default=0.0)
+    monkeypatch.setattr(counting, "_STATES", 4)
+    monkeypatch.setattr(counting, "_OPEN", (2, 1, 0))
+    found = list(multiplier_bounds(blocks, machine, 1.3 * true, 0.0, FOREVER))
+    assert whole == 0.0 or found
+    for step in found:
+        assert step.bound <= true * (1.0 + 1e-12)
+        ready = counting.priceable(blocks, machine, 1.3 * true)
+        assert ready is not None
+        assert counting.bound_by(ready, step.prices) == step.bound
 
 
 def test_set_partitioning_memory_can_only_raise_what_is_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
