@@ -305,6 +305,8 @@ def _layers(question: LayersQuestion, strategies: Sequence[str], free: Sequence[
             columns.append(Column("of budget", tuple(f"{share:.1%}" for share in shares), shares, f"share of the budget of {figure}"))
     between = "conversions" if question.devices == 1 else "relayouts"
     words = f"Figures of each layer alone, with the gain over its first strategy; {between} between layers come on top."
+    if len(free) > _ROWS:
+        words += f" The first {_ROWS} of {len(free):,} are shown; `crossopt export RESULT --as strategies` has all."
     return Section("Layer by layer", (words, Table(tuple(columns), most=_ROWS)) if free else ())
 
 

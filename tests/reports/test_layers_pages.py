@@ -96,6 +96,22 @@ def test_the_network_has_the_number_of_each_strategy_and_all_its_edges(tmp_path:
     assert rows["a0"] == 0.0 and float(str(rows["c0"])) > 0.0
 
 
+def test_a_table_of_many_layers_says_how_many_it_shows_and_where_the_others_are() -> None:
+    def described(count: int, budget: str) -> list[str]:
+        layers = "".join(
+            f"  n{one}: {{strategies: {{x: {{time: 2 s, size: 1 B}}, y: {{time: 1 s, size: 2 B}}}}}}\n" for one in range(count)
+        )
+        text = f"kind: layers\nobjective: time\nbudgets: {{size: {budget}}}\nlayers:\n{layers}"
+        asked = read_again({"text": text, "source": "question.yaml", "settings": []}, "layers")
+        shown = sheet(asked, solve(FAMILY, asked, "auto", Limits(), unwatched))
+        tables = [section.parts[0] for section in shown.sections if section.title == "Layer by layer"]
+        return [*map(str, tables), dict(shown.brief())["next"]]
+
+    assert "The first 40 of 41 are shown; `crossopt export RESULT --as strategies` has all." in described(41, "60 B")[0]
+    assert "The first" not in described(40, "60 B")[0]
+    assert "export" in described(2, "60 B")[-1] and "export" not in described(2, "1 B")[-1]  # nothing to export
+
+
 @pytest.mark.parametrize(("training", "passes"), [("false", 1.0), ("true", 3.0)])
 def test_the_utilisation_is_the_time_of_multiply_adds_at_the_peak_over_that_of_the_network(
     training: str, passes: float, tmp_path: Path
