@@ -131,7 +131,7 @@ def model_named(text: str) -> tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
+    return re.sub(r"[^a-z0-9.]", "", name.casefold())  # 1.3b is not 13b
 
 
 def count_of(text: str, thousand: int = 1000) -> float:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from crossopt.instances.catalogue.registry import names
 from crossopt.instances.codesign.short import (
     Group,
     Run,
@@ -63,6 +64,11 @@ def test_what_is_no_number_of_devices_is_refused(text: str, message: str) -> Non
 )
 def test_a_model_is_known_by_its_name_on_the_hub(text: str, name: str) -> None:
     assert model_named(text) == ("model", name)
+
+
+def test_every_registered_model_is_found_by_its_own_name() -> None:
+    """GPT-3 1.3B is not GPT-3 13B."""
+    assert {name: model_named(name)[1] for name in names("workloads")} == {name: name for name in names("workloads")}
 
 
 def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
