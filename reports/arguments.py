@@ -154,7 +154,7 @@ STACKS, MODELS, PLACEMENTS = ("megatron", "torchtitan", "deepspeed", "fsdp"), ("
 CERTIFICATE, VIPR, TRACE, CHAKRA, GRAPH = "certificate", "vipr", "perfetto", "chakra", "graph"
 REPLICAS, SHARDS, SCHEDULE, POLICY = WRITTEN = "replicas", "plan", "schedule", "policy"
 STRATEGIES, MODELOPT, TORCHAO = QUANTISED = ("strategies", "modelopt", "torchao")
-SERVERS = ("vllm", "sglang", "trtllm")
+SERVERS = ("vllm", "sglang", "trtllm", "dynamo")
 ANONYMOUS, DRAWN, PYTORCH = COPIES = ("anonymous", "drawn", "pytorch")
 
 
@@ -170,7 +170,8 @@ def add_export(parser: ArgumentParser, share: Callable[[str], float], settings: 
         "each layer as JSON, or as a recipe of NVIDIA's Model-Optimizer or a configuration of torchao; instances, or replicas of each "
         "kind of device, as JSON; shards of embedding tables as JSON in TorchRec's terms (plan); a schedule of memory as JSON, or "
         "as policies of torch.utils.checkpoint (policy); "
-        "workers of a serving plan as command lines of vLLM, SGLang or TensorRT-LLM; "
+        "workers of a serving plan as command lines of vLLM, SGLang or TensorRT-LLM, as a manifest of NVIDIA Dynamo for Kubernetes "
+        "(dynamo), or as JSON (replicas); "
         "strategies of operators, or joint designs of one transformer, as a certificate that "
         "solvers/standalone.py checks without this package; a tree about an integer model as a certificate for any checker of VIPR "
         "1.0; or what is done when, as a trace for ui.perfetto.dev; or a Chakra trace of each device of a plan, which ASTRA-sim runs; "

@@ -4,9 +4,10 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crossopt.instances.catalogue.engines import ENGINES
 from crossopt.instances.codesign.short import count_of, groups_in, model_named
@@ -20,6 +21,7 @@ from crossopt.reports.commands.console import usage
 from crossopt.reports.commands.networks import Written, answer_written, check_targets
 from crossopt.reports.sheets.serving import copies_text
 from crossopt.solvers.checking import check
+from crossopt.solvers.serving.judge import Copies, ServingFigures
 
 KIND: Final = "serving"
 _OPTIONS: Final = {
@@ -142,8 +144,8 @@ def _listed(text: str) -> list[str]:
 Flags = Iterator[tuple[str, str]]
 
 
-def export_flags(path: Path, engine: str) -> str:
-    """The command line of each worker of a saved plan."""
+def export_flags(path: Path, form: str) -> str:
+    """A saved plan as the command line of each worker, as a manifest of all of them for Kubernetes, or as a table in JSON."""
     family, result = read_saved(path, KIND)
     if result.answer is None or result.details is None:
         raise RefusedError(f"{path}: there is no plan in this result (solve a question that has one)")
@@ -155,10 +157,18 @@ def export_flags(path: Path, engine: str) -> str:
     report = check(family, result, path.parent)
     if not report.accepted:
         raise RefusedError(f"{path}: this result is not sound: {report.refused[0]} (see `crossopt check`)")
+    if form == "replicas":
+        return f"{json.dumps(_replicas(result.answer.workers, result.details), indent=2)}\n"
+    engine = question.file.engine if form == "dynamo" else form
+    if form == "dynamo" and engine not in _DYNAMO:
+        raise RefusedError(f"{path}: no manifest is written for {engine} (solve with engine: vllm or sglang, or export --as {engine})")
     lines = [f"# {result.question['name']}: {result.details.rate:.4g} requests/s on {result.details.devices} devices"]
     if engine != question.file.engine and (engine, question.file.engine) != ("vllm", "eager"):
         lines.append(f"# priced for {question.file.engine}: other engines differ (solve with engine: {engine})")
     shapes = [copies.shape for copies in result.answer.workers]
+    if form == "dynamo":
+        lines += [f"# {text}" for text in (*_remarks_of_shapes(engine, question, shapes), *_remarks_of_manifests(question, shapes))]
+        return "\n".join([*lines, *_manifest(question, result.answer.workers)]) + "\n"
     lines += [f"# {text}" for text in (*_remarks(engine, question), *_remarks_of_shapes(engine, question, shapes))]
     for place, copies in enumerate(result.answer.workers):
         lines += ["", f"# {copies_text(copies)}", command_of(engine, question, copies.shape, place)]
@@ -167,6 +177,58 @@ def export_flags(path: Path, engine: str) -> str:
     if apart := [shape for shape in shapes if shape.role != "both"]:
         lines += ["", *(f"# {text}" for text in _router(engine, apart))]
     return "\n".join(lines) + "\n"
+
+
+def _replicas(workers: Sequence[Copies], figures: ServingFigures) -> list[dict[str, Any]]:
+    """Replicas of each shape, with the devices of one."""
+    return [
+        {"replicas": copies.count, "devices": offer.devices, **{name: value for name, value in asdict(copies.shape).items() if value != ""}}
+        for copies, offer in zip(workers, figures.offers, strict=True)
+    ]
+
+
+# A plan as a manifest of NVIDIA Dynamo: https://docs.nvidia.com/dynamo, DynamoGraphDeployment.
+
+_DYNAMO: Final[Mapping[str, str]] = {"vllm": "--model", "sglang": "--model-path"}
+"""How workers of Dynamo take the model; their other options are the engine's own."""
+_OWN: Final = ("--port", "--kv-transfer-config", "--disaggregation-bootstrap-port")
+"""Options that Dynamo sets itself."""
+
+
+def _manifest(question: ServingQuestion, workers: Sequence[Copies]) -> Iterator[str]:
+    """Lines of YAML: a frontend, and a service of so many replicas for each shape."""
+    engine = question.file.engine
+    yield from ("apiVersion: nvidia.com/v1alpha1", "kind: DynamoGraphDeployment", "metadata:", "  name: crossopt", "spec:", "  services:")
+    yield from _service("Frontend", "frontend", 1, None, engine, "python3 -m dynamo.frontend --http-port 8000")
+    for place, copies in enumerate(workers):
+        shape, command = copies.shape, _COMMANDS[engine]
+        context = _context(question)
+        options = [*command.flags(question, shape, place), *([(command.length, str(context))] if context is not None else [])]
+        words = [f"{option} {quote(value)}" if value else option for option, value in options if option not in _OWN]
+        if engine == "vllm" and shape.role == "prefill":
+            words.append("--is-prefill-worker")
+        name = f"{ {'both': 'Worker', 'prefill': 'Prefill', 'decode': 'Decode'}[shape.role] }{place + 1}"
+        start = f"python3 -m dynamo.{engine} {_DYNAMO[engine]} {quote(_name(question))}"
+        yield from _service(name, "worker", copies.count, shape.tensor * shape.pipeline, engine, " ".join([start, *words]))
+
+
+def _service(name: str, kind: str, replicas: int, devices: int | None, engine: str, command: str) -> Iterator[str]:
+    yield from (f"    {name}:", "      dynamoNamespace: crossopt", f"      componentType: {kind}", f"      replicas: {replicas}")
+    if devices is not None:
+        yield from ("      resources:", "        limits:", f'          gpu: "{devices}"')
+    yield from ("      extraPodSpec:", "        mainContainer:", f"          image: nvcr.io/nvidia/ai-dynamo/{engine}-runtime:VERSION")
+    yield from ('          command: ["/bin/sh", "-c"]', f"          args: [{json.dumps(command)}]")
+
+
+def _remarks_of_manifests(question: ServingQuestion, shapes: Sequence[Shape]) -> Iterator[str]:
+    """What a manifest leaves to the reader."""
+    yield "VERSION is the release of Dynamo's images; probes, secrets of the hub and volumes of the model are yours to add"
+    if question.file.hub is None and question.file.config is None:
+        yield f"{question.file.model} is the name in the registry: put that on the hub, or a folder, in its place"
+    if any(shape.classes for shape in shapes):
+        yield "a router in front sends each class of requests to its own workers"
+    if len({shape.device for shape in shapes}) > 1:
+        yield "nodeSelector: workers are of several kinds of devices (see --as replicas)"
 
 
 def command_of(engine: str, question: ServingQuestion, shape: Shape, place: int) -> str:

@@ -210,14 +210,14 @@ def export(options: Namespace) -> int:
         from crossopt.reports.commands.export import export_strategies  # noqa: PLC0415
 
         export_strategies(options.file, options.stack, options.out)
+    elif options.stack in SERVERS or (options.stack == REPLICAS and kind_of(options.file) == "serving"):
+        from crossopt.reports.commands.serving import export_flags  # noqa: PLC0415
+
+        sys.stdout.write(export_flags(options.file, options.stack))
     elif options.stack in (REPLICAS, SHARDS, SCHEDULE, POLICY):
         from crossopt.reports.commands.export import export_parts  # noqa: PLC0415
 
         export_parts(options.file, options.stack, options.out)
-    elif options.stack in SERVERS:
-        from crossopt.reports.commands.serving import export_flags  # noqa: PLC0415
-
-        sys.stdout.write(export_flags(options.file, options.stack))
     elif options.stack in (CERTIFICATE, VIPR):
         from crossopt.reports.commands.export import export_certificate, export_vipr  # noqa: PLC0415
 
@@ -291,7 +291,7 @@ def _refuse(options: Namespace) -> None:
         "embeddings": (SHARDS,),
         "accelerator": (SHARDS,),
         "memory": (SCHEDULE, POLICY),
-        "serving": SERVERS,
+        "serving": (*SERVERS, REPLICAS),
         "sharding": (CERTIFICATE,),
         "what-if": (GRAPH, *COPIES),
         "benchmark": (GRAPH, *COPIES),

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from crossopt.reports.cli import main
 
@@ -129,6 +130,36 @@ def test_engines_are_launched_by_their_options(
     assert main(["export", out, "--as", engine]) == 0
     text = capsys.readouterr().out
     assert [flag for flag in flags if flag not in text] == []
+
+
+@pytest.mark.parametrize(("engine", "flag"), [("vllm", "--is-prefill-worker"), ("sglang", "--disaggregation-mode prefill")])
+def test_a_plan_is_written_as_a_manifest_and_as_a_table(engine: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replicas by devices are those of the plan, in both."""
+    out = str(tmp_path / "r.json")
+    assert main([*LINE, "--mode", "apart", "--engine", engine, "--out", out]) == 0
+    capsys.readouterr()
+    assert main(["export", out, "--as", "dynamo"]) == 0
+    services = yaml.safe_load(capsys.readouterr().out)["spec"]["services"]
+    assert services.pop("Frontend")["componentType"] == "frontend"
+    counts = {name: (one["replicas"], int(one["resources"]["limits"]["gpu"])) for name, one in services.items()}
+    texts = [one["extraPodSpec"]["mainContainer"]["args"][0] for one in services.values()]
+    assert [flag in text for text in texts] == [name.startswith("Prefill") for name in services]
+    assert not any("--port" in text or "kv-transfer" in text for text in texts)
+    assert main(["export", out, "--as", "replicas"]) == 0
+    table = json.loads(capsys.readouterr().out)
+    assert [(row["replicas"], row["devices"]) for row in table] == list(counts.values())
+    assert (
+        sum(replicas * devices for replicas, devices in counts.values())
+        == json.loads(Path(out).read_text(encoding="utf-8"))["details"]["devices"]
+    )
+
+
+def test_no_manifest_is_written_for_tensorrt_llm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "r.json")
+    assert main([*LINE, "--engine", "trtllm", "--out", out]) == 0
+    capsys.readouterr()
+    assert main(["export", out, "--as", "dynamo"]) == 2
+    assert "no manifest is written for trtllm" in capsys.readouterr().err
 
 
 def test_an_engine_without_graphs_is_launched_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
