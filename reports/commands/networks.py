@@ -55,12 +55,14 @@ def answer_written(
     written: Written,
     question: Any,  # noqa: ANN401 - of the kind
     usual_limit: float = USUAL_LIMIT,
+    known: object = None,
 ) -> int:
-    """Answer, print and write; the exit code is that of `solve`."""
+    """Answer, print and write; the exit code is that of `solve`. Where the search finds nothing in time, the known answer is given."""
     limits = Limits(seconds_of(options.time_limit) if options.time_limit else usual_limit)
     family = family_of(kind)
     with progress_on(sys.stderr, unit) as watch:
-        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest_of(family, question))
+        simplest = simplest_of(family, question) if known is None else lambda _: known
+        result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest)
     if options.save is not None:
         if written.graph_file:
             write_whole(options.save.parent / written.graph_file, written.graph)

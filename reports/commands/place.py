@@ -3,8 +3,11 @@
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from math import inf
 from pathlib import Path
+from time import monotonic
 
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign.short import device_named, groups_in
@@ -17,8 +20,10 @@ from crossopt.instances.question import read_given
 from crossopt.reports.commands.console import seconds_of, usage
 from crossopt.reports.commands.networks import Written, answer_written, check_targets, lengths_of, read_network
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.checking import solve_and_verify
-from crossopt.solvers.family import family_of
+from crossopt.solvers.family import engine_of, family_of
+from crossopt.solvers.memory.judge import Schedule
+from crossopt.solvers.memory.rules import peak_of
+from crossopt.solvers.proofs import UnverifiedBound
 
 KIND = "placement"
 _OPTIONS = {"graph.hardware": "--devices", "graph.precision": "--precision", "graph.bandwidth": "--bandwidth", "graph.file": "MODEL"}
@@ -70,7 +75,8 @@ def _lines(options: Namespace, graph_file: str) -> Iterator[str]:
 # The command `checkpoint`.
 
 KIND_OF_MEMORY = "memory"
-MOST_LENGTH, LIMIT_OF_A_LENGTH = 1 << 20, 60.0
+MOST_LENGTH, _SEEKING, _SHARE = 1 << 20, 150.0, 0.12
+"""Longest axis, seconds for schedules of lengths and for proofs that some do not fit, and the share of what is left for a length."""
 _MEMORY_OPTIONS = {"graph": "MODEL", "hardware": "--hardware", "budget_share": "--share"}
 """Options by the keys of the question that they write, where they are called otherwise."""
 
@@ -78,44 +84,80 @@ _MEMORY_OPTIONS = {"graph": "MODEL", "hardware": "--hardware", "budget_share": "
 def checkpoint(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
     check_targets(options)
-    lengths = lengths_of(options.settings)
+    lengths, known = lengths_of(options.settings), None
     if options.largest is not None:
-        lengths[options.largest] = _largest(options, lengths)
-    return answer_written(options, KIND_OF_MEMORY, "s", *memory_question(options, lengths))
+        lengths[options.largest], known = _largest(options, lengths)
+    return answer_written(options, KIND_OF_MEMORY, "s", *memory_question(options, lengths), known=known)
 
 
-def _largest(options: Namespace, lengths: dict[str, int]) -> int:
-    """The greatest length of an axis for which a schedule is found, by doubling, then bisection; printed with why not one more."""
+def _largest(options: Namespace, lengths: dict[str, int]) -> tuple[int, Schedule | None]:
+    """The greatest length of an axis for which a schedule is found, with that schedule if it took a search; printed with the least
+    length that is proved not to fit."""
     if options.share is not None:
         usage("--largest: a share of the peak grows with the network (give --memory, or leave it to the device)")
-    fits, fails, why = 0, 1, ""
-    while fails <= MOST_LENGTH:
-        status = _status(options, {**lengths, options.largest: fails})
-        if status not in ("OPTIMAL", "FEASIBLE"):
-            why = status
-            break
-        fits, fails = fails, 2 * fails
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        status = _status(options, {**lengths, options.largest: middle})
-        fits, fails, why = (middle, fails, why) if status in ("OPTIMAL", "FEASIBLE") else (fits, middle, status)
+
+    @cache
+    def at(length: int) -> MemoryQuestion:
+        return memory_question(options, {**lengths, options.largest: length})[1]
+
+    top = 1
+    while top <= MOST_LENGTH and not _too_large(at(top)):
+        top *= 2
+    fails = _bisected(top // 2, top, lambda length: not _too_large(at(length))) + 1 if top <= MOST_LENGTH else top
+    fits = _bisected(0, fails, lambda length: at(length).graph.plain_peak <= at(length).budget)
+    fits, fails, known = _decided(at, fits, fails, seconds_of(options.time_limit) if options.time_limit else _SEEKING)
     if not fits:
-        proof = "as is proved" if why == "INFEASIBLE" else "as far as was found in time"
+        proof = "as is proved" if fails == 1 else "as far as was found in time"
         raise RefusedError(f"--largest: {options.largest}=1 does not fit, {proof} (give more --memory, or --precision bf16)")
-    more = "does not fit, as is proved" if why == "INFEASIBLE" else "was not found to fit in time"
-    sys.stdout.write(f"{options.largest} of {fits:,} fits; {fits + 1:,} {more if why else 'was not tried'}\n")
-    return fits
+    more = f"{fails:,} does not fit, as is proved" if fails <= MOST_LENGTH else f"{fits + 1:,} was not tried"
+    more += "" if fails == fits + 1 or fails > MOST_LENGTH else "; lengths between them are not decided"
+    sys.stdout.write(f"{options.largest} of {fits:,} fits; {more}\n")
+    return fits, known
 
 
-def _status(options: Namespace, lengths: dict[str, int]) -> str:
-    """Of the question with axes of these lengths; without a search where everything or a single node decides."""
-    _, question = memory_question(options, lengths)
-    if question.graph.plain_peak <= question.budget:
-        return "OPTIMAL"
-    if max(question.graph.floors) > question.budget:
-        return "INFEASIBLE"
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else LIMIT_OF_A_LENGTH, gap=0.5)
-    return solve_and_verify(family_of(KIND_OF_MEMORY), question, "auto", limits, unwatched).status
+def _too_large(question: MemoryQuestion) -> bool:
+    """Whether a single node is above the budget."""
+    return max(question.graph.floors) > question.budget
+
+
+def _bisected(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The greatest length that keeps a condition, which the lower end keeps, and the upper end does not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _decided(at: Callable[[int], MemoryQuestion], fits: int, fails: int, seconds: float) -> tuple[int, int, Schedule | None]:
+    """The greatest length with a schedule, the least one with a proof that nothing fits, and that schedule. Bisection seeks schedules
+    first, each of which is tried for greater lengths, and then proofs."""
+    known, deadline, auto = None, monotonic() + seconds, engine_of(family_of(KIND_OF_MEMORY), "auto")
+
+    def tried(length: int) -> bool | None:
+        nonlocal fits, fails, known
+        question = at(length)
+        found = auto(question, Limits(max((deadline - monotonic()) * _SHARE, 0.1), gap=1.0), unwatched)
+        if found.answer is not None:
+            known = schedule = found.answer
+            fits = _bisected(length, fails, lambda longer: _fits(at(longer), question, schedule.order))
+            return True
+        fails = length if found.bound == inf and not isinstance(found.proof, UnverifiedBound) else fails
+        return False if fails == length else None
+
+    unknown = fails
+    while unknown - fits > 1 and monotonic() < deadline:
+        length = (fits + unknown) // 2
+        unknown = unknown if tried(length) else length
+    low = fits
+    while fails - max(low, fits) > 1 and monotonic() < deadline:
+        length = (max(low, fits) + fails) // 2 if low > fits else fits + 1
+        low = length if tried(length) is None else low
+    return fits, fails, known
+
+
+def _fits(question: MemoryQuestion, shorter: MemoryQuestion, order: tuple[int, ...]) -> bool:
+    """Whether a schedule for a shorter axis fits, too."""
+    return question.graph.inputs == shorter.graph.inputs and peak_of(question.graph, order) <= question.budget
 
 
 def memory_question(options: Namespace, lengths: dict[str, int]) -> tuple[Written, MemoryQuestion]:

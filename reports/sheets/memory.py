@@ -50,7 +50,7 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
         repeated = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if 0 <= node < stage]
         loaded = [node_of(item) for item in answer.order if item < 0]
         rows = (
-            *((("batch", f"{answer.batch:,}"),) if answer.batch is not None else ()),
+            *((("batch", _batch(asked, result, answer.batch)),) if answer.batch is not None else ()),
             ("computed again", f"{len(repeated):,} of {len(graph.names):,} nodes: {_named(question, repeated)}" if repeated else "nothing"),
             *((("read back from the host", _named(question, loaded)),) if loaded else ()),
         )
@@ -84,6 +84,13 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
         judged="event by event",
         next_step="`crossopt export RESULT --as schedule` lists what is computed when",
     )
+
+
+def _batch(question: MemoryQuestion, result: Result[Schedule, MemoryUse], batch: int) -> str:
+    """The batch; where the largest one is sought and not proved, with the largest that may fit."""
+    if question.file.objective != "batch" or result.proved or result.bound is None:
+        return f"{batch:,}"
+    return f"{batch:,}; more than {question.batches[-1] - ceil(result.bound):,} are proved not to fit"
 
 
 def _speed(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> tuple[tuple[str, str], ...]:

@@ -13,8 +13,8 @@ from crossopt.solvers.proofs import MemoryLevel, MemoryLevels, RecomputableBound
 
 Found = SearchOutcome[Schedule]
 Engine = Callable[[MemoryQuestion, Limits, Watch], Found]
-_PATIENCE, _SHARE = 120.0, 0.3
-"""Seconds of a search without a limit, and the share of what is left for one question."""
+_PATIENCE, _SHARE, _SHARE_OF_A_BATCH = 120.0, 0.3, 0.12
+"""Seconds of a search without a limit, and the share of what is left for one question, of those about the largest batch less."""
 _MOST_QUESTIONS = 60
 _NEAR = 3
 """Batches that are tried one by one."""
@@ -44,12 +44,12 @@ class _Search:
     def left(self) -> float:
         return self.deadline - monotonic()
 
-    def solve(self, at: int, gap: float) -> Found:
+    def solve(self, at: int, gap: float, share: float = _SHARE) -> Found:
         """The answer for a batch or a budget; its bound is kept with its proof."""
         question = self.question
         fixed = question.at(at) if question.batches else question.within(at)
         self.asked += 1
-        found = self.engine(fixed, replace(self.limits, seconds=max(self.left() * _SHARE, 0.1), gap=gap), unwatched)
+        found = self.engine(fixed, replace(self.limits, seconds=max(self.left() * share, 0.1), gap=gap), unwatched)
         self.name = found.engine
         if found.answer is not None:
             self.take(found.answer.order, at if question.batches else None)
@@ -135,19 +135,45 @@ def _least_peak(search: _Search) -> Found:
 
 
 def _largest_batch(search: _Search) -> Found:
-    """Bisection between the largest batch that fits and the least that does not."""
+    """Bisection for the largest batch with a schedule, each of which is tried for larger batches, and for the least that is proved not to
+    fit."""
     batches = search.question.batches
     _plain_batches(search)
     fits = -1 if search.best is None or search.best.batch is None else batches.index(search.best.batch)
-    fails = sum(1 for _ in bounds_of_batches(search.question, ()))
-    while fails - fits > 1 and _going(search):
-        middle = (fits + fails) // 2
-        if search.solve(batches[middle], 1.0).answer is not None:
-            fits = middle
+    fails = unknown = sum(1 for _ in bounds_of_batches(search.question, ()))
+    while unknown - fits > 1 and _going(search):
+        middle = (fits + unknown) // 2
+        found = search.solve(batches[middle], 1.0, _SHARE_OF_A_BATCH)
+        if found.answer is not None:
+            fits = _as_far_as_it_fits(search, found.answer.order, middle)
         else:
+            unknown, fails = middle, middle if _empty(search, batches[middle]) else fails
+    low = fits
+    while fails - max(low, fits) > 1 and _going(search):
+        middle = (low + fails) // 2 if low > fits else fits + 1
+        found = search.solve(batches[middle], 1.0, _SHARE_OF_A_BATCH)
+        if found.answer is not None:
+            fits = _as_far_as_it_fits(search, found.answer.order, middle)
+        elif _empty(search, batches[middle]):
             fails = middle
+        else:
+            low = middle
     search.levels = {at: level for at, level in search.levels.items() if level.least is None}
     return search.outcome(batch_bound(search.question, search.proofs()))
+
+
+def _empty(search: _Search, batch: int) -> bool:
+    """Whether it is proved that nothing fits for a batch."""
+    return batch in search.levels and search.levels[batch].least is None
+
+
+def _as_far_as_it_fits(search: _Search, order: tuple[int, ...], place: int) -> int:
+    """The last place among the batches up to which a schedule of an earlier one fits."""
+    batches = search.question.batches
+    while place + 1 < len(batches) and peak_of(search.question.at(batches[place + 1]).graph, order) <= search.question.budget:
+        place += 1
+    search.take(order, batches[place])
+    return place
 
 
 def _plain_batches(search: _Search) -> None:

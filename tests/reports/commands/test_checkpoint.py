@@ -1,6 +1,7 @@
 """The command `checkpoint`: its line asks the question that it keeps, the longest axis that fits is found, wrong options are named."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,21 @@ def test_the_largest_batch_fits_and_one_more_does_not(open_batch: str, tmp_path:
     assert main(["check", str(out)]) == 0
     assert main([*line[:-4], "--set", f"batch={length}"]) == 0
     assert main([*line[:-4], "--set", f"batch={length + 1}"]) == 20
+
+
+def test_without_time_the_largest_batch_is_between_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = pytest.importorskip("tests.instances.operators.onnx_models")
+    names = ["x", *(f"a{place}" for place in range(8))]
+    nodes = [models.node("Relu", [before], [after]) for before, after in pairwise(names)]
+    made = models.model(nodes, [models.value("x", ["batch", 64])], [models.value(names[-1], ["batch", 64])], [])
+    (tmp_path / "deep.onnx").write_bytes(made.SerializeToString())
+    line = ["checkpoint", str(tmp_path / "deep.onnx"), "--hardware", "h100", "--memory", "400 kB"]
+    assert main([*line, "--largest", "batch", "--time-limit", "0.001s"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith("does not fit, as is proved; lengths between them are not decided")
+    fits, fails = int(first.split()[2]), int(first.split()[4])
+    assert fails > fits + 1
+    assert [main([*line, "--set", f"batch={length}"]) for length in (fits, fails)] == [0, 20]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
 from crossopt.reports.sheets.memory import schedule_rows
+from crossopt.reports.shown import text_of
 from crossopt.solvers.answer import Limits, Progress, Result, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
@@ -381,6 +382,18 @@ def test_the_largest_batch_fits_and_the_next_does_not() -> None:
     assert (found.proved, found.value) == (True, 20 - batch)
     assert least_extra(question.at(batch).graph, 24, 1)[0] is not None
     assert least_extra(question.at(batch + 1).graph, 24, 1)[0] is None
+
+
+def test_where_the_largest_batch_is_not_proved_the_answer_says_how_many_may_fit() -> None:
+    """Without time, it is between the largest batch without repetitions and the largest above which one node exceeds the budget."""
+    question = read_given(MEMORY, "memory", ("objective=batch", "budget=96 B", OPEN.replace("6", "40")))
+    found = solved(question, seconds=1e-9)
+    fitting = [batch for batch in question.batches if question.at(batch).graph.plain_peak <= 96]
+    possible = [batch for batch in question.batches if max(question.at(batch).graph.floors) <= 96]
+    assert found.answer is not None
+    assert (found.answer.batch, found.bound, found.proved) == (fitting[-1], 40 - possible[-1], False)
+    assert f"{fitting[-1]}; more than {possible[-1]} are proved not to fit" in text_of("memory", question, found, verbose=False)
+    assert not check_answer(FAMILY, found, question).refused
 
 
 def test_constant_nodes_are_those_of_every_batch() -> None:
