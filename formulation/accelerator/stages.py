@@ -173,7 +173,10 @@ class StageSearch:
         """The best plan below the cutoff."""
         values, unit = np.unique(self.loads[self.most >= self.least[:, None]]), self.shared.unit
         sizes = np.unique([option.parameters for option in self.options]) if self.shared.every and len(values) else np.zeros(1)
-        order, heap = 0, [(0.0, 0, (0, len(values) - 1, 0, len(sizes) - 1), _NO_FRONT)] if len(values) else []
+        if not len(values):
+            return self.best
+        low, high, small, large = 0, len(values) - 1, 0, len(sizes) - 1
+        order, heap = 0, [(0.0, 0, (low, high, small, large), self._front_at(float(values[high]), float(sizes[large])))]
         while heap:
             bound, _, (low, high, small, large), front = heappop(heap)
             if bound >= self.best.value:
@@ -182,10 +185,20 @@ class StageSearch:
             high = min(high, int(np.searchsorted(values, longest, "right")) - 1)
             if high < low:
                 continue
-            middle, size, order = (low + high) // 2 if order else high, (small + large) // 2 if order else large, order + 1
-            found = self._front_at(float(values[middle]), float(sizes[size]))
-            parts = [((middle + 1, high, small, large), front), ((low, middle - 1, small, size), found)]
-            parts += [((low, middle, size + 1, large), front), ((middle, middle, small, size - 1), found)]
+            corners = [
+                front.values(float(values[row]) * unit, float(sizes[size])) for row, size in ((low, small), (high, small), (low, large))
+            ]
+            base, slower, larger = (float(one.min(initial=inf)) for one in corners)
+            middle, size = (low + high) // 2, (small + large) // 2
+            by_size = small < large and (low == high or larger - base > slower - base)
+            if by_size:
+                parts = [
+                    ((low, high, size + 1, large), front),
+                    ((low, high, small, size), self._front_at(float(values[high]), float(sizes[size]))),
+                ]
+            else:
+                found = self._front_at(float(values[middle]), float(sizes[large]))
+                parts = [((middle + 1, high, small, large), front), ((low, middle - (small == large), small, large), found)]
             for box, known in parts:
                 if box[0] <= box[1] and box[2] <= box[3]:
                     least = float(known.values(float(values[box[0]]) * unit, float(sizes[box[2]])).min(initial=inf)) * _LOWERED
