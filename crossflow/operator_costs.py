@@ -11,6 +11,7 @@ All figures are columns over nodes; hardware may hold arrays over devices, which
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Final, Literal
 
@@ -95,6 +96,23 @@ class Columns:
 
     def of(self, priced: PricedAs) -> Mask:
         return np.array([[kind.priced == priced] for kind in self.types])
+
+    def at(self, rows: Sequence[int]) -> "Columns":
+        """Some nodes."""
+        own, chosen = self.product, list(rows)
+        first, second, result = (_rows(share, chosen) for share in self.distinct)
+        figures = ("inputs", "outputs", "weights", "kept", "window", "has_product", "flows_back")
+        return replace(
+            self,
+            types=tuple(self.types[row] for row in chosen),
+            product=Product(*(_rows(side, chosen) for side in (own.rows, own.depth, own.columns, own.count))),
+            distinct=(first, second, result),
+            **{name: getattr(self, name)[chosen] for name in figures},
+        )
+
+
+def _rows(figures: Real, rows: list[int]) -> Real:
+    return figures[rows] if isinstance(figures, np.ndarray) else figures
 
 
 def columns_of(graph: OperatorGraph) -> Columns:

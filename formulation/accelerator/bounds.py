@@ -28,8 +28,8 @@ _MEASURES: Final[Mapping[Objective, Measure]] = {
 }
 MOST_ENUMERATED: Final = 50_000
 """Chips of a technology that are priced one by one; of more, boxes are."""
-_PARTS = 64
-"""Boxes into which one is cut at once."""
+_SLICES, _SAMPLES = 64, 8
+"""Boxes into which one is cut at once, and options of each part of the chip by which it is decided along which part."""
 _LOWERED = 1.0 - 2.0**-50
 _NO_PLAN = StagePlan(inf)
 _UNITS = 2.0**50
@@ -94,24 +94,31 @@ class Pricing:
         """Whether there are too many chips of a technology to price each."""
         return self.question.built is not None and len(self.question.built) > MOST_ENUMERATED
 
-    def add(self, low: Whole, high: Whole) -> list[int]:
-        """Number boxes of chips of a technology, as many as may hold one within the limits."""
+    def add(self, low: Whole, high: Whole) -> Whole:
+        """Number boxes of chips of a technology; the rows of those that may hold a chip within the limits, which are numbered on."""
         built, file = self.question.built, self.question.file
         if built is None:
             raise ValueError("chips of the template have no boxes")
         rated = built.rated(low, high)
         rows = np.flatnonzero(rated.fits)
-        own, first = rated.at(rows), self.count
+        own = rated.at(rows)
         self.boxes += [(tuple(low[row].tolist()), tuple(high[row].tolist())) for row in rows]
-        self.weights = np.concatenate([self.weights, self.question.weights(own)])
-        self.memories = np.concatenate([self.memories, np.minimum(own.memory, file.memory)])
+        self.weights = _appended(self.weights, self.question.weights(own), self.count)
+        self.memories = _appended(self.memories, np.minimum(own.memory, file.memory), self.count)
         for setting in (one for row in range(len(self.question.networks)) for one in self.settings(row, file.microbatch[0])):
             seconds = own.seconds(self.question.networks[setting.network], setting.tensor, file.bandwidth)
             cycles = seconds[:, : len(self.question.directions)] * file.clock
-            known = self._least.get(setting)
-            self._least[setting] = cycles if known is None else np.concatenate([known, cycles], axis=2)
+            self._least[setting] = _appended(self._least.get(setting), cycles, self.count)
         self.count += len(rows)
-        return list(range(first, self.count))
+        return rows
+
+    def keep(self, first: int, rows: Whole) -> None:
+        """Forget boxes from a number on, except some, which are numbered anew."""
+        self.boxes[first:] = [self.boxes[first + row] for row in rows]
+        end = first + len(rows)
+        for table in (self.weights, self.memories, *self._least.values()):
+            table[..., first:end] = table[..., first + rows]
+        self.count = end
 
     def is_chip(self, members: Sequence[int]) -> bool:
         """Whether a set is of one chip."""
@@ -135,7 +142,7 @@ class Pricing:
                     graph = layer.pass_graph(backward)
                     rows.append(np.maximum(least_cycles(graph, one, every, self.chips.tensor_cores, self.chips.vector_cores), moving))
             self._least[setting] = np.array(rows).reshape(-1, len(self.question.directions), len(self.chips))
-        return self._least[setting]
+        return self._least[setting][:, :, : self.count]
 
     def schedule(self, chip: int, setting: Setting, kind: int, backward: bool) -> Schedule:
         """The shortest schedule of a layer on a chip."""
@@ -358,6 +365,18 @@ def refined(pricing: Pricing, chip: int, cutoff: float) -> tuple[float, tuple[Ne
             return bound, found
 
 
+def _appended(known: Array | None, new: Array, count: int) -> Array:
+    """A table with more columns from a number on, in one that has room for more."""
+    end = count + new.shape[-1]
+    if known is None or known.shape[-1] < end:
+        grown = np.zeros((*new.shape[:-1], max(2 * end, 64)))
+        if known is not None:
+            grown[..., :count] = known[..., :count]
+        known = grown
+    known[..., count:end] = new
+    return known
+
+
 def _missing(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Iterator[tuple[int, Setting, int, bool]]:
     """Schedules that the stages of plans need and that are not known."""
     if pricing.question.built is not None:
@@ -371,23 +390,32 @@ def _missing(pricing: Pricing, chip: int, found: Sequence[NetworkBest]) -> Itera
 
 
 def parts_of(pricing: Pricing, row: int, cutoff: float) -> list[tuple[float, int]]:
-    """A box of chips of a technology cut where it is longest, again and again: the parts that may hold a chip below a cutoff, with bounds
-    by their work."""
-    built, boxes = pricing.question.built, [tuple(np.array(side, np.int64) for side in pricing.boxes[row])]
-    options = [] if built is None else [np.log(np.array(values)) for _, values in built.options]
-    while len(boxes) < _PARTS and any((low < high).any() for low, high in boxes):
-        cut = list[tuple[Whole, ...]]()
-        for low, high in boxes:
-            lengths = [values[end] - values[start] if start < end else -1.0 for values, start, end in zip(options, low, high, strict=True)]
-            longest = int(np.argmax(lengths))
-            middle = (low[longest] + high[longest]) // 2
-            upper, lower = high.copy(), low.copy()
-            upper[longest], lower[longest] = middle, middle + 1
-            cut += [(low, upper), (lower, high)] if low[longest] < high[longest] else [(low, high)]
-        boxes = cut
-    first = pricing.count
-    pricing.add(np.stack([low for low, _ in boxes]), np.stack([high for _, high in boxes]))
-    return [(float(bound), first + row) for row, bound in enumerate(value_bounds(pricing, first)) if bound < cutoff]
+    """A box of chips of a technology cut into slices along a part of the chip: those that may hold a chip below a cutoff, with bounds by
+    their work. The part is that which raises the bounds most where it is a single option."""
+    low, high = (np.array(side, np.int64) for side in pricing.boxes[row])
+    first, sides = pricing.count, np.flatnonzero(low < high).tolist()
+    if len(sides) > 1:
+        samples = [np.unique(np.linspace(low[side], high[side], _SAMPLES).astype(np.int64)) for side in sides]
+        found = [_sliced(pricing, (low, high), side, (own, own))[0] for side, own in zip(sides, samples, strict=True)]
+        most = min(cutoff, max(float(own[own < inf].max(initial=0.0)) for own in found))
+        raised = [(float(np.minimum(own.min(), most)), float(np.minimum(own, most).mean())) for own in found]
+        sides = [max(zip(raised, (high - low)[sides].tolist(), sides, strict=True))[2]]
+        pricing.keep(first, np.zeros(0, np.int64))
+    ends = np.unique(np.linspace(low[sides[0]], high[sides[0]] + 1, _SLICES + 1).astype(np.int64))
+    bounds = _sliced(pricing, (low, high), sides[0], (ends[:-1], ends[1:] - 1))[1]
+    kept = np.flatnonzero(bounds < cutoff)
+    pricing.keep(first, kept)
+    return [(float(bound), first + number) for number, bound in enumerate(bounds[kept])]
+
+
+def _sliced(pricing: Pricing, box: tuple[Whole, Whole], side: int, ends: tuple[Whole, Whole]) -> tuple[Array, Array]:
+    """Bounds of a box between ends of one side by their work: infinite where no chip is within the limits, and of the others alone."""
+    found, first = np.full(len(ends[0]), inf), pricing.count
+    lows, highs = (np.where(np.arange(len(own)) == side, end[:, None], own) for own, end in zip(box, ends, strict=True))
+    rows = pricing.add(lows, highs)
+    own = value_bounds(pricing, first)
+    found[rows] = own
+    return found, own
 
 
 def gains(pricing: Pricing, cutoff: float) -> bool:
@@ -435,7 +463,7 @@ def value_bounds(pricing: Pricing, first: int = 0) -> Array:
         "devices": work / limit,
         "feasible": np.full(pricing.count - first, 1.0 - 1e-9),
     }
-    return np.where(seconds <= limit, pricing.weights[first:] * least[_MEASURES[file.objective]], inf)
+    return np.where(seconds <= limit, pricing.weights[first : pricing.count] * least[_MEASURES[file.objective]], inf)
 
 
 def work_bounds(pricing: Pricing, first: int = 0) -> tuple[Array, Array]:

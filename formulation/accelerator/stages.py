@@ -156,6 +156,7 @@ class StageSearch:
     shared: Pipelines
     best: StagePlan
     loads: Array = field(init=False)
+    parameters: Array = field(init=False)
     tensor: Whole = field(init=False)
     least: Whole = field(init=False)
     most: Whole = field(init=False)
@@ -164,6 +165,7 @@ class StageSearch:
 
     def __post_init__(self) -> None:
         self.loads = np.array([option.loads for option in self.options])
+        self.parameters = np.array([option.parameters for option in self.options])
         self.tensor = np.array([option.tensor for option in self.options])
         self.least = np.array([option.least_stages for option in self.options])
         self.most = np.array([option.most_stages for option in self.options])
@@ -212,7 +214,7 @@ class StageSearch:
         self.steps += 1
         shared, table = self.shared, self._table(limit, largest)
         choices, rows, needed = self._behind(table, limit, largest, 0)
-        parameters = self._parameters(choices, rows) * (not shared.every)
+        parameters = self.parameters[choices, rows] * (not shared.every)
         least = np.full((needed.shape[1], shared.devices + 2), inf)
         np.minimum.at(least, (np.broadcast_to(np.arange(needed.shape[1]), needed.shape), needed), parameters[:, None])
         least = np.minimum.accumulate(least, axis=1)[:, :-1]
@@ -249,13 +251,10 @@ class StageSearch:
         """The plan with so many stages, pipelines and devices whose first stage has the fewest parameters."""
         (stages, data, devices), (choices, rows, needed) = chosen, self._behind(table, *limits, 0)
         fits = needed[:, stages - 1] <= devices
-        first = int(np.where(fits, self._parameters(choices, rows), inf).argmin())
+        first = int(np.where(fits, self.parameters[choices, rows], inf).argmin())
         option, end = self.options[choices[first]], int(self.cuts.last[rows[first]])
         behind = self._traced(table, limits, end, stages - 1)
         return StagePlan(value, data, (Stage(0, end, option.tensor, option.recompute), *behind), self.shared.flushes)
-
-    def _parameters(self, choices: Whole, rows: Whole) -> Array:
-        return np.array([self.options[choice].parameters[row] for choice, row in zip(choices, rows, strict=True)], np.float64)
 
     def _most_stages(self, limit: float) -> int:
         """Stages that a plan below the best has at the most."""
@@ -268,13 +267,21 @@ class StageSearch:
     def _table(self, limit: float, largest: float) -> Whole:
         """Fewest devices from each ideal to the end, by number of stages; one more than there are where it is impossible."""
         count, none, most = len(self.cuts.layers), self.shared.devices + 1, self._most_stages(limit)
-        table = np.full((count, most + 1), none, np.int64)
-        table[count - 1, 0] = 0
-        for ideal in range(count - 2, 0, -1):
-            _, _, devices = self._behind(table, limit, largest, ideal)
-            if len(devices):
-                table[ideal, 1:] = devices.min(axis=0)
-        return table
+        table = np.full((most + 1, count), none, np.int64)
+        table[0, count - 1] = 0
+        usable = self.loads <= limit
+        if self.shared.every:
+            usable &= self.parameters <= largest
+        rows, choices = np.nonzero(usable.T)
+        if not len(rows):
+            return table.T
+        first, last, tensor = self.cuts.first[rows], self.cuts.last[rows], self.tensor[choices]
+        least, most_to_end = self.least[choices], self.most[choices, rows]
+        starts = np.flatnonzero(np.diff(first, prepend=-1))
+        for stages in range(1, most + 1):
+            devices = np.where((least <= stages) & (stages <= most_to_end), table[stages - 1, last] + tensor, none)
+            table[stages, first[starts]] = np.minimum(np.minimum.reduceat(devices, starts), none)
+        return table.T
 
     def _behind(self, table: Whole, limit: float, largest: float, ideal: int) -> tuple[Whole, Whole, Whole]:
         """Options and pairs of stages that begin at an ideal, and devices from there to the end by number of stages."""
@@ -282,7 +289,7 @@ class StageSearch:
         choices, rows = np.nonzero(self.loads[:, start:stop] <= limit)
         rows = rows + start
         if self.shared.every:
-            small = self._parameters(choices, rows) <= largest
+            small = self.parameters[choices, rows] <= largest
             choices, rows = choices[small], rows[small]
         stages = np.arange(1, table.shape[1])
         devices = table[self.cuts.last[rows], :-1] + self.tensor[choices][:, None]

@@ -5,6 +5,8 @@ What is not chosen is that of the technology's usual chip. Operators of a layer 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
 from math import inf, prod
 from typing import Annotated, Any
 
@@ -73,14 +75,24 @@ class Rated:
         Tensor parallelism shares the columns of products and the values of other operators. Outputs are gathered, and on the way back the
         gradients of the inputs of products are summed and scattered.
         """
-        graph = network.imported
-        if graph is None:
-            raise ValueError("chips of a technology price imported graphs only")
-        costs, shape = graph_costs(_shared(columns_of(graph), tensor), _VALUE_BYTES, self.hardware), (len(graph.nodes), len(self.fits))
+        columns, members, moved = _priced(network, tensor)
+        costs, shape = graph_costs(columns, _VALUE_BYTES, self.hardware), (len(columns.types), len(self.fits))
         sides = [np.broadcast_to(side.time, shape) for side in (costs.forward, costs.backward)]
-        found = np.array([[side[list(members)].sum(axis=0) for side in sides] for members in network.nodes])
-        moved = np.array([[_gathered(network, kind), _scattered(network, members)] for kind, members in enumerate(network.nodes)])
+        found = np.array([[side[list(rows)].sum(axis=0) for side in sides] for rows in members])
         return np.asarray(found + ((tensor - 1) / tensor * moved / bandwidth)[:, :, None])
+
+
+@lru_cache(maxsize=64)
+def _priced(network: Network, tensor: int) -> tuple[Columns, tuple[tuple[int, ...], ...], Array]:
+    """Columns of the nodes of all kinds of layers, rows of each kind, and bytes that tensor parallelism moves in both passes."""
+    graph = network.imported
+    if graph is None:
+        raise ValueError("chips of a technology price imported graphs only")
+    nodes = [node for members in network.nodes for node in members]
+    starts = accumulate((len(members) for members in network.nodes), initial=0)
+    rows = tuple(tuple(range(start, start + len(members))) for start, members in zip(starts, network.nodes, strict=False))
+    moved = np.array([[_gathered(network, kind), _scattered(network, members)] for kind, members in enumerate(network.nodes)])
+    return _shared(columns_of(graph).at(nodes), tensor), rows, moved
 
 
 def _shared(columns: Columns, tensor: int) -> Columns:

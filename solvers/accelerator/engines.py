@@ -13,6 +13,7 @@ import numpy as np
 from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array
 from crossopt.formulation.accelerator.bounds import (
+    NO_CHIPS,
     NetworkBest,
     Pricing,
     Setting,
@@ -137,25 +138,25 @@ def _searched(run: _Run) -> float:
         if known == _FINAL or bound >= run.target * (1.0 - run.limits.gap) or run.is_over:
             return min(bound, run.target)
         if known == _UNSEARCHED and tight and not pricing.is_chip(members):
-            order += 1
+            order -= 1
             heappush(heap, (max(bound, set_bound(pricing, members, run.target)[0]), order, members, _SEARCHED))
             continue
         if pricing.is_chip(members):
             low, found = refined(pricing, members[0], run.target)
             run.offer(members[0], low, found)
-            order += 1
+            order -= 1
             heappush(heap, (low, order, members, _FINAL))
             run.show(bound)
             continue
         if pricing.in_boxes:
             for low, row in parts_of(pricing, members[0], run.target):
-                order += 1
+                order -= 1
                 heappush(heap, (max(low, bound), order, (row,), _UNSEARCHED))
             run.show(bound)
             continue
         for half in halves(pricing, members):
             low = max(bound, set_bound(pricing, half, run.cutoff)[0])
-            order += 1
+            order -= 1
             heappush(heap, (low, order, half, _SEARCHED))
         run.show(bound)
     return run.target
@@ -166,8 +167,9 @@ def _first(pricing: Pricing) -> int:
     if pricing.question.built is None or not pricing.in_boxes:
         return int(work_bounds(pricing)[0].argmin())
     places = pricing.question.built.every()
-    rows = pricing.add(places, places) or [0]
-    return rows[int(work_bounds(pricing)[0][rows].argmin())]
+    first = pricing.count
+    pricing.add(places, places)
+    return first + int(work_bounds(pricing, first)[0].argmin()) if pricing.count > first else 0
 
 
 # Integer programs: PHAZE's for each schedule, and one for chip and stages at each number of stages and pipelines.
@@ -284,6 +286,18 @@ def _by_one_degree(run: _Run) -> Iterator[Baseline[AcceleratorPlan]]:
         uniform = _Run(_uniform(run.question), run.limits, unwatched, run.began, Pricing(_uniform(run.question), MOST_STATES))
         _searched(uniform)
         yield Baseline("one degree for all stages", None, uniform.answer, "" if uniform.answer else "no such plan keeps the limits")
+        if uniform.answer is not None:
+            pricing, chip = _priced_chip(run, uniform.answer.chip)
+            yield _alone("chip for one degree, then stages", pricing, chip)
+
+
+def _priced_chip(run: _Run, chip: ChipAnswer | BuiltChip) -> tuple[Pricing, int]:
+    """Prices with a row for this chip, and the row."""
+    if isinstance(chip, ChipAnswer) or run.question.built is None:
+        return Pricing(run.question, MOST_STATES, chip.columns() if isinstance(chip, ChipAnswer) else NO_CHIPS), 0
+    places = np.array([[values.index(chip.choices[name]) for name, values in run.question.built.options]], np.int64)
+    run.pricing.add(places, places)
+    return run.pricing, run.pricing.count - 1
 
 
 def _uniform(question: AcceleratorQuestion) -> AcceleratorQuestion:
@@ -291,10 +305,10 @@ def _uniform(question: AcceleratorQuestion) -> AcceleratorQuestion:
     return replace(question, file=replace(question.file, uniform=True))
 
 
-def _alone(name: str, pricing: Pricing) -> Baseline[AcceleratorPlan]:
-    """The best plan of the first chip."""
-    bound, found = refined(pricing, 0, inf)
-    answer = answer_of(pricing, 0, found) if bound < inf else None
+def _alone(name: str, pricing: Pricing, chip: int = 0) -> Baseline[AcceleratorPlan]:
+    """The best plan of a chip."""
+    bound, found = refined(pricing, chip, inf)
+    answer = answer_of(pricing, chip, found) if bound < inf else None
     return Baseline(name, None, answer, "" if answer else "no such plan keeps the limits")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -29,7 +30,7 @@ from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 from crossopt.formulation.accelerator import bounds
 from crossopt.formulation.accelerator.model import schedule_model
 from crossopt.formulation.accelerator.schedule import Schedule, best_schedule, least_cycles
-from crossopt.formulation.accelerator.stages import Option, Pipelines, best_stages, cuts_of
+from crossopt.formulation.accelerator.stages import Option, Pipelines, StagePlan, StageSearch, best_stages, cuts_of
 from crossopt.instances.accelerator.networks import ideals_of, network_in
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.instances.errors import InstanceError, RefusedError
@@ -341,6 +342,7 @@ def test_rules_stand_beside_the_optimum() -> None:
         "chip first, then stages",
         "PHAZE's search",
         "one degree for all stages",
+        "chip for one degree, then stages",
         "all operators on all cores",
         "fixed plan",
     }
@@ -549,7 +551,11 @@ def test_a_chip_of_a_technology_and_its_stages_are_the_best_of_all(tmp_path: Pat
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(least_of_everything(question), rel=1e-9)
     assert check_answer(FAMILY, result, question).accepted
-    assert {baseline.name for baseline in result.baselines} == {"chip first, then stages", "one degree for all stages"}
+    assert {baseline.name for baseline in result.baselines} == {
+        "chip first, then stages",
+        "one degree for all stages",
+        "chip for one degree, then stages",
+    }
     moved = replace(result.answer, chip=replace(result.answer.chip, choices={"compute_area": 1.0}))  # type: ignore[type-var, union-attr]
     assert not check_answer(FAMILY, replace(result, answer=moved), question).accepted
 
@@ -564,7 +570,7 @@ def test_boxes_of_chips_of_a_technology_hold_the_best_of_all(
     question = read(tmp_path / "question.yaml")
     usual = answered(question)
     monkeypatch.setattr(bounds, "MOST_ENUMERATED", 2)
-    monkeypatch.setattr(bounds, "_PARTS", 4)
+    monkeypatch.setattr(bounds, "_SLICES", 2)
     result = answered(question)
     assert result.status == usual.status == "OPTIMAL"
     assert result.value == pytest.approx(usual.value, rel=1e-9)
@@ -637,3 +643,36 @@ def test_wide_graphs_of_many_operators_have_a_schedule_and_a_bound(share: float)
     graph = OperatorGraph(tuple(map(str, range(count))), cores, before)  # type: ignore[arg-type]
     found = best_schedule(graph, one, [max(cycles // 4, 1) for cycles in one], (4, 4), 100)
     assert found.least <= found.cycles <= 1.2 * found.least
+
+
+def test_limits_of_time_and_of_the_largest_sum_are_searched_by_few_tables() -> None:
+    random, count = np.random.default_rng(5), 24
+    inside = np.tril(np.ones((count + 1, count), np.int64), -1)
+    cuts = cuts_of(inside, np.zeros(count + 1), np.triu(np.ones((count + 1, count + 1), bool), 1))
+    times, sizes = (random.integers(1, 10**6, count).astype(np.float64) for _ in range(2))
+    option = Option(1, False, cuts.between(times), 1, np.full(len(cuts.first), 8), cuts.between(sizes))
+    search = StageSearch(cuts, [option], Pipelines(8, 64, 2e-5, 1e-6, every=True), StagePlan(inf))
+    fronts, best = {count: [(0.0, 0.0)]}, inf
+    for stages in range(1, 9):
+        fronts = {
+            first: undominated(
+                (max(load, times[first:last].sum()), max(most, sizes[first:last].sum()))
+                for last, front in fronts.items()
+                if last > first
+                for load, most in front
+            )
+            for first in range(count)
+        }
+        for data in range(1, 8 // stages + 1):
+            rounds, rate = -(-64 // data) + stages - 1, 2e-5 * (data - 1) / data
+            best = min([best, *(rounds * load * 1e-6 + rate * most for load, most in fronts[0])])
+    assert search.solved().value == pytest.approx(best, rel=1e-9)
+    assert search.steps < 500
+
+
+def undominated(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    found = list[tuple[float, float]]()
+    for load, most in sorted(pairs):
+        if not found or most < found[-1][1]:
+            found.append((load, most))
+    return found
