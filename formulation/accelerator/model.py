@@ -10,13 +10,17 @@ a_ic "i runs on core c":
 
 Stages for given numbers of stages S and pipelines d, with 0/1 variables z_h "chip h" and u_sp "stage s lies between the ideals of p":
 
-    min (ceil(M / d) + S - 1) T + sum_p sums_p u_Sp,    T >= sum_p load_hp u_sp - L_h (1 - z_h),    sum_h z_h = 1
+    min (ceil(M / d) + S - 1) T + G,    T >= sum_p load_hp u_sp - L_h (1 - z_h),    sum_h z_h = 1
+    G >= sum_p sums_p u_sp for the first stage, or for every one; rounds are ceil(M / d) alone for pipelines that stay full
     stages follow each other from nothing to everything, and their devices are no more than there are for a pipeline
+
+Within a limit of that time the area of the chip, sum_h area_h z_h, or the devices of all stages are minimised.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import floor, inf
 
 import numpy as np
 
@@ -95,9 +99,15 @@ class StageModel:
 
 
 def stage_model(
-    cuts: Cuts, options: Sequence[Sequence[Option]], shared: Pipelines, chosen: tuple[int, int], sums: Sequence[Array]
+    cuts: Cuts,
+    options: Sequence[Sequence[Option]],
+    shared: Pipelines,
+    chosen: tuple[int, int],
+    figures: tuple[Sequence[Array], Sequence[int]],
 ) -> StageModel:
-    """The program for so many stages and pipelines; `options` by chip, `sums` in units of time by option and pair of ideals."""
+    """The program for so many stages and pipelines; `options` by chip, `figures` the sums of gradients in units of time, by option and
+    pair of ideals, and what each chip adds where no time is minimised."""
+    sums, weights = figures
     stages, data = chosen
     chips, most = (
         tuple(Variable(f"chip {row}") for row in range(len(options))),
@@ -132,22 +142,32 @@ def stage_model(
                 rows.append(Linear(f"start {key}", ((1, variable),), 0, 0))
     widths = tuple((options[0][choice].tensor, variable) for (_, choice, _), variable in used.items())
     rows += [Linear("devices", widths, None, shared.devices // data)] if widths else []
-    rounds = -(-shared.microbatches // data) + stages - 1
-    first = [(int(sums[choice][pair]), variable) for (stage, choice, pair), variable in used.items() if stage == stages]
-    objective = ((rounds, slowest), *((factor, variable) for factor, variable in first if factor))
-    return StageModel(Model((*chips, slowest, *used.values()), tuple(rows), objective), chips, used)
+    summed = Variable("gradients", 0, max(int(max(own.max(initial=0.0) for own in sums)), 1))
+    for stage in range(1, stages + 1) if shared.every else (stages,):
+        terms = tuple((-int(sums[choice][pair]), variable) for (at, choice, pair), variable in used.items() if at == stage)
+        rows.append(Linear(f"gradients {stage}", ((1, summed), *((factor, variable) for factor, variable in terms if factor)), 0))
+    rounds = -(-shared.microbatches // data) + (stages - 1 if shared.flushes else 0)
+    time: Terms = ((rounds, slowest), (1, summed))
+    if shared.longest < inf:
+        rows.append(Linear("time", time, None, floor(shared.longest / shared.unit)))
+    objective = time
+    if shared.measure == "devices":
+        objective = tuple((data * factor, variable) for factor, variable in widths)
+    elif shared.measure == "feasible":
+        objective = tuple(zip(weights, chips, strict=True))
+    return StageModel(Model((*chips, slowest, summed, *used.values()), tuple(rows), objective), chips, used)
 
 
-def plan_of(built: StageModel, cuts: Cuts, options: Sequence[Option], values: Values, data: int) -> tuple[int, StagePlan]:
-    """The chip and the stages of a solution."""
+def plan_of(built: StageModel, cuts: Cuts, options: Sequence[Option], values: Values, pipelines: tuple[int, bool]) -> tuple[int, StagePlan]:
+    """The chip and the stages of a solution, of so many pipelines with or without flushes."""
     chip = next(row for row, variable in enumerate(built.chips) if values[variable])
     found = sorted((key for key, variable in built.used.items() if values[variable]), reverse=True)
     stages = tuple(
         Stage(int(cuts.first[pair]), int(cuts.last[pair]), options[choice].tensor, options[choice].recompute) for _, choice, pair in found
     )
-    return chip, StagePlan(0.0, data, stages)
+    return chip, StagePlan(0.0, pipelines[0], stages, pipelines[1])
 
 
 def sums_of(options: Sequence[Option], shared: Pipelines, data: int) -> list[Array]:
-    """Units of time to sum the gradients of a first stage, by option and pair of ideals, rounded down."""
+    """Units of time to sum the gradients of a stage, by option and pair of ideals, rounded down."""
     return [np.floor(shared.synced * option.parameters * (data - 1) / data / shared.unit) for option in options]

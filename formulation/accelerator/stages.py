@@ -12,6 +12,7 @@ devices, so that limits are searched by intervals. Loads are whole numbers of a 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import heappop, heappush
 from math import inf, isqrt
 from typing import Literal, TypeAlias
@@ -147,7 +148,7 @@ class Front:
 _NO_FRONT = Front(*(np.ones(1), *(np.zeros(1),) * 4), *(np.ones(1, np.int64),) * 3, inf)
 
 
-@dataclass(slots=True)
+@dataclass
 class StageSearch:
     """Search for the best stages over limits of the slowest one."""
 
@@ -177,7 +178,9 @@ class StageSearch:
         sizes = np.unique([option.parameters for option in self.options]) if self.shared.every and len(values) else np.zeros(1)
         if not len(values):
             return self.best
-        low, high, small, large = 0, len(values) - 1, 0, len(sizes) - 1
+        low, high, small, large = int(np.searchsorted(values, self._least[0])), len(values) - 1, 0, len(sizes) - 1
+        if low > high:
+            return self.best
         order, heap = 0, [(0.0, 0, (low, high, small, large), self._front_at(float(values[high]), float(sizes[large])))]
         while heap:
             bound, _, (low, high, small, large), front = heappop(heap)
@@ -256,17 +259,42 @@ class StageSearch:
         behind = self._traced(table, limits, end, stages - 1)
         return StagePlan(value, data, (Stage(0, end, option.tensor, option.recompute), *behind), self.shared.flushes)
 
-    def _most_stages(self, limit: float) -> int:
-        """Stages that a plan below the best has at the most."""
+    def _most_stages(self) -> int:
+        """Stages that a plan below the best has at the most.
+
+        With work W of all devices, the slowest stage of d pipelines on K devices takes W d / K at the least, so that M microbatches and S
+        stages take W (M + S - 1) / K.
+        """
         shared, value = self.shared, self.best.value
         seconds = min(value if shared.measure in ("time", "device_seconds") else inf, shared.longest)
-        by_time = seconds / (limit * shared.unit) if limit > 0.0 and shared.flushes else inf
-        by_time = min(by_time, value if shared.measure == "devices" else inf)
-        return int(min(len(self.cuts.layers) - 1, self.shared.devices // int(self.tensor.min()), by_time + 1.0))
+        least, work = self._least
+        most = float(
+            min(len(self.cuts.layers) - 1, shared.devices // int(self.tensor.min()), value if shared.measure == "devices" else inf)
+        )
+        if shared.flushes and least > 0.0:
+            by_work = seconds * shared.devices / (work * shared.unit) - shared.microbatches
+            most = min(most, seconds / (least * shared.unit) + 1.0, max(by_work, 0.0) * _RAISED + 2.0)
+        return int(most)
+
+    @cached_property
+    def _least(self) -> tuple[float, float]:
+        """Units of time that the slowest stage takes at the least, with any number of devices, and those of all devices together."""
+        count = len(self.cuts.layers)
+        slowest, work = np.full((2, count), inf)
+        slowest[-1] = work[-1] = 0.0
+        usable = self.most >= self.least[:, None]
+        load = np.where(usable, self.loads, inf).min(axis=0)
+        cost = np.where(usable, self.loads * self.tensor[:, None], inf).min(axis=0)
+        for ideal in range(count - 2, -1, -1):
+            rows = slice(self.cuts.rows[ideal], self.cuts.rows[ideal + 1])
+            ends = self.cuts.last[rows]
+            slowest[ideal] = np.maximum(load[rows], slowest[ends]).min(initial=inf)
+            work[ideal] = (cost[rows] + work[ends]).min(initial=inf)
+        return float(slowest[0]), float(work[0])
 
     def _table(self, limit: float, largest: float) -> Whole:
         """Fewest devices from each ideal to the end, by number of stages; one more than there are where it is impossible."""
-        count, none, most = len(self.cuts.layers), self.shared.devices + 1, self._most_stages(limit)
+        count, none, most = len(self.cuts.layers), self.shared.devices + 1, self._most_stages()
         table = np.full((most + 1, count), none, np.int64)
         table[0, count - 1] = 0
         usable = self.loads <= limit

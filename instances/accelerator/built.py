@@ -73,7 +73,7 @@ class Rated:
         """Seconds of all kinds of layers in both passes: kinds x 2 x chips.
 
         Tensor parallelism shares the columns of products and the values of other operators. Outputs are gathered, and on the way back the
-        gradients of the inputs of products are summed and scattered.
+        gradients of the inputs of products are summed and scattered. Layers of transformers sum outputs in place of both, in each pass.
         """
         columns, members, moved = _priced(network, tensor)
         costs, shape = graph_costs(columns, _VALUE_BYTES, self.hardware), (len(columns.types), len(self.fits))
@@ -91,7 +91,10 @@ def _priced(network: Network, tensor: int) -> tuple[Columns, tuple[tuple[int, ..
     nodes = [node for members in network.nodes for node in members]
     starts = accumulate((len(members) for members in network.nodes), initial=0)
     rows = tuple(tuple(range(start, start + len(members))) for start, members in zip(starts, network.nodes, strict=False))
-    moved = np.array([[_gathered(network, kind), _scattered(network, members)] for kind, members in enumerate(network.nodes)])
+    if network.reduced:
+        moved = np.array([[2.0 * size, 2.0 * size] for size in network.reduced])
+    else:
+        moved = np.array([[_gathered(network, kind), _scattered(network, members)] for kind, members in enumerate(network.nodes)])
     return _shared(columns_of(graph).at(nodes), tensor), rows, moved
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil, prod
 from typing import Final, Protocol
 
@@ -20,7 +21,7 @@ from crossopt.crossflow.accelerator import (
 )
 from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.operator_costs import OPERATORS
-from crossopt.crossflow.operator_graph import Node, values_in
+from crossopt.crossflow.operator_graph import Node, Weights, values_in
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 
 MOST_IDEALS: Final = 800
@@ -119,6 +120,8 @@ class Network:
     imported: ImportedGraph | None = None
     nodes: tuple[tuple[int, ...], ...] = ()
     """Of an imported graph: nodes of the first layer of each kind."""
+    reduced: tuple[float, ...] = ()
+    """Of the graph of a transformer's layers: bytes that each kind sums among the devices of a stage, in each pass."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -331,6 +334,77 @@ def _rotated(builder: _Builder, elements: int, projected: int) -> int:
     return builder.add("add", elements, scaled, swapped, functions="add")
 
 
+class _Nodes:
+    """Nodes of a graph as they are added, each with one output of its name."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tensors: dict[str, tuple[int, ...]] = {"tokens": (tokens,)}
+        self.weights, self.nodes = dict[str, Weights](), list[Node]()
+
+    def add(self, name: str, operator: str, shape: tuple[int, ...], *inputs: str, weights: tuple[int, ...] = (), source: str = "") -> str:
+        """Add a node."""
+        self.weights |= {name: Weights(weights)} if weights else {}
+        self.tensors[name] = shape
+        self.nodes.append(Node(name, operator, inputs, (name,), (name,) if weights else (), source=source))
+        return name
+
+    def product(self, name: str, sides: tuple[int, int, int, int], shape: tuple[int, ...], *inputs: str, trained: bool = True) -> str:
+        """Add products: of rows x depth with depth x columns of weights, or attention."""
+        rows, depth, columns, count = sides
+        operator, weights = ("product", (count, depth, columns)) if trained else ("attention", ())
+        self.add(name, operator, shape, *inputs, weights=weights)
+        self.nodes[-1] = replace(self.nodes[-1], product=(rows, depth, columns, count))
+        return name
+
+
+def shape_graph_network(name: str, shape: Shape, rotary: bool) -> Network:
+    """The layers of a transformer with fused attention as a graph of nodes, of which the roofline prices one decoder layer for all."""
+    tokens, hidden, vocabulary, net = shape.sequence, shape.hidden, shape.vocabulary, _Nodes(shape.sequence)
+    entering = net.add("embedding", "embedding", (tokens, hidden), "tokens", weights=(vocabulary, hidden))
+    ends = [1]
+    leaving = _decoder_nodes(net, shape, rotary, entering)
+    ends.append(len(net.nodes))
+    normed = net.add("final norm", "norm", (tokens, hidden), leaving, weights=(2, hidden))
+    net.product("head", (tokens, hidden, vocabulary, 1), (tokens, vocabulary), normed)
+    net.add("loss", "softmax", (tokens, vocabulary), "head")
+    ends.append(len(net.nodes))
+    graph = ImportedGraph(name, ("tokens",), ("loss",), net.tensors, net.weights, tuple(net.nodes))
+    members = tuple(tuple(range(start, end)) for start, end in pairwise([0, *ends]))
+    kept = _kept(graph)
+    kinds = [
+        replace(_layer(graph, rows, kept, (output,)), name=own)
+        for rows, output, own in zip(members, (entering, leaving, "loss"), ("embedding", "layer", "head"), strict=True)
+    ]
+    found = chain_of(name, [(kinds[0], 1), (kinds[1], shape.layers), (kinds[2], 1)])
+    return replace(found, imported=graph, nodes=members, reduced=(0.0, float(2 * BYTES * tokens * hidden), 0.0))
+
+
+def _decoder_nodes(net: _Nodes, shape: Shape, rotary: bool, entering: str) -> str:
+    """Nodes of a decoder layer; the name of its output."""
+    tokens, hidden, heads, active = shape.sequence, shape.hidden, shape.heads, shape.experts_per_token
+    full, narrow = (tokens, hidden), hidden * (shape.kv_heads or heads) // heads
+    normed = net.add("norm", "norm", full, entering, weights=(2, hidden))
+    sides = {"query": hidden, "key": narrow, "value": narrow}
+    made = [net.product(own, (tokens, hidden, width, 1), (tokens, width), normed) for own, width in sides.items()]
+    if rotary:
+        made[:2] = [net.add(f"rotary {own}", "multiplication", net.tensors[own], own) for own in made[:2]]
+    mixed = net.product("attention", (tokens, 2 * hidden // heads, tokens, heads), full, *made, trained=False)
+    projected = net.product("projection", (tokens, hidden, hidden, 1), full, mixed)
+    between = net.add("sum", "addition", full, entering, projected)
+    normed = net.add("second norm", "norm", full, between, weights=(2, hidden))
+    rows, wide = -(-tokens * active // shape.experts), (tokens * active, shape.ffn)
+    if shape.experts > 1:
+        net.product("router", (tokens, hidden, shape.experts, 1), (tokens, shape.experts), normed)
+    up = net.product("up", (rows, hidden, shape.ffn, shape.experts), wide, normed)
+    if shape.gated:
+        gate = net.product("gate", (rows, hidden, shape.ffn, shape.experts), wide, normed)
+        up = net.add("gated", "multiplication", wide, up, net.add("activation", "activation", wide, gate))
+    else:
+        up = net.add("activation", "activation", wide, up)
+    down = net.product("down", (rows, shape.ffn, hidden, shape.experts), (tokens * active, hidden), up)
+    return net.add("second sum", "addition", full, between, down)
+
+
 def topological(names: Sequence[str], before: Sequence[Sequence[int]], refuse: Callable[[str], None]) -> list[int]:
     """An order in which each comes after those before it; `refuse` is told of a cycle."""
     order, done = list[int](), set[int]()
@@ -368,23 +442,27 @@ def network_in(graph: ImportedGraph, name: str) -> Network:
         nodes = [graph.nodes[number] for number in members]
         sources = {layer_of[makers[tensor]] for node in nodes for tensor in node.inputs if tensor in makers}
         before.append(tuple(sorted(sources - {row})))
-        outputs = [tensor for node in nodes for tensor in node.outputs if users.get(tensor, set()) - {row}]
-        weights = {one for node in nodes for one in node.weights}
-        operators = tuple(_operator(graph, node) for node in nodes)
-        chain = tuple((one - 1,) if one else () for one in range(len(operators)))
-        layers.append(
-            Layer(
-                nodes[0].name,
-                operators,
-                OperatorGraph(tuple(one.name for one in operators), tuple(one.cores for one in operators), chain),
-                Stored(float(BYTES * sum(prod(graph.weights[one].shape) for one in weights if graph.weights[one].trained))),
-                Stored(float(BYTES * sum(values_in((tensor,), graph.tensors) for number in members for tensor in kept[number]))),
-                float(BYTES * values_in(tuple(outputs), graph.tensors)),
-            )
-        )
+        outputs = tuple(tensor for node in nodes for tensor in node.outputs if users.get(tensor, set()) - {row})
+        layers.append(_layer(graph, members, kept, outputs))
     kinds, kind_of = _merged(layers, [tuple(_shapes(graph, graph.nodes[number]) for number in members) for members in groups])
     firsts = tuple(tuple(groups[kind_of.index(kind)]) for kind in range(len(kinds)))
     return Network(name, kinds, tuple(layer.name for layer in layers), kind_of, tuple(before), graph, firsts)
+
+
+def _layer(graph: ImportedGraph, members: Sequence[int], kept: Sequence[Sequence[str]], outputs: tuple[str, ...]) -> Layer:
+    """The layer of some nodes, which run one after another."""
+    nodes = [graph.nodes[number] for number in members]
+    weights = {one for node in nodes for one in node.weights}
+    operators = tuple(_operator(graph, node) for node in nodes)
+    chain = tuple((one - 1,) if one else () for one in range(len(operators)))
+    return Layer(
+        nodes[0].name,
+        operators,
+        OperatorGraph(tuple(one.name for one in operators), tuple(one.cores for one in operators), chain),
+        Stored(float(BYTES * sum(prod(graph.weights[one].shape) for one in weights if graph.weights[one].trained))),
+        Stored(float(BYTES * sum(values_in((tensor,), graph.tensors) for number in members for tensor in kept[number]))),
+        float(BYTES * values_in(outputs, graph.tensors)),
+    )
 
 
 def _shapes(graph: ImportedGraph, node: Node) -> tuple[object, ...]:

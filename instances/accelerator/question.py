@@ -55,6 +55,7 @@ from crossopt.instances.accelerator.networks import (
     Stored,
     ideals_of,
     network_in,
+    shape_graph_network,
     topological,
     transformer_network,
 )
@@ -196,7 +197,7 @@ class AcceleratorFile:
     ] = None
     chips: Annotated[ChipsSection, Doc("the chips to choose from")] = ChipsSection()
     technology: Annotated[
-        TechnologySection | None, Doc("in place of `chips`: chips of a technology, priced by CrossFlow's roofline; takes a `graph` only")
+        TechnologySection | None, Doc("in place of `chips`: chips of a technology, priced by CrossFlow's roofline; takes no `layers`")
     ] = None
     clock: Annotated[Frequency, NonZero(), Doc("clock; PHAZE's public program has 1.05 MHz, a slip of the unit")] = CLOCK
     microbatch: Annotated[CountChoice, Doc("samples of a microbatch")] = (1,)
@@ -416,7 +417,8 @@ def _network(
         faults.append((key, f"{shape.heads:,} heads do not divide the hidden size of {shape.hidden:,}"))
     if shape.layers > MOST_LAYERS - 2:
         faults.append((key, f"{shape.layers:,} layers are more than {MOST_LAYERS - 2:,}"))
-    found = transformer_network(name, shape, shape.gated if rotary is None else rotary)
+    made = transformer_network if file.technology is None else shape_graph_network
+    found = made(name, shape, shape.gated if rotary is None else rotary)
     _size_faults(file, key, found, faults)
     return found if len(faults) == before else None
 
@@ -524,9 +526,15 @@ def _operator(section: OperatorSection) -> Operator:
 def _technology_faults(file: AcceleratorFile, networks: list[Network]) -> Iterator[tuple[str, str]]:
     """What chips of a technology do not price."""
     if any(network.imported is None for network in networks):
-        yield "technology", "chips of a technology price the operators of an imported graph (give graph: FILE, or chips of the template)"
+        yield (
+            "technology",
+            "chips of a technology price a graph or a transformer, not layers by operators (give graph: FILE, or chips of the template)",
+        )
     if file.microbatch != (1,):
-        yield "microbatch", "a microbatch on chips of a technology is the batch of the imported graph (import it with another one)"
+        yield (
+            "microbatch",
+            "a microbatch on chips of a technology is a sample, or the batch of the imported graph (import it with another one)",
+        )
     if file.chips != ChipsSection():
         yield "chips", "chips of the template and of a technology are not chosen together (take one of them away)"
     if file.memory_bandwidth is not None:

@@ -129,7 +129,7 @@ def _baseline_text(answer: AcceleratorPlan) -> str:
 
 def _counted(question: AcceleratorQuestion) -> str:
     """What a batch counts: a graph on chips of a technology was imported with the batch of a microbatch."""
-    return "samples" if question.built is None else "batches of the graph"
+    return "samples" if question.built is None or all(network.reduced for network in question.networks) else "batches of the graph"
 
 
 def _uncharged(question: AcceleratorQuestion, answer: AcceleratorPlan | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import pairwise, product
 from math import inf
 from time import monotonic
 from typing import Final
@@ -28,6 +28,7 @@ from crossopt.formulation.accelerator.bounds import (
 )
 from crossopt.formulation.accelerator.model import plan_of, schedule_model, stage_model, sums_of
 from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
+from crossopt.formulation.accelerator.stages import Pipelines
 from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, Recompute
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import bytes_beyond
@@ -179,13 +180,9 @@ def milp(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> SearchO
     """HiGHS on integer programs; small questions with one network on chips of the template."""
     pricing = Pricing(question, MOST_STATES)
     operators = max(len(layer.operators) for network in question.networks for layer in network.kinds)
-    if question.built is not None or len(question.networks) > 1:
-        raise RefusedError("integer programs are for one network on chips of the template (take the engine certified)")
-    file = question.file
-    if file.objective != "time" or file.time_limit is not None or file.gradients != "first" or file.pipeline != ("1f1b",):
-        raise RefusedError("integer programs minimise the time of 1F1B pipelines with the gradients of first stages (take certified)")
-    if pricing.count > _MOST_OF_MILP or operators > _MOST_OF_MILP or len(question.ideals[0].members) > _MOST_OF_MILP:
-        raise RefusedError(f"integer programs are for {_MOST_OF_MILP} chips, operators and places to cut (take the engine certified)")
+    refused = [reason for holds, reason in _beyond_programs(question, pricing.count, operators) if holds]
+    if refused:
+        raise RefusedError(f"no integer program: {'; '.join(refused)} (take the engine certified)")
     deadline, best = monotonic() + limits.seconds, (inf, -1, NetworkBest(inf))
     spend = Spend(seed=limits.seed, workers=limits.workers)
     for size in question.file.microbatch:
@@ -205,6 +202,17 @@ def milp(question: AcceleratorQuestion, limits: Limits, watch: Watch) -> SearchO
         notes=question.equal_layers,
         coarse=_COARSE,
     )
+
+
+def _beyond_programs(question: AcceleratorQuestion, chips: int, operators: int) -> Iterator[tuple[bool, str]]:
+    """What the integer programs do not state, or of what they are for less."""
+    file, places, most = question.file, len(question.ideals[0].members), _MOST_OF_MILP
+    yield question.built is not None, "chips of a technology are priced by rooflines, not by schedules"
+    yield len(question.networks) > 1, f"{len(question.networks)} networks share a chip, programs have one"
+    yield file.objective in ("energy", "cost"), f"{file.objective} is a product of devices and time, which no linear row states"
+    yield chips > most, f"{chips:,} chips that no other surpasses are more than {most}"
+    yield operators > most, f"{operators:,} operators of a layer are more than {most}"
+    yield places > most, f"{places:,} places to cut are more than {most}"
 
 
 def _scheduled(pricing: Pricing, chip: int, size: int, spend: tuple[Spend, float]) -> dict[int, Array]:
@@ -240,18 +248,27 @@ def _staged(
         return
     cuts, memory = pricing.cuts(0), pricing.question.file.memory
     unit = max(pricing.unit(0, size, times[chip], _UNITS_OF_MILP) for chip in chips)
-    shared = pricing.pipelines(size, unit)
-    groups = zip(*(pricing.options(0, size, times[chip], unit, (memory, True)) for chip in chips), strict=True)
-    for options in groups:
-        for stages in range(1, min(len(pricing.question.networks[0]), shared.devices // min(one.tensor for one in options[0])) + 1):
-            for data in shared.replicas().tolist():
-                if stages * data > shared.devices or monotonic() > spend[1]:
-                    continue
-                built = stage_model(cuts, options, shared, (stages, data), sums_of(options[0], shared, data))
-                solved = backend("highs")(built.model, replace(spend[0], seconds=max(spend[1] - monotonic(), 0.0)))
-                if solved.values is not None and solved.bound is not None:
-                    row, plan = plan_of(built, cuts, options[0], solved.values, data)
-                    yield solved.bound * unit, chips[row], NetworkBest(solved.bound * unit, size, plan)
+    weight = float(pricing.weights[chips].max()) / _UNITS_OF_MILP
+    weights = [int(pricing.weights[chip] / weight) for chip in chips]
+    for schedule in pricing.question.file.pipeline:
+        shared = pricing.pipelines(size, unit, schedule)
+        worth = {"devices": 1.0, "feasible": weight}.get(shared.measure, unit)
+        groups = zip(*(pricing.options(0, size, times[chip], unit, (memory, shared.flushes)) for chip in chips), strict=True)
+        for options, (stages, data) in product(groups, _pipelines(pricing, shared)):
+            if stages * min(one.tensor for one in options[0]) * data > shared.devices or monotonic() > spend[1]:
+                continue
+            built = stage_model(cuts, options, shared, (stages, data), (sums_of(options[0], shared, data), weights))
+            solved = backend("highs")(built.model, replace(spend[0], seconds=max(spend[1] - monotonic(), 0.0)))
+            if solved.values is not None and solved.bound is not None:
+                row, plan = plan_of(built, cuts, options[0], solved.values, (data, shared.flushes))
+                yield solved.bound * worth, chips[row], NetworkBest(solved.bound * worth, size, plan)
+
+
+def _pipelines(pricing: Pricing, shared: Pipelines) -> list[tuple[int, int]]:
+    """Numbers of stages and of pipelines."""
+    most = min(len(pricing.question.networks[0]), shared.devices)
+    counts = shared.replicas().tolist() if shared.measure == "time" else range(1, min(shared.devices, shared.microbatches) + 1)
+    return [(stages, data) for stages in range(1, most + 1) for data in counts]
 
 
 # Rules to compare with.

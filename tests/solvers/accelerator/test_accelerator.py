@@ -584,12 +584,12 @@ def test_boxes_of_chips_of_a_technology_hold_the_best_of_all(
     [
         ({"technology": TECHNOLOGY | {"die_area": "100 mm^2"}}, "no chip of the technology can be built"),
         ({"technology": TECHNOLOGY | {"name": "unknown"}}, "unknown"),
-        ({"microbatch": [1, 2]}, "a microbatch on chips of a technology is the batch of the imported graph"),
+        ({"microbatch": [1, 2]}, "a microbatch on chips of a technology is a sample, or the batch"),
         ({"power": {"chip": "1 W"}}, "chips of a technology have powers of their own"),
         ({"memory_bandwidth": "1 TB/s"}, "chips of a technology have the bandwidth of their stacks"),
         ({"fixed": {"stages": 2}}, "no fixed plan on chips of a technology"),
         ({"chips": {"area": "100 mm^2"}}, "are not chosen together"),
-        ({"graph": None, "layers": LAYER["layers"]}, "price the operators of an imported graph"),
+        ({"graph": None, "layers": LAYER["layers"]}, "price a graph or a transformer, not layers"),
     ],
 )
 def test_faults_of_chips_of_a_technology(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -618,6 +618,23 @@ def test_integer_programs_find_the_same_optimum(seed: int) -> None:
         report = check_answer(FAMILY, found, question)
         assert report.accepted
         assert report.unverified
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"objective": "area", "time_limit": "2 us", "chips": LAYER["chips"] | {"tensor_cores": [1, 2, 4], "least_share": 0}},
+        {"objective": "devices", "time_limit": "2 us"},
+        {"pipeline": ["1f1b", "two-weights"]},
+        {"gradients": "every", "batch": 8},
+        {"memory_bandwidth": "1 GB/s", "time_limit": "1 s"},
+    ],
+)
+def test_integer_programs_state_objectives_limits_and_pipelines(changes: dict[str, Any]) -> None:
+    question = question_of(LAYER | changes)
+    found, best = by_programs(question), answered(question)
+    assert best.value is not None
+    assert found.value == pytest.approx(best.value, rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", some(range(40), 6))
@@ -676,3 +693,43 @@ def undominated(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float
         if not found or most < found[-1][1]:
             found.append((load, most))
     return found
+
+
+@pytest.mark.parametrize("objective", some(["area", "energy", "devices"], 1))
+def test_stages_of_a_large_degree_beside_others_keep_a_short_limit(objective: str) -> None:
+    asks = {
+        "kind": "accelerator",
+        "transformer": {"layers": 24, "hidden": 1024, "heads": 16, "ffn": 4096, "vocabulary": 30522, "sequence": 512},
+        "chips": {"tensor_cores": 4, "vector_cores": 256, "width": 256, "depth": 256, "buffer": 2},
+        "devices": 1024,
+        "batch": 4096,
+        "tensor": [1, 2, 4, 8],
+        "memory": "80 GiB",
+        "bandwidth": "4 GiB/s",
+        "power": {"chip": "1 W"},
+    }
+    limited = answered(question_of(asks | {"objective": objective, "time_limit": "0.0487 s"}))
+    assert limited.status == "OPTIMAL"
+    assert limited.details is not None
+    assert limited.details.seconds == pytest.approx(0.04868295, rel=1e-6)
+
+
+def test_a_transformer_on_chips_of_a_technology_has_the_work_of_its_shape() -> None:
+    shape = {"layers": 3, "hidden": 64, "heads": 4, "kv_heads": 2, "ffn": 96, "vocabulary": 200, "sequence": 32, "gated": True}
+    asks = {"kind": "accelerator", "devices": 4, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "tensor": [1, 2]}
+    experts = {"experts": 4, "experts_per_token": 2}
+    for more in ({}, experts):
+        question = question_of(asks | {"transformer": shape | more, "technology": TECHNOLOGY})
+        template = question_of(asks | {"transformer": shape | more}).networks[0]
+        network = question.networks[0]
+        assert network.names == template.names
+        for own, other in zip(network.kinds, template.kinds, strict=True):
+            products = [sum(one.size for one in layer.operators if one.cores in ("tensor", "both")) for layer in (own, other)]
+            routed = 32 * 64 * 4 if more and own.name == "layer" else 0
+            assert products[0] == products[1] + routed
+            assert own.parameters.split == pytest.approx(other.parameters.split + other.parameters.whole, rel=0.01)
+            assert own.output == other.output or own.name == "head"
+        result = answered(question)
+        assert result.status == "OPTIMAL"
+        assert result.value == pytest.approx(least_of_everything(question), rel=1e-9)
+        assert check_answer(FAMILY, result, question).accepted
