@@ -393,6 +393,7 @@ class NodeLinksEntry:
     area: Annotated[Area | None, Doc("of a lane on the die")] = None
     nominal_frequency: Annotated[Frequency | None, Doc("bits a second on one lane")] = None
     latency: Annotated[Duration | None, Doc("of a step of a collective")] = None
+    reach: Annotated[Length | None, Doc("of a cable, which says how many devices such links may join")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,7 +325,8 @@ def _set_lines(entry: DeviceEntry) -> Iterator[str]:
 def _technology_line(entry: TechnologyEntry) -> str:
     parts = (("logic", entry.logic_nodes), ("memory", entry.memories), ("network", entry.network_steps))
     generations = [f"{part} {_first_to_last(list(named))}" for part, named in parts]
-    others = (("package", entry.packages), ("links", entry.node_links))
+    links = [f"{name}{f' (up to {link.reach:g} m)' if link.reach else ''}" for name, link in entry.node_links.items()]
+    others = (("package", entry.packages), ("links", links))
     return "; ".join([*generations, *(f"{part} {', '.join(named)}" for part, named in others if named)])
 
 

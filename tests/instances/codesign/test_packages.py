@@ -4,6 +4,7 @@ import pytest
 
 import crossopt
 from crossopt.crossflow.generator import edge_of
+from crossopt.instances.catalogue.registry import technology as entry_of
 from crossopt.instances.codesign.instance import FreeHardware, Instance
 from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import InstanceError
@@ -74,6 +75,14 @@ def test_engines_agree_on_stacks_on_dies(objective: str) -> None:
     assert [each.value for each in found] == pytest.approx([found[0].value] * len(found), rel=2e-4)
     assert all(crossopt.check(each).accepted for each in found)
     assert found[1].proved
+
+
+@pytest.mark.parametrize("base", ["accelerator-7nm", "accelerator-4nm", "accelerator-4np"])
+def test_links_say_how_far_they_reach_and_who_says_so(base: str) -> None:
+    links = entry_of(base).node_links
+    assert all(link.reach is not None and "reach" in link.source for link in links.values())
+    assert links["electrical"].reach == {"accelerator-7nm": 5.0, "accelerator-4nm": 3.0, "accelerator-4np": 2.0}[base]
+    assert {links[name].reach for name in links if name != "electrical"} == {500.0}
 
 
 def test_links_of_less_energy_on_more_of_the_edge_are_never_slower() -> None:
