@@ -6,6 +6,7 @@ A family brings only what is its own; what all families do is written here and i
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from importlib import import_module
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -258,7 +259,7 @@ def solve(
         return family.with_parts(question, found, limits)
 
     found = _run_engine(family.aliases.get(engine, engine), lambda seen: ask(question, limits, seen), watch, simplest is not None, final)
-    if simplest and found.answer is None and found.stopped != "complete" and found.bound is None:
+    if simplest and found.answer is None and found.stopped != "complete" and (found.bound is None or abs(found.bound) < inf):
         found = final(replace(found, answer=simplest(found.stopped)))
     if found.engine == "auto":  # it did not say who it is
         found = replace(found, engine=family.aliases.get(engine, engine))

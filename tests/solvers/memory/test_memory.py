@@ -22,13 +22,13 @@ from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read_given
 from crossopt.reports.sheets.memory import schedule_rows
 from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, Progress, Result, unwatched
+from crossopt.solvers.answer import Limits, Progress, Result, SearchOutcome, unwatched
 from crossopt.solvers.checking import check_answer
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory import engines
 from crossopt.solvers.memory.chains import chain_of, chain_schedule
 from crossopt.solvers.memory.family import FAMILY
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
+from crossopt.solvers.memory.judge import BY_PLAIN, MemoryUse, Schedule, extra_units, judge, least_extra, prove, replay, units_of_tree
 from crossopt.solvers.memory.rules import annealed, best_start, schedules_of_rules, sets_of_rules
 from crossopt.solvers.memory.rules import peak_of as peak_of_order
 from crossopt.solvers.proofs import MemoryLevels, RecomputableBound, Retained
@@ -657,6 +657,17 @@ def test_linear_relaxations_are_rounded_to_schedules_of_large_graphs(monkeypatch
         assert not check_answer(FAMILY, found, question).refused
         best = solved(question, "auto", 20.0)
         assert found.bound is None or best.value is None or found.bound <= best.value
+
+
+def test_a_schedule_that_is_known_answers_where_a_search_has_a_bound_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = read_given(MEMORY, "memory", ("budget=16 B",))
+    extra, order = least_extra(question.graph, question.budget, 1)
+    bound = SearchOutcome[Schedule](None, 0, RecomputableBound(BY_PLAIN), "retention", "time limit")
+    monkeypatch.setattr(engines, "_FEW_NODES", 0)
+    monkeypatch.setattr(engines, "retention", lambda *_: bound)
+    found = solve(FAMILY, question, "auto", Limits(9.0), unwatched, simplest=lambda _: Schedule(order))
+    assert (found.answer, found.value, found.bound, found.proved) == (Schedule(order), extra, 0, False)
+    assert solve(FAMILY, question, "auto", Limits(9.0), unwatched).answer is None
 
 
 def test_rules_stand_beside_an_answer() -> None:
