@@ -60,8 +60,9 @@ def best_stages(
 
 def _by_table(blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory: float, overlapped: bool) -> Staged:
     """The least over all intervals."""
-    on_accelerator, on_cpu = interval_costs(blocks, order, memory, overlapped)
-    count = len(blocks)
+    on_accelerator, on_cpu = (np.ascontiguousarray(costs.T) for costs in interval_costs(blocks, order, memory, overlapped))
+    count, table = len(blocks), np.empty_like(on_accelerator)
+    """Of each pair the row is the end of the interval, and the column its start."""
     least = np.full((accelerators + 1, cpus + 1, count + 1), np.inf)
     least[0, 0, 0] = 0.0
     origin = np.zeros((accelerators + 1, cpus + 1, count + 1, 2), np.int64)
@@ -70,9 +71,9 @@ def _by_table(blocks: Blocks, order: Whole, accelerators: int, cpus: int, memory
             for kind, before, costs in ((0, (a - 1, c), on_accelerator), (1, (a, c - 1), on_cpu)):
                 if min(before) < 0:
                     continue
-                table = np.maximum(least[before][:, None], costs)
-                start = table.argmin(axis=0)
-                found = table[start, np.arange(count + 1)]
+                np.maximum(least[before], costs, out=table)
+                start = table.argmin(axis=1)
+                found = table[np.arange(count + 1), start]
                 better = found < least[a, c]
                 least[a, c, better] = found[better]
                 origin[a, c, better, 0], origin[a, c, better, 1] = start[better], kind

@@ -62,9 +62,9 @@ class PlacementLoads:
 
 def judge(question: PlacementQuestion, device_of: Whole) -> Verdict[PlacementLoads]:
     """Loads, value and broken rules of a placement: for each row of the graph the number of its device."""
-    graph = question.graph
-    if len(device_of) != len(graph) or any(not 0 <= device < len(question.devices) for device in device_of.tolist()):
-        raise ValueError(f"a placement names one of the {len(question.devices)} devices for each of the {len(graph)} nodes")
+    graph, devices = question.graph, len(question.devices)
+    if len(device_of) != len(graph) or any(not 0 <= device < devices for device in device_of.tolist()):
+        raise ValueError(f"a placement names one of the {devices} devices for each of the {len(graph)} nodes")
     loads = loads_of(question, device_of)
     broken = (*unsupported(question, device_of), *beyond_memory(question, loads), *apart(graph, device_of), *_order(question, device_of))
     return Verdict(max(load.total for load in loads), broken, PlacementLoads(loads))
