@@ -7,13 +7,15 @@ table i on all devices, and M_ik their memory, no plan whose loads stay below T 
 
 Every plan is at least T, or at least that: the bound is the smaller one. A device with the largest piece of a table also has what lies on
 all devices, so that any mean of its load, of such devices of other tables, and of the mean load is a bound, too. Where the slowest of each
-phase count, each phase has a mean of its own. Times are whole multiples of 2^-200 ms, in which every float from 2^-147 on is exact.
+phase count, each phase has a mean of its own, and plans are cut into regions: in one, the slowest of a phase takes a least time, and no
+piece takes as long as the region's upper end. Times are whole multiples of 2^-200 ms, in which every float from 2^-147 on is exact.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -154,10 +156,32 @@ class Multipliers:
     weights: tuple[tuple[int, int, int], ...] = ()
     """Phase, type of tables, and the weight of SHARES, which all tables of the type share, of the devices with their largest pieces in this
     phase; the mean device has the rest of each phase. A single phase is the sum of all."""
+    floors: tuple[int, ...] = ()
+    """Weight of SHARES of the least time of a region, by phase."""
 
 
-def price_bound(form: Whole, by: Multipliers) -> float | None:
-    """Milliseconds that every plan takes at least; None where some table has no way at all, so that there is no plan.
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Plans whose slowest device takes from `least` to less than `below` milliseconds in each phase."""
+
+    least: tuple[float, ...]
+    below: tuple[float, ...]
+
+    def halves(self, phase: int, time: float) -> tuple["Region", "Region"]:
+        """Plans that stay below a time in a phase, and plans that reach it."""
+        first = tuple(time if place == phase else old for place, old in enumerate(self.below))
+        second = tuple(time if place == phase else old for place, old in enumerate(self.least))
+        return Region(self.least, first), Region(second, self.below)
+
+
+def everywhere(form: Whole) -> Region:
+    """All plans."""
+    return Region((0.0,) * form.phases, (inf,) * form.phases)
+
+
+def price_bound(form: Whole, by: Multipliers, region: Region | None = None) -> float | None:
+    """Milliseconds that every plan, or every plan of a region, takes at least; None where some table has no way at all, so that there is no
+    plan.
 
     What is at least a limit before both are rounded is so after it, and so for the mean.
     """
@@ -165,29 +189,40 @@ def price_bound(form: Whole, by: Multipliers) -> float | None:
         return None
     counts, devices = Counter(form.types), form.devices
     least, beside = -SHARES * devices * _worth(by.prices, form.capacity), [0] * form.phases
-    of_type = dict[int, list[tuple[int, int]]]()
+    of_type, floors = dict[int, list[tuple[int, int]]](), by.floors or (0,) * form.phases
+    highest = None if region is None else [None if time == inf else units(time) for time in region.below]
     for phase, kind, share in by.weights:
         beside[phase] += share
         of_type.setdefault(kind, []).append((phase, share))
+    for phase, share in enumerate(floors if region is not None else ()):
+        least += devices * share * units(region.least[phase]) if region is not None else 0
     for kind, ways in enumerate(form.ways):
         below = [way for way in ways if by.limit is None or milliseconds(way.largest) < by.limit]
+        if highest is not None:
+            below = [way for way in below if _stays_below(form.times(way), highest)]
         if not below:
             return by.limit
-        least += min(_weighed(form, way, by.prices, counts[kind], beside, of_type.get(kind, [])) for way in below)
+        least += min(_weighed(form, way, by.prices, counts[kind], (beside, floors), of_type.get(kind, [])) for way in below)
     mean = milliseconds(max(-(-least // (devices * SHARES)), 0))
     return mean if by.limit is None else min(mean, by.limit)
 
 
-def _weighed(form: Whole, way: Way, prices: Prices, count: int, beside: list[int], own: list[tuple[int, int]]) -> int:
+def _stays_below(times: Times, highest: Sequence[int | None]) -> bool:
+    return all(most is None or time < most for time, most in zip(times, highest, strict=True))
+
+
+def _weighed(
+    form: Whole, way: Way, prices: Prices, count: int, shares: tuple[Sequence[int], Sequence[int]], own: list[tuple[int, int]]
+) -> int:
     """What all tables of a type add to the sum over devices in one way, in units of SHARES."""
     here = is_everywhere(form, way)
     cost = SHARES * (way.total + _worth(prices, way.stored))
-    if not any(beside):
+    if not any(map(any, shares)):
         return count * cost
     times = form.times(way)
     together = way.largest // way.time if way.time else 0
-    for phase, share in enumerate(beside):
-        cost += times[phase] * share * ((form.devices if here else 0) - way.held)
+    for phase, (share, floor) in enumerate(zip(*shares, strict=True)):
+        cost += times[phase] * (share * ((form.devices if here else 0) - way.held) - floor * way.held)
     extra = sum(share * times[phase] for phase, share in own) * (together - (1 if here else 0)) * form.devices
     return count * cost + extra
 

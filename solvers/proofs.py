@@ -427,6 +427,27 @@ class PricedTiers:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseLeaf:
+    """Prices, weights and floors that bound the plans of a region, as in PricedTiers."""
+
+    prices: tuple[float, ...]
+    weights: tuple[tuple[int, int, int], ...]
+    floors: tuple[int, ...]
+    """Weight of the least time of the region in each phase, in parts of 2^20."""
+
+
+@dataclass(frozen=True, slots=True)
+class PricedPhases:
+    """A tree of regions of the slowest device of each phase, with prices for each leaf (formulation.embeddings)."""
+
+    by: str
+    cuts: tuple[tuple[int, float] | None, ...]
+    """In preorder: a phase, and the milliseconds below which its slowest device stays in the first half; None for a leaf."""
+    leaves: tuple[PhaseLeaf, ...]
+    form: Literal["priced-phases"] = "priced-phases"
+
+
+@dataclass(frozen=True, slots=True)
 class PricedCounts:
     """For each number of devices from the fewest on, a proof that embedding tables have no plan on them (solvers.embeddings.judge)."""
 
@@ -440,7 +461,7 @@ class SystemLeaf:
     """A box of choices beside tables: what its tables take at least, None if they have no plan; without a proof it exceeds the budget."""
 
     bound: float | None
-    proof: PricedTiers | None
+    proof: PricedTiers | PricedPhases | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,6 +520,7 @@ Proof = (
     | Retained
     | MemoryLevels
     | PricedTiers
+    | PricedPhases
     | PricedSystems
     | PricedCounts
 )

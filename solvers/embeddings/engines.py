@@ -19,13 +19,15 @@ from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwa
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.embeddings.baselines import baselines, plan_of
-from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
+from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PHASES, BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
 from crossopt.solvers.embeddings.local import Plan, balance_phases, height_of, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
     Flat,
     Priced,
+    Regions,
     best_bound,
     best_prices,
+    by_regions,
     cheapest,
     flat,
     lacking_by_relaxation,
@@ -34,7 +36,7 @@ from crossopt.solvers.embeddings.prices import (
     sharpened,
     whole_prices,
 )
-from crossopt.solvers.proofs import PricedCounts, PricedTiers, UnverifiedBound
+from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers, UnverifiedBound
 
 Found = SearchOutcome[EmbeddingPlan]
 _PATIENCE: Final = 60.0
@@ -48,6 +50,8 @@ _SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
 _MOST_PLANS: Final = 50_000
 _RELAXING, _LEAST_RELAXING, _JUDGING = 0.2, 2.0, 10.0
 """Of the time that is left for a relaxation, its seconds at least, and how much longer than judging a plan nothing is judged again."""
+_ABOVE: Final = 1.03
+"""Of the bound, how far above it plans are looked for where none is known."""
 _LARGE: Final = 1_000_000
 """Tables times devices of questions that have time for a single start, and for no baselines unless they are asked for."""
 _MOST_CELLS: Final = 4_000
@@ -79,10 +83,12 @@ class _Course:
     """The best plan of a local search, as long as it is not judged."""
     judged: tuple[float, float] = (0.0, 0.0)
     """When the last plan was judged, and how long it took."""
+    regions: Regions | None = None
+    """Of the slowest of each phase, where they bound better than prices alone."""
 
     @property
     def bound(self) -> float:
-        return self.priced.bound or 0.0
+        return max(self.priced.bound or 0.0, 0.0 if self.regions is None else self.regions.bound)
 
     def offer(self, plan: EmbeddingPlan) -> None:
         """Keep a plan that the judge accepts if it is better."""
@@ -125,12 +131,15 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     within = max(limits.gap, _CLOSE)
     _local_search(course, ways, within, patience, deadline, limits.seed, small=small)
     lacking = lacking_by_relaxation(ways, _LEAST_RELAXING) if course.plan is None and not small else None
-    proof, bound, target = _proof_of(course.priced), course.bound, course.bound * (1.0 + within)
+    bound, target, regions = course.bound, course.bound * (1.0 + within), course.regions
+    shown: PricedTiers | PricedPhases = _proof_of(course.priced)
+    if regions is not None and regions.bound == bound:
+        shown = _phases_of(regions)
     if small and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
-        proof, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
+        shown, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
     if course.plan is None and (bound == inf or lacking is not None):
-        proof = proof if lacking is None else PricedTiers(BY_PRICES, None, lacking)
-        return SearchOutcome(None, inf, proof, name, reasons=reasons_of(question, form))
+        shown = shown if lacking is None else PricedTiers(BY_PRICES, None, lacking)
+        return SearchOutcome(None, inf, shown, name, reasons=reasons_of(question, form))
     ended = bound >= course.value or course.value <= target or isinf(limits.seconds)
     if course.plan is None:
         return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
@@ -140,7 +149,7 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     return SearchOutcome(
         course.plan,
         min(bound, course.value),
-        proof,
+        shown,
         name,
         stopped,
         baselines=baselines(question, left) if compared else (),
@@ -219,6 +228,9 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
     if loose is not None:
         course.priced = max(course.priced, loose.priced, key=lambda found: found.bound or 0.0)
     if loose is not None and step:
+        cut = by_regions(ways, loose, min(course.value, course.bound * _ABOVE), _RELAXING * (deadline - monotonic()))
+        if cut is not None and cut.bound > course.bound:
+            course.regions, loose = cut, cut.loose
         most = deadline - 1.5 * (monotonic() - began)
         plans = [start_from(ways.form, own, max(course.bound, 1e-12)) for own in loose.ways]
         for left in (4, 3, 1):
@@ -250,6 +262,10 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
 
 def _proof_of(priced: Priced) -> PricedTiers:
     return PricedTiers(BY_PRICES, priced.limit, _figures(priced), priced.weights)
+
+
+def _phases_of(regions: Regions) -> PricedPhases:
+    return PricedPhases(BY_PHASES, regions.cuts, tuple(PhaseLeaf(_figures(own), own.weights, own.floors) for own in regions.leaves))
 
 
 def _bound_of(priced: Priced) -> float:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
-from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PRICES, BY_SEARCH, EmbeddingFigures, EmbeddingPlan
+from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PHASES, BY_PRICES, BY_SEARCH, EmbeddingFigures, EmbeddingPlan
 from crossopt.solvers.embeddings.systems import BY_SYSTEMS, judge, prove
 from crossopt.solvers.family import ProblemType, lazy_import
 
@@ -31,7 +31,7 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
     judge=judge,
     judged="time and memory of every shard",
     prove=prove,
-    proof_labels=frozenset({BY_PRICES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
+    proof_labels=frozenset({BY_PRICES, BY_PHASES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
     described=_described,
     searching=frozenset({"auto", "local"}),
     seeded=frozenset({"auto", "local"}),

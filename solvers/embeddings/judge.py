@@ -1,6 +1,6 @@
 """Plans of embedding tables, their judge shard by shard, and the proof of a bound carried out anew."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nextafter
 from typing import Final
@@ -10,6 +10,8 @@ from crossopt.formulation.embeddings import (
     SHARES,
     Multipliers,
     Prices,
+    Whole,
+    everywhere,
     lacks_memory,
     milliseconds,
     price_bound,
@@ -23,10 +25,11 @@ from crossopt.instances.embeddings.systems import System, SystemFigures
 from crossopt.instances.files.units import format_quantity
 from crossopt.solvers.answer import Progress, Result, Verdict, Watch
 from crossopt.solvers.family import Proved
-from crossopt.solvers.proofs import PricedCounts, PricedTiers, UnverifiedBound
+from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers, UnverifiedBound
 
 BY_PRICES: Final = "prices of memory"
 BY_COUNTS: Final = "prices of memory for each number of devices"
+BY_PHASES: Final = "prices of memory in regions of the slowest of each phase"
 BY_SEARCH: Final = "a search of all plans with prices of memory"
 MOST_NODES: Final = 2_000_000
 """Nodes of a search that a check repeats."""
@@ -162,7 +165,7 @@ def option_text(option: Option) -> str:
 # The proof of a bound, carried out anew.
 
 
-def prices_of(proof: PricedTiers) -> Prices:
+def prices_of(proof: PricedTiers | PhaseLeaf) -> Prices:
     """Prices in units for a byte; a ValueError where they are none."""
     if len(proof.prices) != len(TIERS) or any(not isfinite(price) or not 0.0 <= price <= 1e300 for price in proof.prices):
         raise ValueError("prices of memory are one from 0 on for each tier")
@@ -178,11 +181,13 @@ def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFi
     claimed = inf if saved.bound is None else float(saved.bound)
     if isinstance(proof, PricedCounts):
         return _by_counts(question, proof, claimed, watch)
-    if not isinstance(proof, PricedTiers):
+    if not isinstance(proof, PricedTiers | PricedPhases):
         return Proved((), ("proof: bounds on embedding tables are proved by prices of memory",))
     try:
         if question.file.objective == "fewest_devices":
             raise ValueError("a bound on the number of devices is proved for each smaller number")
+        if isinstance(proof, PricedPhases):
+            return _by_phases(question, proof, claimed)
         prices = prices_of(proof)
         watch(Progress("prices of memory", None))
         return _by_search(question, proof, prices, claimed) if proof.nodes else _by_prices(question, proof, prices, claimed)
@@ -200,15 +205,50 @@ def _by_prices(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices,
         return Proved(("memory was added up again at the stored prices",), () if holds else (fault,), by=BY_PRICES)
     if proof.limit is not None and not (isfinite(proof.limit) and proof.limit >= 0.0):
         raise ValueError("a limit is a time from 0 on")
-    beside = [0] * (form.phases if all(form.ways) else 0)
-    for phase, kind, share in proof.weights:
-        if not 0 <= phase < len(beside) or not 0 <= kind < len(form.ways) or share < 0 or share + beside[phase] > SHARES:
-            raise ValueError("types of tables of the question have shares of a phase, which add up to a whole at most")
-        beside[phase] += share
+    _check_weights(form, proof.weights, (0,) * (form.phases if all(form.ways) else 0))
     shown = price_bound(form, Multipliers(prices, proof.limit, proof.weights))
     value = inf if shown is None else shown
     fault = f"bound: the prices show {value!r} ms, the result claims {claimed!r}"
     return Proved(("the bound was evaluated again in whole numbers",), () if claimed <= value else (fault,), by=BY_PRICES)
+
+
+def _check_weights(form: Whole, weights: Iterable[tuple[int, int, int]], floors: tuple[int, ...]) -> None:
+    """A ValueError where the weights of a phase do not add up to a whole at most."""
+    beside, fault = [*floors], "types of tables of the question have shares of a phase, which add up to a whole at most"
+    if any(not 0 <= floor <= SHARES for floor in floors):
+        raise ValueError(fault)
+    for phase, kind, share in weights:
+        if not 0 <= phase < len(beside) or not 0 <= kind < len(form.ways) or share < 0 or share + beside[phase] > SHARES:
+            raise ValueError(fault)
+        beside[phase] += share
+
+
+def _by_phases(question: EmbeddingsQuestion, proof: PricedPhases, claimed: float) -> Proved:
+    """Walk the tree of regions, and evaluate the bound of each leaf."""
+    form, leaves, least = whole(question), iter(proof.leaves), inf
+    if not form.step or not all(form.ways):
+        raise ValueError("regions of phases are for tables that all fit, where the slowest of each phase counts")
+    regions = [everywhere(form)]
+    for cut in proof.cuts:
+        if not regions:
+            raise ValueError("there are more regions than the cuts make")
+        region = regions.pop()
+        if cut is not None:
+            phase, time = cut
+            if not 0 <= phase < form.phases or not isfinite(time) or not region.least[phase] < time < region.below[phase]:
+                raise ValueError("a cut is outside of its region")
+            regions += reversed(region.halves(phase, time))
+        elif (leaf := next(leaves, None)) is None or len(leaf.floors) != form.phases:
+            raise ValueError("a region has no bound")
+        else:
+            _check_weights(form, leaf.weights, leaf.floors)
+            shown = price_bound(form, Multipliers(prices_of(leaf), None, leaf.weights, leaf.floors), region)
+            least = min(least, inf if shown is None else shown)
+    if regions or next(leaves, None) is not None:
+        raise ValueError("regions or bounds are left over")
+    faults = () if claimed <= least else (f"bound: the regions show {least!r} ms, the result claims {claimed!r}",)
+    text = f"the bounds of {len(proof.leaves):,} regions of the slowest of each phase were evaluated again"
+    return Proved((text,), faults, by=BY_PHASES)
 
 
 def _by_search(question: EmbeddingsQuestion, proof: PricedTiers, prices: Prices, claimed: float) -> Proved:

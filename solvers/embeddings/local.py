@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
 from random import Random
 from time import monotonic
@@ -20,12 +21,14 @@ _OTHERS, _TAKEN = 24, 9
 """Tables on all devices that are tried at once, and tables that are taken out at once."""
 _CHEAPENED, _FEW = 60, 3
 """Tables that take cheaper ways at once, and ways of each that are tried."""
-_DIVIDED, _PAIRS = 14, 4
-"""Pieces on two devices that are divided in every way, and pairs of devices that are tried at once."""
+_DIVIDED, _PAIRS, _PARTNERS_DIVIDED = 13, 4, 8
+"""Pieces on two devices that are divided in every way, and pairs of devices that are tried at once, by the slowest and by phases."""
 _PARTNERS, _TINY, _DEAR = 2_000, 1e-15, 0.05
 """Pieces that are tried in swaps at once, what is no excess, and the weight of the time that a way takes of all devices."""
 _GROUPS = ((0,), (1,), (2,), (3,), (4,), (0, 2), (1, 3), (0, 1, 2, 3, 4))
 """Phases whose targets fall together."""
+_EVENED = (0.3, 0.6, 1.0)
+"""How far what phases are above their least is divided anew among them, in proportion to it."""
 _SLACK, _FIRST_STEP, _TURN = 0.25, 0.2, 0.02
 """Of targets above the least of each phase at first, of this the part that they fall at once, and of the time a turn's."""
 
@@ -525,6 +528,28 @@ class Balance(Climb):
             self.shift(best[2], device)
         return True
 
+    def divide(self, device: int, excess: Array) -> bool:
+        """The best division of the pieces of a device and another one among both; whether it lowers what both are above their targets."""
+        where = self.items.device
+        for other in self.random.sample(range(len(excess)), min(_PARTNERS_DIVIDED, len(excess))):
+            both = np.flatnonzero((where == device) | (where == other))
+            if other == device or not len(both):
+                continue
+            if len(both) > _DIVIDED:
+                both = both[np.array(self.random.sample(range(len(both)), _DIVIDED))]
+            sizes, here = self.sizes[both], where[both] == device
+            sums = _subsets(len(both)) @ sizes
+            after = _excess(self.fill[device] - sizes[here].sum(axis=0) + sums)
+            after += _excess(self.fill[other] + sizes[here].sum(axis=0) - sums)
+            best = int(after.argmin())
+            if after[best] < excess[device] + excess[other] - _TINY:
+                for rank, item in enumerate(both.tolist()):
+                    wanted = device if best >> rank & 1 else other
+                    if int(where[item]) != wanted:
+                        self.shift(item, wanted)
+                return True
+        return False
+
     def size_of(self, way: Way) -> Array:
         size: Array = np.concatenate([phases_of(way) / self.targets, memory_of(way) / self.plan.room])
         return size
@@ -624,11 +649,18 @@ class Balance(Climb):
             device = next((one for one in order if one not in stuck and excess[one] > _TINY), None)
             if device is None:
                 break
-            if self.lower(device, excess) or (self.random.random() < 0.5 and self.retaken(device)):
+            if self.lower(device, excess) or self.divide(device, excess) or (self.random.random() < 0.5 and self.retaken(device)):
                 stuck.clear()
             else:
                 stuck.add(device)
         return float(_excess(self.fill).sum())
+
+
+@cache
+def _subsets(count: int) -> Array:
+    """All subsets of so many, a row each."""
+    found: Array = (np.arange(1 << count)[:, None] >> np.arange(count) & 1).astype(float)
+    return found
 
 
 def _excess(fill: Array) -> Array:
@@ -658,12 +690,17 @@ def balance_phases(
 
     turn = _TURN * min(patience, max(deadline - monotonic(), 0.0))
     falls = np.array([[float(phase in group) for phase in range(len(least))] for group in _GROUPS])
-    slack, steps, shown = _SLACK, np.full(len(falls), _FIRST_STEP), inf
+    weights = np.concatenate([falls.sum(axis=1), np.full(len(_EVENED), 2.0 * len(least))])
+    slack, steps, shown = _SLACK, np.full(len(weights), _FIRST_STEP), inf
     while lowest > target and monotonic() < min(deadline, since + patience):
         if lowest < inf:
-            group = random.choices(range(len(steps)), (steps * falls.sum(axis=1)).tolist())[0]
-            tops = best.loads.max(axis=0)
-            aims = tops - falls[group] * steps[group] * np.maximum(tops - least, 0.0)
+            group = random.choices(range(len(steps)), (steps * weights).tolist())[0]
+            above = np.maximum(best.loads.max(axis=0) - least, 0.0)
+            if group < len(falls):
+                aims = least + above * (1.0 - falls[group] * steps[group])
+            else:
+                even = _EVENED[group - len(falls)]
+                aims = least + (1.0 - steps[group]) * ((1.0 - even) * above + even * above.sum() * least / max(float(least.sum()), 1e-300))
             walk.plan = best.copy()
         else:
             group, aims = -1, least * (1.0 + slack)

@@ -1,7 +1,7 @@
 """Prices of memory for which the bound on embedding tables is highest, in floating point; the bound itself is in whole numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import inf
@@ -10,7 +10,19 @@ from time import monotonic
 import numpy as np
 
 from crossopt.crossflow.arrays import Array, Mask, Whole
-from crossopt.formulation.embeddings import SCALE, SHARES, Multipliers, Way, is_everywhere, lacks_memory, milliseconds, price_bound, units
+from crossopt.formulation.embeddings import (
+    SCALE,
+    SHARES,
+    Multipliers,
+    Region,
+    Way,
+    everywhere,
+    is_everywhere,
+    lacks_memory,
+    milliseconds,
+    price_bound,
+    units,
+)
 from crossopt.formulation.embeddings import Whole as Form
 from crossopt.formulation.model import Program, Rows
 from crossopt.instances.errors import FailedError
@@ -21,6 +33,8 @@ _STEPS, _CYCLES, _LIMITS = 60, 3, 24
 """Halvings of a price, rounds over the tiers, and halvings of the limit."""
 _FEW, _GIVEN = 40_000, 1e-3
 """Ways that all are columns of the relaxation, and what else one may cost beyond the cheapest way of its table, of the mean device."""
+_CUT, _REGIONS = 0.5, 64
+"""Of what a plan is above the bound of a region, how far a cut is above its slowest device, and regions at most."""
 _LARGEST = 1e6
 """Milliseconds for a byte."""
 
@@ -145,6 +159,7 @@ class Priced:
     limit: float | None
     bound: float | None
     weights: tuple[tuple[int, int, int], ...] = ()
+    floors: tuple[int, ...] = ()
 
 
 def whole_prices(prices: Array) -> tuple[int, int, int]:
@@ -193,19 +208,29 @@ class Relaxed:
     priced: Priced
     ways: tuple[list[Way], ...]
     slowest: Array
+    beyond: Array
+    """By phase, of the tables that have longer pieces in part how long these are beyond the slowest device."""
+    longest: Array
+    """By phase, of a piece that is taken in part."""
 
 
-def relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> Relaxed | None:
-    """The relaxation of plans below a limit, with the devices of the largest pieces where they count; None where time is short."""
+def relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None = None) -> Relaxed | None:
+    """The relaxation of plans below a limit or in a region, with the devices of the largest pieces where they count; None where time is
+    short, or where some table has no way."""
     try:
-        return _relaxed(ways, limit, seconds, prices)
+        return _relaxed(ways, limit, seconds, prices, region)
     except FailedError:
         return None
 
 
-def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> Relaxed | None:
-    form, began = ways.form, monotonic()
+def _within(ways: Flat, limit: float | None, region: Region | None) -> Mask:
+    """Ways that plans below a limit, or in a region, may take."""
     allowed = np.ones(len(ways.ways), bool) if limit is None else ways.largest < limit
+    return allowed if region is None else allowed & (ways.times < np.array(region.below)).all(axis=1)
+
+
+def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None) -> Relaxed | None:
+    form, began, allowed = ways.form, monotonic(), _within(ways, limit, region)
     if not _every_type(ways, allowed):
         return None
     columns = _promising(ways, allowed, prices)
@@ -223,12 +248,14 @@ def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> 
         rows.row(np.arange(count), ways.stored[columns, tier] / room[tier], 1.0)
     for phase in range(phases):
         rows.row([*np.flatnonzero(here), common[phase]], [*times[here, phase] / scale, -1.0], 0.0)
+    for phase, least in enumerate(region.least if region is not None else ()):
+        rows.row([slow[phase]], [-1.0], -least / scale)
     costs = np.concatenate([np.zeros(count), np.ones(phases), np.zeros(phases)])
     highs = np.concatenate([ways.counts[owner], np.full(2 * phases, inf)])
     session = Session(Program(scale, costs, highs, np.zeros(len(costs), bool), rows.rows()), 1, 0)
     own = (ways.together[columns] - here)[:, None] * times / ways.counts[owner, None] / scale
     pieces = list[tuple[int, int]]()
-    fixed, starts = len(form.ways) + 2 * phases + 3, np.searchsorted(owner, np.arange(len(form.ways)))
+    fixed, starts = len(form.ways) + (2 if region is None else 3) * phases + 3, np.searchsorted(owner, np.arange(len(form.ways)))
     while (left := seconds - (monotonic() - began)) > 0.0:
         found = session.relaxed(left, SolveMonitor(lambda: False))
         if found.ending != "solved":
@@ -237,7 +264,7 @@ def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> 
         above = np.add.reduceat(amounts[:, None] * own, starts) + found.columns[common] - found.columns[slow]
         broken = [(int(phase), int(kind)) for kind, phase in np.argwhere(above > 1e-7)]
         if not (new := [pair for pair in broken if pair not in pieces]):
-            return _by_duals(ways, limit, found, (columns, amounts, owner), pieces, fixed, scale)
+            return _by_duals(ways, (limit, region), found, (columns, amounts, owner), pieces, fixed, scale)
         more = _Rows()
         for phase, kind in new:
             place = np.arange(starts[kind], starts[kind + 1] if kind + 1 < len(starts) else count)
@@ -245,6 +272,64 @@ def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array) -> 
         session.add(more.rows())
         pieces += new
     return None
+
+
+@dataclass(slots=True)
+class _Node:
+    """A region with its relaxation, and the two regions in which it was cut."""
+
+    region: Region
+    loose: Relaxed
+    bound: float
+    cut: tuple[int, float] | None = None
+    halves: tuple["_Node", "_Node"] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """The bound of a tree of regions of the slowest of each phase, and the relaxation of the leaf with the least bound."""
+
+    bound: float
+    cuts: tuple[tuple[int, float] | None, ...]
+    leaves: tuple[Priced, ...]
+    loose: Relaxed
+
+
+def by_regions(ways: Flat, loose: Relaxed, value: float, seconds: float) -> Regions | None:
+    """Regions of the plans below a value, until no cut has an effect or time is up; None if the relaxation of all has none of them."""
+    deadline, root = monotonic() + seconds, _Node(everywhere(ways.form), loose, loose.priced.bound or 0.0)
+    leaves = [root]
+    while monotonic() < deadline:
+        node = min(leaves, key=lambda leaf: leaf.bound)
+        own = node.loose
+        phase = int(own.beyond.argmax())
+        time = float(min(own.slowest[phase] + _CUT * max(value - node.bound, 0.0), own.longest[phase]))
+        if node.bound >= value or own.beyond[phase] <= 1e-9 or not node.region.least[phase] < time < node.region.below[phase]:
+            break
+        first, second = (_opened(ways, node, half, deadline) for half in node.region.halves(phase, time))
+        node.cut, node.halves = (phase, time), (first, second)
+        leaves = [leaf for leaf in leaves if leaf is not node] + [first, second]
+    if root.halves is None:
+        return None
+    cuts, stack, listed = list[tuple[int, float] | None](), [root], list[Priced]()
+    while stack:
+        node = stack.pop()
+        cuts.append(node.cut)
+        if node.halves is None:
+            priced = node.loose.priced
+            listed.append(replace(priced, floors=priced.floors or (0,) * ways.form.phases))
+        else:
+            stack += reversed(node.halves)
+    least = min(leaves, key=lambda leaf: leaf.bound)
+    return Regions(least.bound, tuple(cuts), tuple(listed), least.loose)
+
+
+def _opened(ways: Flat, node: _Node, half: Region, deadline: float) -> _Node:
+    """A half of a region, with the relaxation of the whole where its own is not known."""
+    if not _every_type(ways, _within(ways, None, half)):
+        return _Node(half, node.loose, inf)
+    found = relaxed(ways, None, deadline - monotonic(), node.loose.priced.prices, half)
+    return _Node(half, node.loose, node.bound) if found is None else _Node(half, found, max(found.priced.bound or 0.0, 0.0))
 
 
 def sharpened(ways: Flat, priced: Priced, limit: float, seconds: float) -> Priced:
@@ -268,7 +353,7 @@ def _promising(ways: Flat, allowed: Mask, prices: Array) -> Whole:
 
 def _by_duals(
     ways: Flat,
-    limit: float | None,
+    within: tuple[float | None, Region | None],
     found: Solution,
     mixed: tuple[Whole, Array, Whole],
     pieces: list[tuple[int, int]],
@@ -280,19 +365,24 @@ def _by_duals(
     types, phases = len(form.ways), form.phases
     room = np.where(ways.room > 0.0, ways.room, 1.0) / form.devices
     prices = np.maximum(-found.duals[types + phases : types + phases + 3], 0.0) * scale / room
-    weights, beside = list[tuple[int, int, int]](), [0] * phases
+    weights, beside, (limit, region) = list[tuple[int, int, int]](), [0] * phases, within
+    if region is not None:
+        beside = [max(min(int(-dual * SHARES), SHARES), 0) for dual in found.duals[fixed - phases : fixed].tolist()]
+    floors = tuple(beside if region is not None else ())
     for (phase, kind), dual in zip(pieces, found.duals[fixed:].tolist(), strict=True):
         if (share := min(int(-dual * SHARES), SHARES - beside[phase])) > 0:
             weights.append((phase, kind, share))
             beside[phase] += share
-    bound = price_bound(form, Multipliers(whole_prices(prices), limit, tuple(weights)))
+    bound = price_bound(form, Multipliers(whole_prices(prices), limit, tuple(weights), floors), region)
     starts = np.searchsorted(owner, np.arange(types + 1)).tolist()
     chosen = [
         [_rounded(ways, columns[first:last], amounts[first:last], flat) for first, last in pairwise(starts)] for flat in (False, True)
     ]
     taken = tuple([own[kind].pop() for kind in form.types] for own in chosen)
     slowest = found.columns[len(columns) : len(columns) + phases] * scale
-    return Relaxed(Priced(prices, limit, bound, tuple(weights)), taken, slowest)
+    over, part = np.maximum(ways.times[columns] - slowest, 0.0), amounts > 1e-6
+    longest = ways.times[columns[part]].max(axis=0)
+    return Relaxed(Priced(prices, limit, bound, tuple(weights), floors), taken, slowest, amounts @ over, longest)
 
 
 def _rounded(ways: Flat, columns: Whole, amounts: Array, flat: bool) -> list[Way]:

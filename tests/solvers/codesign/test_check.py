@@ -217,8 +217,8 @@ def test_a_search_that_was_stopped_without_a_design_tells_no_bound_and_is_accept
         (
             {"proof": 5},
             "proof.form: 'None' is none of unverified, recomputable, steps, enumerated, enumerated-together, "
-            "boxes, relaxed, exact, parts, multipliers, surrounded, swept, on-path, branched, tangents, weighed, chosen, "
-            "integers, priced, priced-tree, priced-chips, retained, memory-levels, priced-tiers, priced-systems, priced-counts",
+            "boxes, relaxed, exact, parts, multipliers, surrounded, swept, on-path, branched, tangents, weighed, chosen, integers, "
+            "priced, priced-tree, priced-chips, retained, memory-levels, priced-tiers, priced-phases, priced-systems, priced-counts",
         ),
         ({"proof": {"form": "enumerated", "by": "", "conflicts": [], "space": 5}}, "proof.space: a mapping is needed"),
         ({"proof": {"form": "enumerated", "by": "", "conflicts": [], "space": {}}}, "proof.space.designs: this key is missing"),

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from crossopt.crossflow.embeddings import (
+    FULL_BLOCK,
+    INDEX,
+    NARROWEST_LOOKUP,
     Bandwidths,
     Group,
     Kernel,
@@ -18,13 +21,15 @@ from crossopt.crossflow.embeddings import (
     Sent,
     Sharding,
     buffer_bytes,
+    grown_caches,
     kernel_bandwidth,
+    miss_rate,
     row_shards,
     shard_cost,
     shard_storage,
     state_bytes,
 )
-from crossopt.formulation.embeddings import places_of
+from crossopt.formulation.embeddings import places_of, whole
 from crossopt.instances.embeddings.options import devices_of
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.embeddings.tables import cache_statistics, drawn_tables, tables_in
@@ -35,8 +40,9 @@ from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_verify
 from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals
 from crossopt.solvers.embeddings.family import FAMILY
-from crossopt.solvers.embeddings.judge import EmbeddingPlan, TablePlan, judge
-from crossopt.solvers.proofs import PricedCounts, PricedTiers
+from crossopt.solvers.embeddings.judge import BY_PHASES, EmbeddingPlan, TablePlan, judge, prove
+from crossopt.solvers.embeddings.prices import by_regions, flat, relaxed
+from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers
 from tests.paths import reference
 from tests.solvers.embeddings.drawn import drawn
 
@@ -123,6 +129,34 @@ def test_all_published_costs() -> None:
             assert all(kernel_bandwidth(as_kernel(name), RATES, float(share)) == one for share, one in speed.items())
         elif not isinstance(speed, str) and not name.endswith("pipeline"):
             assert kernel_bandwidth(as_kernel(name), RATES) == speed
+
+
+@pytest.mark.data
+def test_published_caches_and_constants() -> None:
+    data = json.loads((reference("embeddings") / "torchrec_golden.json").read_text())
+    for case in data["miss_rate"]:
+        bins = len(case["histogram"])
+        edges = case.get("bin_edges") or [case["rows"] * place / bins for place in range(bins + 1)]
+        cached = case.get("cache_rows") or [share * case["rows"] for share in case["cache_ratio"]]
+        assert all(
+            off(miss_rate(case["histogram"], edges, rows), one) <= 1e-15 for rows, one in zip(cached, case["expect"], strict=True)
+        ), case
+    for case in data["cache_budget"]:  # published with five digits
+        grown = grown_caches(case["start_ratio"], [3e7] * 3, case["priority"], case["budget_bytes"])
+        assert all(round(one, 5) == other for one, other in zip(grown, case["expect_ratio"], strict=True)), case
+    known, cluster = data["constants"], ask(PLAIN.replace("{devices: 2, hbm: 2 MiB, ddr: 0 B, ssd: 0 B}", "{devices: 2}")).file.cluster
+    rates = (RATES.hbm, RATES.host, RATES.ssd, RATES.intra, RATES.inter)
+    names = ("hbm_bandwidth", "hbm_to_ddr_bandwidth", "ssd_bandwidth", "intra_node_bandwidth", "inter_node_bandwidth")
+    own = (cluster.hbm_bandwidth, cluster.host_bandwidth, cluster.ssd_bandwidth, cluster.intra_node_bandwidth, cluster.inter_node_bandwidth)
+    for rate, usual, name in zip(rates, own, names, strict=True):
+        assert rate == known[name]
+        assert off(usual / 1000.0, known[name]) <= 1e-15, name
+    assert (FULL_BLOCK, NARROWEST_LOOKUP, INDEX, cluster.ssd) == (
+        known["full_block_dimension"],
+        known["smallest_lookup_dimension"],
+        known["index_bytes"],
+        known["ssd_bytes"],
+    )
 
 
 @pytest.mark.data
@@ -274,6 +308,77 @@ def test_edits_of_a_proof_are_refused() -> None:
         replace(proof, weights=((1, 0, 1),), nodes=0),
     ):
         assert not check_answer(FAMILY, replace(result, proof=forged), question).accepted, forged
+
+
+STEPS = """\
+kind: embeddings
+tables: {count: 40, seed: 3}
+cluster: {devices: 16}
+objective: step
+"""
+
+
+def test_regions_of_phases_bound_more_than_prices_alone_and_edits_are_refused() -> None:
+    question = ask(STEPS)
+    ways = flat(whole(question))
+    prices = np.zeros(3)
+    result = solve_and_verify(FAMILY, question, "local", Limits(seconds=2.0), unwatched)
+    loose = relaxed(ways, None, 60.0, prices)
+    assert loose is not None
+    regions = by_regions(ways, loose, float(result.value or inf), 60.0)
+    assert regions is not None
+    assert regions.bound > 1.01 * (loose.priced.bound or 0.0)
+    leaves = tuple(PhaseLeaf((0.0, 0.0, 0.0), own.weights, own.floors) for own in regions.leaves)
+    leaves = tuple(
+        replace(leaf, prices=tuple(float(price) for price in own.prices)) for leaf, own in zip(leaves, regions.leaves, strict=True)
+    )
+    proof = PricedPhases(BY_PHASES, regions.cuts, leaves)
+    shown = replace(result, proof=proof, bound=min(regions.bound, float(result.value or inf)))
+    assert prove(question, shown, unwatched).refused == ()
+    first = proof.cuts[0]
+    assert first is not None
+    for forged in (
+        replace(proof, cuts=(None,), leaves=leaves[:1]),
+        replace(proof, cuts=proof.cuts[:-1]),
+        replace(proof, leaves=leaves[:-1]),
+        replace(proof, leaves=(*leaves, leaves[0])),
+        replace(proof, leaves=(replace(leaves[0], floors=()), *leaves[1:])),
+        replace(proof, leaves=(replace(leaves[0], floors=(-1,) * 5), *leaves[1:])),
+        replace(proof, leaves=tuple(replace(leaf, floors=(1 << 20,) * 5, weights=((0, 0, 1),)) for leaf in leaves)),
+        replace(proof, leaves=(replace(leaves[0], prices=(-1.0, 0.0, 0.0)), *leaves[1:])),
+        replace(proof, cuts=((0, float("nan")), *proof.cuts[1:])),
+        replace(proof, cuts=((7, first[1]), *proof.cuts[1:])),
+        replace(proof, cuts=((first[0], 1e-6 * first[1]), *proof.cuts[1:])),
+    ):
+        assert prove(question, replace(shown, proof=forged), unwatched).refused, forged
+    assert prove(question, replace(shown, bound=1.001 * regions.bound), unwatched).refused
+
+
+def _regions_stay_below_every_plan(seeds: range) -> int:
+    """Bounds by regions, from values that are too high and too low, beside the least of all plans; how many have regions."""
+    compared = 0
+    for seed in seeds:
+        question = drawn(seed)
+        form = whole(question)
+        if question.file.objective != "step" or ways_of(question) > 200_000 or not all(form.ways):
+            continue
+        ways, least = flat(form), least_of_all(question)
+        loose = relaxed(ways, None, 60.0, np.zeros(3))
+        for value in (1.3, 1.01) if loose is not None and least < inf else ():
+            assert loose is not None
+            regions = by_regions(ways, loose, value * least, 60.0)
+            compared += regions is not None
+            assert regions is None or regions.bound <= least, seed
+    return compared
+
+
+def test_bounds_by_regions_stay_below_every_plan() -> None:
+    assert _regions_stay_below_every_plan(range(12)) >= 2
+
+
+@pytest.mark.thorough
+def test_100_bounds_by_regions_stay_below_every_plan() -> None:
+    assert _regions_stay_below_every_plan(range(12, 212)) >= 40
 
 
 def test_edits_of_a_proof_of_the_fewest_devices_are_refused() -> None:
