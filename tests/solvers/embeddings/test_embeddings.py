@@ -421,6 +421,8 @@ def test_reasons_name_the_largest_table_or_the_sum() -> None:
     assert result.status == "INFEASIBLE"
     assert "the table a takes 25.05 MiB of HBM, more than a device has: allow row or column" in result.reasons[0]
     assert check_answer(FAMILY, result, large).accepted
+    own = ask(PLAIN.replace("rows: 100, dimension: 64", "rows: 100000, dimension: 64, sharding: [table]", 1))
+    assert "more than a device has: allow row or column" in solved(own).reasons[0]
     summed = solved(ask(PLAIN.replace("2 MiB", "0.3 MiB")))
     assert summed.status == "INFEASIBLE"
     assert "2 devices have" in summed.reasons[0]
