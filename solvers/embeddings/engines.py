@@ -44,6 +44,8 @@ _PATIENCE: Final = 60.0
 _SMALL_TABLES, _SMALL_DEVICES, _FIRST_NODES, _MOST_NODES = 12, 8, 2_000, 200_000
 _COMPARING, _LEAST_COMPARING = 5.0, 0.3
 """Seconds of baselines at most, and where they are asked at all."""
+_LATEST: Final = 0.92
+"""Of the time, after which there are no baselines: what is cut off at the end of the time loses its bound."""
 _CLOSE: Final = 1e-9
 _SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
 """Of memory that starts of the local search fill."""
@@ -144,7 +146,7 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     if course.plan is None:
         return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
     stopped, found_at = "complete" if ended else "time limit", monotonic() - began
-    left = min(0.1 * limits.seconds, _COMPARING)
+    left = min(0.1 * limits.seconds, _COMPARING, _LATEST * limits.seconds - found_at)
     compared = left >= _LEAST_COMPARING and name == "auto" and len(form.types) * form.devices <= _LARGE
     return SearchOutcome(
         course.plan,
@@ -253,7 +255,7 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
     if step and best is not None:
         balance_phases(best, best.loads.mean(axis=0), course.bound * (1.0 + within), deadline, patience, random, course.seen)
         course.settle()
-    if course.plan is not None and not small and course.value > course.bound * (1.0 + within):
+    if course.plan is not None and not small and course.regions is None and course.value > course.bound * (1.0 + within):
         course.priced = sharpened(ways, course.priced, course.value, max(_RELAXING * (deadline - monotonic()), _LEAST_RELAXING))
     if best is not None and not step and course.value > course.bound * (1.0 + within):
         improve(best, course.bound * (1.0 + within), deadline, patience, random, course.seen, priced.prices)
