@@ -44,7 +44,7 @@ _PATIENCE: Final = 60.0
 _SMALL_TABLES, _SMALL_DEVICES, _FIRST_NODES, _MOST_NODES = 12, 8, 2_000, 200_000
 _COMPARING, _LEAST_COMPARING = 5.0, 0.3
 """Seconds of baselines at most, and where they are asked at all."""
-_LATEST: Final = 0.92
+_LATEST: Final = 0.88
 """Of the time, after which there are no baselines: what is cut off at the end of the time loses its bound."""
 _CLOSE: Final = 1e-9
 _SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
