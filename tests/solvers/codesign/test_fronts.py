@@ -189,7 +189,7 @@ def test_a_front_of_money_and_energy_on_the_command_line(tmp_path: Path, capsys:
         assert main(["report", str(target), *options]) == 0
     assert "J/token" in capsys.readouterr().out
     assert main(["explain", str(question), "--set", "budget.energy_per_token=1 pJ"]) == 20
-    assert "energy per token: 1 pJ at most; every design that the others allow needs at least" in capsys.readouterr().out
+    assert "energy per token: 1 pJ at most; without any other limit every design needs at least" in capsys.readouterr().out
 
 
 # Checked fronts: what a front claims of designs that it does not show is proved anew, and refused where it does not hold.
