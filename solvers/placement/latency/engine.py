@@ -161,7 +161,7 @@ def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
 NAME = "latency"
 _PROOF, _CRITICAL = "a dynamic program along a path of the data", "the longest path of the data"
 _CUTS = "a dynamic program from cut to cut of the data"
-_CUTTING, _BOUNDING, _SEARCHING = 0.25, 0.4, 0.6
+_CUTTING, _BOUNDING, _SEARCHING = 0.4, 0.5, 0.6
 """Shares of the time limit after which there is no bound from cut to cut, bounds are made no sharper, and no better pieces searched for."""
 _ENDING = 0.95
 """Share of the time limit when the solver is asked to end, which it takes some time to do."""
