@@ -40,7 +40,9 @@ from crossopt.instances.serving.log import LoggedRequest, classes_of, requests_i
 if TYPE_CHECKING:
     from crossopt.instances.serving.chip import FreeChip
 
-Objective = Literal["throughput", "devices", "cost", "die_area"]
+Objective = Literal["throughput", "devices", "cost", "energy", "die_area"]
+FOR_RATE: Final = ("devices", "energy", "die_area")
+"""Objectives of which the least is taken that serves a rate."""
 Mode = Literal["together", "apart"]
 Role = Literal["both", "prefill", "decode"]
 Level = Literal["mean", "p90", "p95", "p99"]
@@ -218,6 +220,7 @@ class ServingFile:
         Objective,
         Doc(
             "throughput: most requests a second; devices: fewest for the rate; cost: least money for an output token, at that rate; "
+            "energy: least for an output token at the rate, with all devices at their power limit; "
             "die_area: least area of all free chips for the rate"
         ),
     ] = "throughput"
@@ -644,10 +647,12 @@ def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str
         yield "objective", "only free chips have an area (ask for devices, or give a chip)"
     asked = _classes(file)
     rate = asked[0].rate if asked else None
-    if file.objective in ("devices", "die_area") and rate is None:
+    if file.objective == "energy" and (file.chip is not None or file.workers is not None):
+        yield "objective", "the power of free chips and of stated workers is not known (ask for devices, cost or die_area)"
+    if file.objective in FOR_RATE and rate is None:
         yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
     limited = file.devices is not None or set(file.available or ()) >= set(file.hardware or ("",))
-    if file.objective not in ("devices", "die_area") and not limited and not (file.objective == "cost" and rate):
+    if file.objective not in FOR_RATE and not limited and not (file.objective == "cost" and rate):
         yield "devices", "how many devices are there at most? (add devices: 32, or objective: devices with a rate)"
     if file.objective == "cost" and rate is None and len(file.hardware or ()) > 1:
         yield "requests.rate", "the cheapest devices of several kinds for which rate? (add requests: {rate: 40}, in requests a second)"

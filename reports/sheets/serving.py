@@ -19,12 +19,14 @@ _ASKS = {
     "throughput": "time between requests",
     "devices": "devices",
     "cost": "cost of a million output tokens",
+    "energy": "energy of an output token, devices at their power limit",
 }
 _SENTENCES = {
     "die_area": "Which chip and which copies on it serve the requests on the least area of silicon?",
     "throughput": "Which copies of the model serve most requests a second within the limits?",
     "devices": "How few devices serve the requests within the limits, and as which copies?",
     "cost": "Which copies of the model make an output token cheapest within the limits?",
+    "energy": "Which copies of the model take the least energy for an output token within the limits?",
 }
 _USES = tuple(WorkerMemory.__dataclass_fields__)
 _P95 = 1

@@ -8,7 +8,7 @@ from crossopt.solvers.family import ProblemType, Proved, lazy_import
 from crossopt.solvers.serving.judge import BY_BOXES, BY_PROGRAM, ServingFigures, ServingPlan, judge, prove
 
 _PROGRAM = lazy_import("crossopt.solvers.serving.engines", "program")
-_UNITS = {"throughput": "s", "devices": "", "cost": "USD", "die_area": ""}
+_UNITS = {"throughput": "s", "devices": "", "cost": "USD", "energy": "J", "die_area": ""}
 
 
 def _prove(question: ServingQuestion, saved: Result[ServingPlan, ServingFigures], watch: Watch) -> Proved:

@@ -23,6 +23,7 @@ from crossopt.formulation.serving.matching import (
     together_bound,
 )
 from crossopt.instances.serving.question import (
+    FOR_RATE,
     JOINT,
     MOST_DEVICES,
     DeviceKind,
@@ -187,8 +188,13 @@ MILLION: Final = 1_000_000
 
 
 def cost_unit(question: ServingQuestion, kind: DeviceKind) -> int:
-    """What a device of a kind counts in the objective: one, or where money is minimised millionths of a dollar an hour."""
-    return round(kind.rent * MILLION) if question.file.objective == "cost" else 1
+    """What a device of a kind counts in the objective: one, millionths of a dollar an hour, or millionths of its power limit in watts."""
+    match question.file.objective:
+        case "cost":
+            return round(kind.rent * MILLION)
+        case "energy":
+            return round(float(kind.hardware.power) * MILLION)
+    return 1
 
 
 def value_of(question: ServingQuestion, rate: int, devices: int, cost: int) -> float | int:
@@ -200,6 +206,8 @@ def value_of(question: ServingQuestion, rate: int, devices: int, cost: int) -> f
             return devices * (float(question.kinds[0].hardware.die_area) * _SQUARE_MILLIMETRES)
         case "throughput":
             return UNITS / rate
+        case "energy":
+            return cost / MILLION / ((question.rate or 0.0) * question.output)
         case "cost":
             asked = question.rate
             hourly = cost / MILLION if question.kinds else question.rent * devices
@@ -337,7 +345,7 @@ def _rates(question: ServingQuestion, offers: Sequence[Offer], most: int) -> tup
 def rate_sought(question: ServingQuestion) -> int | None:
     """The rate for which as little as possible is taken; None where the greatest one is sought, or the cheapest one."""
     objective = question.file.objective
-    return needed_units(question) if objective in ("devices", "die_area") or (objective == "cost" and question.rate is not None) else None
+    return needed_units(question) if objective in FOR_RATE or (objective == "cost" and question.rate is not None) else None
 
 
 def _program(question: ServingQuestion, offers: Sequence[Offer], devices: int) -> tuple[list[int], list[tuple[int, int]]]:

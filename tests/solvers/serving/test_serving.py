@@ -82,7 +82,7 @@ def test_300_small_questions_as_by_a_look_at_every_plan() -> None:
 
 
 def test_small_questions_of_a_model_as_by_a_look_at_every_plan() -> None:
-    for objective, mode in product(("throughput", "devices", "cost"), ("[together]", "[apart]", "[together, apart]")):
+    for objective, mode in product(("throughput", "devices", "cost", "energy"), ("[together]", "[apart]", "[together, apart]")):
         text = (
             LLAMA.replace("40 ms", "40 ms, at: mean")
             .replace("batch: [8, 32]", f"batch: [16, 64], prefill_batch: 1, mode: {mode}, shapes: any")
@@ -218,7 +218,7 @@ def test_divisions_of_several_kinds_as_by_a_look_at_all() -> None:
             assert all(sum(own) <= n for own, n in zip(found.devices, most, strict=True))
 
 
-@pytest.mark.parametrize("objective", ["throughput", "devices", "cost"])
+@pytest.mark.parametrize("objective", ["throughput", "devices", "cost", "energy"])
 @pytest.mark.parametrize("level", ["mean", "p95"])
 def test_several_kinds_of_devices_as_by_a_look_at_every_plan(objective: str, level: str) -> None:
     text = f"{LLAMA}objective: {objective}\n".replace("h100-sxm", "[h100-sxm, h200]").replace("40 ms", f"40 ms, at: {level}")
@@ -353,6 +353,22 @@ def test_money_at_the_rate_that_is_asked_for_is_least() -> None:
     assert found.bound == pytest.approx(fewest * 3.6 / 3600 * 1e6 / 200)
 
 
+def test_energy_is_that_of_all_devices_at_their_power_limit() -> None:
+    """700 W of an H100 and 400 W of an A100 for the tokens of the rate; the kind that takes less energy is taken, not the fewer devices."""
+    text = f"{LLAMA}objective: energy\n".replace("output: 200", "output: 200, rate: 1")
+    fewest = best_value(ask(text.replace("energy", "devices")))
+    assert best_value(ask(text)) == pytest.approx(fewest * 700 / 200)
+    mixed = ask(text.replace("h100-sxm", "[h100-sxm, a100-80g]"))
+    found = program(mixed, Limits(), unwatched)
+    assert found.answer is not None
+    used = {copies.shape.device or "h100-sxm": 0 for copies in found.answer.workers}
+    for copies in found.answer.workers:
+        used[copies.shape.device or "h100-sxm"] += copies.count * copies.shape.tensor * copies.shape.pipeline
+    watts = sum({"h100-sxm": 700, "a100-80g": 400}[device] * count for device, count in used.items())
+    assert found.bound == pytest.approx(watts / 200)
+    assert (found.bound or 0.0) <= best_value(ask(text))
+
+
 def test_a_percentile_takes_no_fewer_devices_than_the_mean_and_a_higher_one_no_fewer_than_a_lower() -> None:
     rates = [rate_of(ask(LLAMA.replace("40 ms", f"40 ms, at: {level}"))) for level in ("mean", "p90", "p95", "p99")]
     assert rates == sorted(rates, reverse=True)
@@ -482,6 +498,7 @@ def test_other_reasons_are_named() -> None:
         (("tpot: 40 ms}\nchoices: {", "tpot: 40 ms}\nchoices: {shapes: any, "), "queues in front of several shapes are not priced"),
         (("devices: 16\n", ""), "how many devices are there at most"),
         (("devices: 16\n", "objective: devices\n"), "the fewest devices for which rate"),
+        (("devices: 16\n", "objective: energy\n"), "the fewest devices for which rate"),
         (("output: 200", "output: 0"), "output"),
         (("output: 200", "output: .nan"), "output"),
         (("output: 200", "output: 200, rate: 0"), "rate"),
