@@ -96,7 +96,7 @@ ENGINES: Final[Mapping[EngineName, EngineEntry]] = {
         cache="bf16",
         routed=1.37,
         fitted="101 runs of Llama 3.1 70B in fp8 on H100 and H200, October 2025",
-        errors="5-6 % off (dense, not fitted), 7-13 % with experts (34 % in one group)",
+        errors="5-6 % off (dense, not fitted), 7-34 % with experts",
     ),
     "sglang": EngineEntry(
         constants=replace(_VLLM, arrival=0.148),

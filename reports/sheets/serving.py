@@ -9,6 +9,7 @@ from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
+from crossopt.reports.sheets.serving_views import frontier_section, roofline_section
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
 from crossopt.solvers.answer import Result
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, shape_text
@@ -42,6 +43,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
     meaning: tuple[tuple[str, str], ...] = ()
     if plan is not None and said is not None:
         sections = (_workers(plan, said), _limits(question, said), *_memory(question, plan, said))
+        sections += tuple(view for view in (frontier_section(question, plan), roofline_section(question, plan)) if view.parts)
         meaning = _meaning(question, said, replay(question, plan, said))
     return answer_sheet(
         result,
@@ -268,6 +270,7 @@ def _of_shapes(question: ServingQuestion, plan: ServingPlan) -> tuple[str, ...]:
             heads = f"{model.attention_groups} heads of keys and values on {shape.tensor} ranks"
             found.append(f"{heads} are held {shape.tensor // model.attention_groups} times: more ranks save no cache")
         _, lent = serving_kernels(gpu, shape.weights, shape.cache, question.file.engine)
+        lent = tuple(text for text in lent if model.experts > 1 or not text.startswith("experts"))
         if lent:
             found.append(f"kernels of {gpu} are taken over: {', '.join(lent)}")
         if shape.drafted and shape.role != "prefill":

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crossopt.instances.question import read_again
+from crossopt.instances.serving.question import ServingQuestion
 from crossopt.reports.cli import main
+from crossopt.reports.commands.asking import read_saved
+from crossopt.reports.sheets.serving import sheet
+from crossopt.reports.sheets.sheet import Table
 
 LINE = ["serve", "llama3-70b", "--gpus", "8xh100", "--input", "2000", "--output", "200", "--tpot", "30ms"]
 
@@ -130,6 +135,31 @@ def test_engines_are_launched_by_their_options(
     assert main(["export", out, "--as", engine]) == 0
     text = capsys.readouterr().out
     assert [flag for flag in flags if flag not in text] == []
+
+
+def test_the_answer_shows_the_frontier_and_the_roofline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of workers that no other beats, quicker ones for a user give fewer tokens a device; decode is far below the peak."""
+    out, page = tmp_path / "r.json", tmp_path / "page.html"
+    assert main([*LINE, "--mode", "apart", "--out", str(out)]) == 0
+    assert main(["report", str(out), "--out", str(page)]) == 0
+    capsys.readouterr()
+    _, result = read_saved(out, "serving")
+    question = read_again(result.question, "serving", tmp_path)
+    assert isinstance(question, ServingQuestion)
+    shown = sheet(question, result)
+    sections = {section.title: section.parts for section in shown.sections}
+    [table] = sections["Throughput of a user against that of a device"]
+    assert isinstance(table, Table)
+    worker, user, device, _ = table.columns
+    assert any("(the plan)" in text for text in worker.texts)
+    assert list(user.exact) == sorted(map(float, user.exact), reverse=True)
+    assert list(device.exact) == sorted(map(float, device.exact))
+    _, table = sections["Roofline of prefill and decode"]
+    assert isinstance(table, Table)
+    peak, memory = [[float(str(cell)) for cell in table.columns[place].exact] for place in (3, 4)]
+    assert 0.3 < peak[0] < 1.0
+    assert peak[1] < 0.2 < memory[1] < 1.0
+    assert "Roofline of prefill and decode" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("engine", "flag"), [("vllm", "--is-prefill-worker"), ("sglang", "--disaggregation-mode prefill")])
