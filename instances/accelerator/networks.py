@@ -24,7 +24,7 @@ from crossopt.crossflow.operator_costs import OPERATORS
 from crossopt.crossflow.operator_graph import Node, Weights, values_in
 from crossopt.crossflow.operator_graph import OperatorGraph as ImportedGraph
 
-MOST_IDEALS: Final = 800
+MOST_IDEALS: Final = 1_500
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from crossopt.crossflow.accelerator import area_parts
 from crossopt.instances.accelerator.networks import Layer, Network
-from crossopt.instances.accelerator.question import AcceleratorQuestion, chip_count, designs_of, size_of
+from crossopt.instances.accelerator.question import AcceleratorQuestion, ChipsSection, chip_count, designs_of, size_of
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.reports.drawing.axes import Segment, Track
 from crossopt.reports.drawing.bars import Part
@@ -88,7 +88,7 @@ def sheet(question: AcceleratorQuestion, result: Result[AcceleratorPlan, Acceler
             ("batch", f"{file.batch:,} {_counted(question)}"),
             ("designs", f"10^{designs_of(question):.1f}"),
         ),
-        notes=(*_uncharged(question, answer), *result.notes),
+        notes=(*_uncharged(question, answer), *_at_ends(question, answer), *_batches(question), *result.notes),
         judged="operator by operator",
         next_step="`crossopt export RESULT --as plan` writes chip, split points and schedules",
     )
@@ -138,6 +138,40 @@ def _uncharged(question: AcceleratorQuestion, answer: AcceleratorPlan | None) ->
     if not any(plan.data > 1 and len(plan.stages) > 1 for plan in plans):
         return ()
     return ("only the sum of the first stage's gradients is charged, as in PHAZE (`gradients: every` waits for the largest sum)",)
+
+
+def _at_ends(question: AcceleratorQuestion, answer: AcceleratorPlan | None) -> tuple[str, ...]:
+    """Parts of a chip that are at an end of their options, beyond which a better chip may lie."""
+    if answer is None:
+        return ()
+    if isinstance(answer.chip, BuiltChip):
+        options = {} if question.built is None else dict(question.built.options)
+        chosen = [(name, value, options[name]) for name, value in answer.chip.choices.items()]
+        shown = [f"{name.replace('_', ' ')} ({_choice_text(name, value)})" for name, value, own in chosen if _is_end(value, own)]
+    else:
+        usual, asked, chip = ChipsSection(), question.file.chips, asdict(answer.chip)
+        own = [(name, chip[name], getattr(asked, name), getattr(usual, name)) for name in chip]
+        shown = [
+            f"{name.replace('_', ' ')} ({value})" for name, value, some, every in own if _is_end(value, some) and not _is_end(value, every)
+        ]
+    return (f"at an end of its options, beyond which a better chip may lie: {', '.join(shown)}",) if shown else ()
+
+
+def _is_end(value: float, options: Sequence[float]) -> bool:
+    return len(options) > 1 and value in (min(options), max(options))
+
+
+def _batches(question: AcceleratorQuestion) -> Iterator[str]:
+    """What a sample is where the batch of an imported graph is another one than usual."""
+    for network in question.networks:
+        graph = network.imported
+        if graph is None or network.reduced or not graph.inputs:
+            continue
+        samples = (graph.tensors[graph.inputs[0]] or (1,))[0]
+        if question.built is not None and samples == 1:
+            yield f"{network.name} was imported with a batch of 1: a microbatch is a sample (`crossopt import --set batch=16` enlarges it)"
+        if question.built is None and samples > 1:
+            yield f"{network.name} was imported with a batch of {samples:,}, which counts as one sample here"
 
 
 def _throughputs(question: AcceleratorQuestion, said: AcceleratorFigures) -> tuple[tuple[str, str], ...]:

@@ -733,3 +733,17 @@ def test_a_transformer_on_chips_of_a_technology_has_the_work_of_its_shape() -> N
         assert result.status == "OPTIMAL"
         assert result.value == pytest.approx(least_of_everything(question), rel=1e-9)
         assert check_answer(FAMILY, result, question).accepted
+
+
+def test_the_answer_names_ends_of_options_and_batches_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
+    asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
+    (tmp_path / "question.yaml").write_text(yaml.safe_dump(asks | {"technology": TECHNOLOGY}))
+    (tmp_path / "template.yaml").write_text(yaml.safe_dump(asks | {"chips": {"tensor_cores": [1, 2], "width": [2, 4]}}))
+    texts = []
+    for name in ("question", "template"):
+        assert main(["solve", str(tmp_path / f"{name}.yaml"), "--verbose"]) == 0
+        texts.append(" ".join(capsys.readouterr().out.split()))
+    assert "at an end of its options, beyond which a better chip may lie: compute area (" in texts[0]
+    assert "residual was imported with a batch of 16, which counts as one sample here" in texts[1]
+    assert "width (4)" in texts[1]
