@@ -15,7 +15,7 @@ from crossopt.instances.embeddings.options import TIERS
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
+from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
 from crossopt.solvers.embeddings.baselines import baselines, plan_of
@@ -131,13 +131,19 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     small = searching and len(form.types) <= _SMALL_TABLES and form.devices <= _SMALL_DEVICES
     patience = 0.1 if small else inf if isfinite(limits.seconds) else 1.0 + 0.01 * len(form.types)
     within = max(limits.gap, _CLOSE)
-    _local_search(course, ways, within, patience, deadline, limits.seed, small=small)
+    halted = False
+    try:
+        _local_search(course, ways, within, patience, deadline, limits.seed, small=small)
+    except KeyboardInterrupt:  # the plan so far has its bound
+        if course.plan is None:
+            raise
+        halted = True
     lacking = lacking_by_relaxation(ways, _LEAST_RELAXING) if course.plan is None and not small else None
     bound, target, regions = course.bound, course.bound * (1.0 + within), course.regions
     shown: PricedTiers | PricedPhases = _proof_of(course.priced)
     if regions is not None and regions.bound == bound:
         shown = _phases_of(regions)
-    if small and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
+    if small and not halted and not course.value <= target and (nodes := _searched(course, form, priced, deadline)):
         shown, bound = PricedTiers(BY_SEARCH, None, _figures(priced), nodes=nodes), course.value
     if course.plan is None and (bound == inf or lacking is not None):
         shown = shown if lacking is None else PricedTiers(BY_PRICES, None, lacking)
@@ -145,16 +151,21 @@ def _solved(question: EmbeddingsQuestion, limits: Limits, watch: Watch, name: st
     ended = bound >= course.value or course.value <= target or isinf(limits.seconds)
     if course.plan is None:
         return SearchOutcome(None, engine=name, stopped="time limit", notes=("no plan was found that fits; none is proved impossible",))
-    stopped, found_at = "complete" if ended else "time limit", monotonic() - began
+    stopped, found_at = "complete" if ended and not halted else "interrupted" if halted else "time limit", monotonic() - began
     left = min(0.1 * limits.seconds, _COMPARING, _LATEST * limits.seconds - found_at)
-    compared = left >= _LEAST_COMPARING and name == "auto" and len(form.types) * form.devices <= _LARGE
+    compared = left >= _LEAST_COMPARING and name == "auto" and not halted and len(form.types) * form.devices <= _LARGE
+    beside = tuple[Baseline[EmbeddingPlan], ...]()
+    try:
+        beside = baselines(question, left) if compared else ()
+    except KeyboardInterrupt:  # the answer is complete without them
+        stopped = "interrupted"
     return SearchOutcome(
         course.plan,
         min(bound, course.value),
         shown,
         name,
         stopped,
-        baselines=baselines(question, left) if compared else (),
+        baselines=beside,
         notes=("baselines are left out for so many tables and devices",) if len(form.types) * form.devices > _LARGE else (),
         trace=tuple(course.trace),
         seconds=found_at,

@@ -38,6 +38,7 @@ from crossopt.instances.question import read_given
 from crossopt.reports.sheets.embeddings import plan_document
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_verify
+from crossopt.solvers.embeddings import engines
 from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals
 from crossopt.solvers.embeddings.family import FAMILY
 from crossopt.solvers.embeddings.judge import BY_PHASES, EmbeddingPlan, TablePlan, judge, prove
@@ -523,6 +524,23 @@ def test_the_greedy_proposer_takes_the_table_that_stores_most_next() -> None:
     shardings = [option.option.sharding for option in question.options[0]]
     found = [tuple(shardings[index] for index in proposal) for proposal in greedy_proposals(question)]
     assert found[:3] == [("row", "row"), ("table-row", "row"), ("data", "row")]
+
+
+@pytest.mark.parametrize("name", ["baselines", "improve"])
+def test_an_answer_that_is_cut_off_keeps_its_bound(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    question, real = ask(STEPS.replace("step", "slowest_device")), getattr(engines, name)
+
+    def interrupted(*given: object) -> None:
+        if name == "improve":
+            real(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engines, name, interrupted)
+    engine = "local" if name == "improve" else "auto"
+    result = solve_and_verify(FAMILY, question, engine, Limits(seconds=4.0), unwatched)
+    assert result.value is not None
+    assert result.bound is not None
+    assert check_answer(FAMILY, result, question).accepted
 
 
 @pytest.mark.parametrize("engine", ["cpsat", "highs"])
