@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from math import isinf
 from time import monotonic
@@ -19,7 +20,7 @@ from crossopt.solvers.placement.answer import LEAST_GAP, Placement, baseline_of,
 from crossopt.solvers.placement.certificates import branched
 from crossopt.solvers.placement.judge import judge_latency
 from crossopt.solvers.placement.latency.assembly import assembled
-from crossopt.solvers.placement.latency.cuts import cut_tables
+from crossopt.solvers.placement.latency.cuts import CutTables, cut_tables
 from crossopt.solvers.placement.latency.paths import (
     LARGEST,
     MOST_REPEATED,
@@ -161,8 +162,8 @@ def _renamed(flow: Flow, starts: dict[int, int], last: int) -> dict[int, int]:
 NAME = "latency"
 _PROOF, _CRITICAL = "a dynamic program along a path of the data", "the longest path of the data"
 _CUTS = "a dynamic program from cut to cut of the data"
-_CUTTING, _BOUNDING, _SEARCHING = 0.4, 0.5, 0.6
-"""Shares of the time limit after which there is no bound from cut to cut, bounds are made no sharper, and no better pieces searched for."""
+_LOOKING, _CUTTING, _BOUNDING, _SEARCHING = 0.15, 0.4, 0.5, 0.6
+"""Shares of the time limit: for paths before cuts, for cuts, for sharper bounds of paths, and for the search for better pieces."""
 _ENDING = 0.95
 """Share of the time limit when the solver is asked to end, which it takes some time to do."""
 _ORDERS, _MOVES, _IDLE = (50, 5), (2_000, 100), 4
@@ -263,11 +264,15 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     first = greedy(question, flow)
     course.see((replayed(flow, first), first))
     yield
-    for bound, proof in _bounds(question, flow, course):
+    cuts = list[CutTables]()
+    for bound, proof in _bounds(question, course, cuts):
         course.see(bound=bound, proof=proof)
         yield
     course.see(first_pieces(flow, course.late))
     yield
+    for own in cuts:
+        course.see(assembled(question, flow, own, course.limits.seed, lambda: course.late(_SEARCHING)))
+        yield
     product = len(question.graph) * flow.slots
     solving = 0 < product <= LARGEST_MODEL and (1.0 - _SEARCHING) * course.limits.seconds >= _WRITING * product
     share = _SEARCHING if solving else 1.0
@@ -288,10 +293,10 @@ def _steps(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator
     yield
 
 
-def _bounds(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterator[tuple[float, Proof]]:
+def _bounds(question: PlacementQuestion, course: _Course, cuts: list[CutTables]) -> Iterator[tuple[float, Proof]]:
     """Of the longest path, then by dynamic programming along some paths and from cut to cut, and then with what lies beside the paths.
 
-    The program from cut to cut is a placement too, if the inner pieces of its parts are found.
+    `cuts` gets the tables from cut to cut, the best bound first: each is a placement too, if the inner pieces of its parts are found.
     """
     scaled, tables = scaled_question(question), []
     yield critical_path(scaled), OnPath(_CRITICAL, "least", 0)
@@ -301,17 +306,16 @@ def _bounds(question: PlacementQuestion, flow: Flow, course: _Course) -> Iterato
         beside = between(scaled, path)
         tables.append((figure, path, beside, *least_pieces(scaled, path, beside)))
         yield least_time(scaled, path, *tables[-1][3:]), OnPath(_PROOF, figure, 0)
-    by_cuts = sorted(cut_tables(scaled, lambda: course.late(_CUTTING)), key=lambda own: -own.bound())
-    yield max((own.bound() for own in by_cuts), default=0.0), OnPath(_CUTS, "cuts", 0)
-    for figure, path, beside, pieces, size in tables:
-        if course.closed:
-            return
-        sharp, ends = sharper(scaled, beside, pieces, size, lambda: course.late(_BOUNDING))
-        again = pieces_examined(pieces, ends) <= MOST_REPEATED
-        yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
-    for own in by_cuts:
-        if not course.closed:
-            course.see(assembled(question, flow, own, course.limits.seed, lambda: course.late(_SEARCHING)))
+    for share in (_LOOKING, _BOUNDING):
+        if share == _BOUNDING and not course.closed:
+            cuts.extend(sorted(cut_tables(scaled, lambda: course.late(_CUTTING)), key=lambda own: -own.bound()))
+            yield max((own.bound() for own in cuts), default=0.0), OnPath(_CUTS, "cuts", 0)
+        for figure, path, beside, pieces, size in tables:
+            if course.closed:
+                return
+            sharp, ends = sharper(scaled, beside, pieces, size, partial(course.late, share))
+            again = pieces_examined(pieces, ends) <= MOST_REPEATED
+            yield least_time(scaled, path, sharp, size), OnPath(_PROOF, figure, ends) if again else UnverifiedBound(_PROOF)
 
 
 def _solve(question: PlacementQuestion, flow: Flow, course: _Course) -> None:
