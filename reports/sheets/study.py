@@ -37,8 +37,8 @@ from crossopt.solvers.study.figures import (
 from crossopt.solvers.study.figures import Cell as Ended
 from crossopt.solvers.study.records import Derived, Finding, Plan, Run, Study
 
-_LINES, _PAIRS = 8, 5
-"""Lines that a picture can tell apart, and courses where some have measured points beside them."""
+_LINES, _PAIRS, _MOST_LINES = 8, 5, 12
+"""Lines that a picture can tell apart, courses where some have measured points beside them, and lines that have room for their names."""
 
 
 def set_up(study: Study, limit: str) -> Section:
@@ -692,13 +692,16 @@ def _panel_of(study: Study, panel: tuple[str, ...], members: Sequence[Course]) -
     if not comparable:
         return None
     lines = list[Drawn]()
-    for course in members:
+    step = max(len(members) / _MOST_LINES, 1.0)
+    drawn = [members[int(number * step)] for number in range(min(len(members), _MOST_LINES))]
+    for course in drawn:
         values = tuple(value if value is not None and value > 0.0 else None for value in values_along(study, course))
         lines.append(Drawn(course.at[0] if course.at else course.subject or "best", values, flips_along(study, course)))
     described = "; ".join(f"{line.label}: {', '.join(_amount(value, question.unit) for value in line.values)}" for line in lines)
     objective, where = question.objective.replace("_", " "), f", {name}" if name else ""
     axes, ends = (axis.name, f"{objective} in {question.unit}{where}"), (min(comparable), max(comparable))
     caption = "A ring: the best plan is another one than to its left. Equal steps are equal factors."
+    caption += f" {len(drawn)} of {len(members)} lines are drawn; the tables have all." if len(drawn) < len(members) else ""
     title = f"{objective} along {axis.name}{where}"
     return Picture(
         lambda titles: drawn_lines(titles, axis.values, lines, axes, ends), "", caption, title=title, described=f"{described}.", zooms=False
