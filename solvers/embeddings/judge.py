@@ -1,15 +1,16 @@
 """Plans of embedding tables, their judge shard by shard, and the proof of a bound carried out anew."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nextafter
-from typing import Final
+from typing import Final, TypeVar
 
 from crossopt.formulation.embeddings import (
     SCALE,
     SHARES,
     Multipliers,
     Prices,
+    Region,
     Whole,
     everywhere,
     lacks_memory,
@@ -223,29 +224,49 @@ def _check_weights(form: Whole, weights: Iterable[tuple[int, int, int]], floors:
         beside[phase] += share
 
 
+R = TypeVar("R")
+"""A part of a tree."""
+C = TypeVar("C")
+"""Where a part is cut in two."""
+L = TypeVar("L")
+"""What bounds a part that is not cut."""
+
+
+def leaves_of(root: R, cuts: Sequence[C | None], leaves: Sequence[L], halves: Callable[[R, C], tuple[R, R]]) -> Iterator[tuple[R, L]]:
+    """The parts of a tree of cuts, listed in preorder with None for a leaf, with their bounds; a ValueError where these do not match."""
+    parts, bounds = [root], iter(leaves)
+    for cut in cuts:
+        if not parts:
+            raise ValueError("there are more cuts than parts")
+        part = parts.pop()
+        if cut is not None:
+            parts += reversed(halves(part, cut))
+        elif (leaf := next(bounds, None)) is None:
+            raise ValueError("a part has no bound")
+        else:
+            yield part, leaf
+    if parts or next(bounds, None) is not None:
+        raise ValueError("parts or bounds are left over")
+
+
 def _by_phases(question: EmbeddingsQuestion, proof: PricedPhases, claimed: float) -> Proved:
     """Walk the tree of regions, and evaluate the bound of each leaf."""
-    form, leaves, least = whole(question), iter(proof.leaves), inf
+    form, least = whole(question), inf
     if not form.step or not all(form.ways):
         raise ValueError("regions of phases are for tables that all fit, where the slowest of each phase counts")
-    regions = [everywhere(form)]
-    for cut in proof.cuts:
-        if not regions:
-            raise ValueError("there are more regions than the cuts make")
-        region = regions.pop()
-        if cut is not None:
-            phase, time = cut
-            if not 0 <= phase < form.phases or not isfinite(time) or not region.least[phase] < time < region.below[phase]:
-                raise ValueError("a cut is outside of its region")
-            regions += reversed(region.halves(phase, time))
-        elif (leaf := next(leaves, None)) is None or len(leaf.floors) != form.phases:
-            raise ValueError("a region has no bound")
-        else:
-            _check_weights(form, leaf.weights, leaf.floors)
-            shown = price_bound(form, Multipliers(prices_of(leaf), None, leaf.weights, leaf.floors), region)
-            least = min(least, inf if shown is None else shown)
-    if regions or next(leaves, None) is not None:
-        raise ValueError("regions or bounds are left over")
+
+    def halves(region: Region, cut: tuple[int, float]) -> tuple[Region, Region]:
+        phase, time = cut
+        if not 0 <= phase < form.phases or not isfinite(time) or not region.least[phase] < time < region.below[phase]:
+            raise ValueError("a cut is outside of its region")
+        return region.halves(phase, time)
+
+    for region, leaf in leaves_of(everywhere(form), proof.cuts, proof.leaves, halves):
+        if len(leaf.floors) != form.phases:
+            raise ValueError("each phase of a region has a floor")
+        _check_weights(form, leaf.weights, leaf.floors)
+        shown = price_bound(form, Multipliers(prices_of(leaf), None, leaf.weights, leaf.floors), region)
+        least = min(least, inf if shown is None else shown)
     faults = () if claimed <= least else (f"bound: the regions show {least!r} ms, the result claims {claimed!r}",)
     text = f"the bounds of {len(proof.leaves):,} regions of the slowest of each phase were evaluated again"
     return Proved((text,), faults, by=BY_PHASES)

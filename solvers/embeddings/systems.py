@@ -94,23 +94,15 @@ def prove(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFi
 def _least_leaf(question: EmbeddingsQuestion, saved: Result[EmbeddingPlan, EmbeddingFigures], proof: PricedSystems, watch: Watch) -> float:
     """The least bound of all leaves of the tree; a ValueError where they do not cover all choices."""
     space = space_of(question)
-    leaves, boxes, least = iter(proof.leaves), [full_box(space)], inf
-    for cut in proof.cuts:
-        if not boxes:
-            raise ValueError("there are more boxes than the cuts make")
-        box = boxes.pop()
-        if cut is not None:
-            axis, last = cut
-            if not 0 <= axis <= len(AXES) or not box[axis][0] <= last < box[axis][1]:
-                raise ValueError("a cut is outside of its box")
-            boxes += reversed(halves(box, axis, last))
-        elif (leaf := next(leaves, None)) is not None:
-            least = min(least, _leaf_bound(question, saved, space, box, leaf, watch))
-        else:
-            raise ValueError("a box has no bound")
-    if boxes or next(leaves, None) is not None:
-        raise ValueError("boxes or bounds are left over")
-    return least
+
+    def cut_box(box: Box, cut: tuple[int, int]) -> tuple[Box, Box]:
+        axis, last = cut
+        if not 0 <= axis <= len(AXES) or not box[axis][0] <= last < box[axis][1]:
+            raise ValueError("a cut is outside of its box")
+        return halves(box, axis, last)
+
+    parts = tables.leaves_of(full_box(space), proof.cuts, proof.leaves, cut_box)
+    return min((_leaf_bound(question, saved, space, box, leaf, watch) for box, leaf in parts), default=inf)
 
 
 def _leaf_bound(
