@@ -337,11 +337,6 @@ def ring_all_reduce(size: Real, members: Members) -> Exchange:
     return tuple(_with(part, 2.0 * part.steps, 2.0 * part.bytes) for part in all_gather(size, members))
 
 
-def tree_all_reduce(size: Real, members: Members) -> Exchange:
-    """Pipelined tree on the outermost level that the group spans, rings inside: 2 ceil(log2 n) steps and twice the bytes there."""
-    return _as_tree(size, members, ring_all_reduce(size, members), _outermost(members))
-
-
 def _as_tree(size: Real, members: Members, ring: Exchange, outer: tuple[Real, ...]) -> Exchange:
     shard = size
     traffic = []

@@ -215,31 +215,6 @@ def _all_reduce(table: Lookups, columns: int, group: Group) -> float:
     return time * 2 if group.devices > 2 * group.per_node else time
 
 
-def miss_rate(lookups: Sequence[float], edges: Sequence[float], cached: float) -> float:
-    """Share of the lookups to rows outside a cache of the first rows of a histogram, whose bins count as a whole where it reaches them."""
-    total = sum(lookups)
-    hits = sum(count for count, first in zip(lookups, edges, strict=False) if first < cached)
-    return 1.0 - hits / total if total else 0.0
-
-
-def grown_caches(shares: Sequence[float], sizes: Sequence[float], weights: Sequence[float], budget: float) -> tuple[float, ...]:
-    """Cached shares of tables after a budget of bytes is divided by weights among those that are not cached as a whole.
-
-    What a table cannot take any more goes to the others.
-    """
-    found, left = list(shares), budget
-    while left > 0.0 and (growing := [place for place, share in enumerate(found) if share < 1.0]):
-        total = sum(weights[place] for place in growing)
-        each = {place: left * weights[place] / total for place in growing}
-        full = [place for place in growing if found[place] + each[place] / sizes[place] >= 1.0]
-        for place in full or growing:
-            left -= sizes[place] * (1.0 - found[place]) if full else each[place]
-            found[place] = 1.0 if full else found[place] + each[place] / sizes[place]
-        if not full:
-            break
-    return tuple(found)
-
-
 # Bytes of a shard.
 
 

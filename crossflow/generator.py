@@ -82,13 +82,6 @@ def split_from_fractions(
     return Split(die_area, package_area, _times(areas, die_area), _times(powers, power), edges, dies)
 
 
-def split_for_stacks(technology: Technology, split: Split, stacks: Real) -> Split:
-    """A split with controller area and power for exactly `stacks` stacks at nominal frequency, as far as the package holds them."""
-    power = dram_power_at_nominal(technology, stacks, split.edges.dram * perimeter_of(split.die_area, split.dies))
-    areas = replace(split.areas, dram=stacks * technology.dram.controller_area)
-    return replace(split, areas=areas, powers=replace(split.powers, dram=power))
-
-
 def dram_power_at_nominal(technology: Technology, stacks: Real, edge: Real) -> Real:
     """Watts that run `stacks` stacks at nominal frequency: energy per bit * wires * frequency + static power of the capacity."""
     dram = technology.dram

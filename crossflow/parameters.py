@@ -143,13 +143,6 @@ def active_parameters(model: Transformer) -> int:
     return parameters(model) - left
 
 
-def multiplied_parameters(model: Transformer) -> int:
-    """Active parameters without the token table of the embedding, whose rows are looked up. With a tied head the table counts,
-    since the head multiplies by it.
-    """
-    return active_parameters(model) - (0 if model.tied else model.vocabulary * model.hidden)
-
-
 def _layers_by_kind(model: Transformer) -> list[tuple[int, Transformer]]:
     """Numbers and kinds of layers by feed-forward part, without layers that predict further tokens. Attention windows do not
     change the weights.

@@ -144,7 +144,6 @@ def _times(factor: float, amount: Fraction) -> Fraction:
 
 # The programs that a question about bandwidths asks: its time within its limits, at a cost, and its least cost.
 
-Branches = Sequence[tuple[int, int] | None]
 Options = tuple[tuple[float, ...] | None, ...]
 
 

@@ -78,7 +78,6 @@ class Pricing:
     _least: dict[Setting, Array] = field(default_factory=dict)
     _cuts: dict[int, Cuts] = field(default_factory=dict)
     _memory: dict[tuple[Setting, bool, float, int], tuple[Whole, Array]] = field(default_factory=dict)
-    stage_searches: int = 0
 
     def __post_init__(self) -> None:
         built = self.question.built
@@ -200,7 +199,6 @@ class Pricing:
         for schedule in self.question.file.pipeline:
             pipelines = self.pipelines(microbatch, unit, schedule)
             for options in self.options(network, microbatch, times, unit, (memory, pipelines.flushes)):
-                self.stage_searches += 1
                 found = best_stages(cuts, options, pipelines, best.value) if options else best
                 best = found if found.value < best.value else best
         return best

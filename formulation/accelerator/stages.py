@@ -145,9 +145,6 @@ class Front:
         return float(((np.minimum(left, self.limit * _RAISED) - self.synced - self.rate * largest) / self.rounds).max(initial=-1.0))
 
 
-_NO_FRONT = Front(*(np.ones(1), *(np.zeros(1),) * 4), *(np.ones(1, np.int64),) * 3, inf)
-
-
 @dataclass
 class StageSearch:
     """Search for the best stages over limits of the slowest one."""

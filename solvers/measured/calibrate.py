@@ -30,18 +30,6 @@ def by_model(row: Measurement) -> Hashable:
     return row.workload.hidden
 
 
-def cross_validate(
-    measurements: Sequence[Measurement], constants: tuple[Constant, ...], fold_of: FoldOf, note: Note = unnoted
-) -> dict[str, float]:
-    """Mean absolute relative error by source, each row predicted by constants that were fitted to the rows of all other folds.
-
-    A source of which a row cannot be left out, because too few remain without its fold, has no figure.
-    """
-    left_out = folds(measurements, constants, fold_of)
-    points = fitted(measurements, constants, without(measurements, left_out), note) if left_out else np.empty((0, len(constants)))
-    return left_out_errors(measurements, constants, left_out, points)
-
-
 def folds(measurements: Sequence[Measurement], constants: tuple[Constant, ...], fold_of: FoldOf) -> list[Mask]:
     """The rows of each fold without which enough rows remain to fit the constants."""
     labels = [fold_of(row) for row in measurements]

@@ -1,9 +1,9 @@
-"""How far prices of serving are from measured runs: errors by engine, model and device, order of settings, and constants fitted to rows."""
+"""How far prices of serving are from measured runs: errors by engine, model and device, and order of settings."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,20 +14,9 @@ from crossopt.instances.catalogue.engines import CACHE_BYTES, constants_of_engin
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.measured.serving import Served
 from crossopt.solvers.measured.accuracy import FEWEST, Choice, kendall_tau
-from crossopt.solvers.measured.fitting import Problem, fit_together
 
 CHUNK: Final = 8192.0
 """Most tokens of prompts in a step, which runs do not state."""
-_BOUNDS: Final = {
-    "gap": (5.0e-7, 1.5e-6, 1.0e-5),
-    "host": (1.0e-6, 1.0e-3, 8.0e-3),
-    "request": (1.0e-8, 1.0e-5, 1.0e-3),
-    "first": (1.0, 1.1, 6.0),
-    "arrival": (1.0e-4, 0.02, 0.2),
-    "wait": (1.0e-3, 0.06, 1.0),
-}
-"""Least value, start and greatest value of each constant of an engine."""
-_WIDTH, _OF_FIRST, _DIGITS = 0.1, 0.3, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,32 +160,3 @@ def _regret(rows: Sequence[PricedRun]) -> float:
     chosen = max(within, key=lambda row: rate(row, row.output_time))
     best = max(rate(row, row.run.output_time or 1.0) for row in within)
     return 1.0 - rate(chosen, chosen.run.output_time or 1.0) / best
-
-
-def fit_engine(runs: Sequence[Served]) -> Engine:
-    """Constants of an engine fitted to rows with both times, by robust least squares of logarithms; each group counts alike."""
-    groups: dict[tuple[str, str], list[Served]] = {}
-    for run in runs:
-        if run.output_time is not None and run.first_token is not None and run.prefill is None:
-            groups.setdefault((run.model, run.gpu), []).append(run)
-    rows = [run for group in groups.values() for run in group]
-    measured = np.log([[run.output_time or 1.0, run.first_token or 1.0] for run in rows])
-    share = np.array([1.0 / np.sqrt(len(group)) for group in groups.values() for _ in group])
-    low, start, high = (np.log([bounds[side] for bounds in _BOUNDS.values()]) for side in range(3))
-
-    def residuals(points: Array) -> Array:
-        columns = []
-        for point in np.exp(points):
-            priced = price_served(rows, _engine(point, rows[0]))
-            predicted = np.log([[row.output_time, row.first_token] for row in priced])
-            columns.append((predicted - measured).T.ravel())
-        return np.stack(columns, axis=1)
-
-    [found] = fit_together(residuals, [Problem(start, np.concatenate([share, _OF_FIRST * share]))], low, high, _WIDTH)
-    return _engine(np.array([float(f"{value:.{_DIGITS}g}") for value in np.exp(found.point)]), rows[0])
-
-
-def _engine(values: Array, run: Served) -> Engine:
-    """That of a run with other constants."""
-    own: dict[str, Any] = dict(zip(_BOUNDS, map(float, values), strict=True))
-    return replace(constants_of_engine(run.engine, run.version), **own)

@@ -43,8 +43,6 @@ class MemoryUse:
 
     peak: int
     """Bytes in memory at most."""
-    peak_at: int
-    """Place in the order of the computation with the peak."""
     extra_time: float
     """Time of repetitions."""
     total_time: float
@@ -195,7 +193,6 @@ def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
         violations.append(f"{graph.label(most)} is repeated {times[most] - 1} times, of {question.repetitions}")
     use = MemoryUse(
         peak=peak,
-        peak_at=at,
         extra_time=float(question.stated_time(extra)),
         total_time=float(question.stated_time(graph.total_time + extra)),
         repeated=len(order) - count - loads,

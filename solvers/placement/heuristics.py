@@ -109,12 +109,6 @@ def _running(column: Array) -> tuple[Array, Whole]:
     return np.concatenate([[0.0], np.cumsum(np.where(endless, 0.0, column))]), np.concatenate([[0], np.cumsum(endless)])
 
 
-def _up_to(running: tuple[Array, Whole], end: int) -> Array:
-    """Sums of the intervals from every place up to this one; infinite where a figure in it is."""
-    sums, count = running[0][: end + 1], running[1][: end + 1]
-    return np.where(count[-1] > count, np.inf, np.maximum(sums[-1] - sums, 0.0))
-
-
 def interval_costs(blocks: Blocks, order: Whole, memory: float, overlapped: bool) -> tuple[Array, Array]:
     """Milliseconds of the blocks from place i up to j on an accelerator and on a CPU; infinite for j < i and where they do not fit."""
     count = len(blocks)

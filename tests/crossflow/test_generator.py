@@ -20,7 +20,6 @@ from crossopt.crossflow.generator import (
     dram_power_at_nominal,
     generate,
     port_bandwidth,
-    split_for_stacks,
     split_from_fractions,
 )
 from crossopt.crossflow.hardware import Efficiency, Hardware, faults
@@ -192,22 +191,14 @@ HBM2E = replace(
 )
 
 
-@pytest.mark.parametrize("technology", [BASE, HBM2E])
-@pytest.mark.parametrize("stacks", range(7))
-def test_a_split_for_stacks_yields_them_at_nominal_frequency_as_far_as_the_package_holds_them(technology: Technology, stacks: int) -> None:
-    built = generate(technology, split_for_stacks(technology, V100, stacks)).dram
-    assert built.stacks == min(stacks, 4)
-    if 0 < stacks <= 4:
-        assert built.frequency == pytest.approx(technology.dram.nominal_frequency, rel=1e-12)
-
-
 def test_the_die_edge_bounds_the_wires_of_many_stacks() -> None:
-    roomy = split_for_stacks(BASE, with_figures(V100, package_area=1.0, edges_dram=0.1), 50)
-    built = generate(BASE, roomy).dram
+    edge = 0.1 * perimeter_of(815 * MM2)
+    power = dram_power_at_nominal(BASE, 50, edge)
+    controllers = 50 * BASE.dram.controller_area
+    built = generate(BASE, with_figures(V100, package_area=1.0, edges_dram=0.1, areas_dram=controllers, powers_dram=power)).dram
     assert built.stacks == 50
     assert built.links == 4567  # floor(0.1 * 4 * sqrt(815) mm * 400 / mm)
-    edge = 0.1 * perimeter_of(815 * MM2)
-    assert dram_power_at_nominal(BASE, 50, edge) == pytest.approx(4.2e-12 * 1.38e9 * 4567 + 8 * 6.0e-13 * 200 * GIB)
+    assert power == pytest.approx(4.2e-12 * 1.38e9 * 4567 + 8 * 6.0e-13 * 200 * GIB)
 
 
 # Properties -----------------------------------------------------------------------------------------------------------------------

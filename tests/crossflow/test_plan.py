@@ -25,7 +25,6 @@ from crossopt.crossflow.collectives import (
     ring_gather,
     ring_time,
     send,
-    tree_all_reduce,
 )
 from crossopt.crossflow.hardware import Cluster, Link
 from crossopt.crossflow.layout import lay_out
@@ -331,7 +330,7 @@ def test_every_order_of_the_dimensions_is_a_placement() -> None:
 LINKS = (Link(100.0, 2.0, 5.0, 3.0), Link(10.0, 7.0, 11.0, 30.0))
 """Bytes per second, seconds a step, seconds a start, joules a byte."""
 
-EVERY: tuple[Callable[[float, Members], Exchange], ...] = (all_gather, ring_gather, ring_all_reduce, tree_all_reduce, all_to_all, send)
+EVERY: tuple[Callable[[float, Members], Exchange], ...] = (all_gather, ring_gather, ring_all_reduce, all_to_all, send)
 
 
 def figures(exchange: Exchange) -> list[tuple[float, float, float]]:
@@ -376,17 +375,6 @@ def test_a_hierarchical_all_reduce_is_scatter_all_reduce_of_the_shard_and_gather
     assert outside == (1, steps, size)
 
 
-def test_a_tree_takes_two_steps_a_doubling_on_the_outermost_level() -> None:
-    """Inside the node rings; between six nodes 2 ceil(log2 6) steps and twice the shard of 200 bytes."""
-    assert figures(tree_all_reduce(800.0, (4.0, 6.0))) == [(1, 6, 1200), (1, 6, 400)]
-    assert figures(tree_all_reduce(800.0, (6.0, 1.0))) == [(1, 6, 1600), (0, 0, 0)]
-
-
-@pytest.mark.parametrize(("ranks", "doublings"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10), (1025, 11)])
-def test_doublings_are_exact_at_powers_of_two(ranks: int, doublings: int) -> None:
-    assert figures(tree_all_reduce(1.0, (float(ranks),)))[0][1] == 2 * doublings
-
-
 def test_in_an_all_to_all_each_pair_uses_the_level_that_joins_it() -> None:
     """Of eight ranks, three share the sender's node and four are beyond."""
     assert figures(all_to_all(800.0, (4.0, 2.0))) == [(1, 3, 300), (1, 4, 400)]
@@ -414,8 +402,12 @@ def test_large_groups_reduce_small_messages_by_tree_and_large_ones_by_ring() -> 
     crossover = (126 - 12) * 2.0 * 100.0 / (2 - 126 / 64)
     for size, expected in ((crossover / 2, 5 + 12 * 2 + crossover / 100), (2 * crossover, 5 + 126 * 2 + 2 * crossover * 126 / 64 / 100)):
         assert all_reduce_time(size, (64.0,), link) == pytest.approx(expected)
-    ring, tree = (exchange_time(form(crossover, (64.0,)), link) for form in (ring_all_reduce, tree_all_reduce))
-    assert ring == pytest.approx(tree)
+    assert all_reduce_time(800.0, (4.0, 6.0), LINKS) == (5 + 6 * 2 + 1200 / 100) + (11 + 6 * 7 + 400 / 10)  # rings inside, a tree beyond
+
+
+@pytest.mark.parametrize(("ranks", "doublings"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10), (1025, 11)])
+def test_doublings_are_exact_at_powers_of_two(ranks: int, doublings: int) -> None:
+    assert all_reduce_time(0.0, (float(ranks),), LINKS[:1]) == 5 + 2 * doublings * 2
 
 
 @pytest.mark.parametrize("exchange", EVERY, ids=lambda exchange: exchange.__name__)

@@ -10,12 +10,12 @@ import pytest
 
 from crossopt.crossflow.collectives import all_reduce_time
 from crossopt.crossflow.device import Architecture, device_from
-from crossopt.crossflow.dies import die_with_links
-from crossopt.crossflow.generator import compute, generate, has_edge, network, split_for_stacks
+from crossopt.crossflow.dies import die_with_links, perimeter_of
+from crossopt.crossflow.generator import Split, compute, dram_power_at_nominal, generate, has_edge, network
 from crossopt.crossflow.hardware import Efficiency, Hardware, Link
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.roofline import Product, product_cost, stream_cost
-from crossopt.crossflow.technology import Parts
+from crossopt.crossflow.technology import Parts, Technology
 from crossopt.instances.catalogue.chips import used_dies
 from crossopt.instances.catalogue.entries import DeviceEntry, ShareEntry, TechnologyEntry
 from crossopt.instances.catalogue.registry import (
@@ -438,12 +438,19 @@ def test_generations_of_memory_give_the_published_bandwidths(memory: str, gigaby
     assert built.bandwidth / GIB == pytest.approx(gigabytes, rel=0.02)
 
 
+def with_stacks(technology: Technology, split: Split, stacks: int) -> Split:
+    """The split with area and power of memory controllers for so many stacks at nominal frequency."""
+    power = dram_power_at_nominal(technology, stacks, split.edges.dram * perimeter_of(split.die_area, split.dies))
+    areas = replace(split.areas, dram=stacks * technology.dram.controller_area)
+    return replace(split, areas=areas, powers=replace(split.powers, dram=power))
+
+
 @pytest.mark.parametrize("name", ["accelerator-4nm", "accelerator-4np", "accelerator-7nm"])
 def test_a_stack_of_each_generation_moves_what_its_standard_says(name: str) -> None:
     """1,024 wires of 2.4, 3.2, 5.2 and 8 Gb/s, and 2,048 of 8 Gb/s, whose controller takes more of the die."""
     entry = technology(name)
     made = {memory: build_technology(entry, name, memory=memory) for memory in ("hbm2", "hbm2e", "hbm3", "hbm3e", "hbm4")}
-    stacks = [generate(one, split_for_stacks(one, usual_split(entry), 1)).dram for one in made.values()]
+    stacks = [generate(one, with_stacks(one, usual_split(entry), 1)).dram for one in made.values()]
     used = 15 / 16 if name == "accelerator-4np" else 1.0  # of HBM3E, as on B200
     assert [stack.bandwidth / 1e9 for stack in stacks] == pytest.approx([307.2, 409.6, 666, used * 1024, 2048], rel=0.03)
     assert [stack.capacity / GIB for stack in stacks] == [8, 16, 16, used * 24, 36]
@@ -648,7 +655,7 @@ def test_stacks_run_no_faster_than_their_standard_however_much_power_they_have(n
     for memory in (None, *entry.memories):
         made = build_technology(entry, name, memory=memory)
         made = replace(made, dram=replace(made.dram, least_l2=0.0))  # beside an L2 that lets all of it through
-        usual = split_for_stacks(made, usual_split(entry), 2)
+        usual = with_stacks(made, usual_split(entry), 2)
         powers = [replace(usual.powers, dram=watts) for watts in (usual.powers.dram, 1e4)]
         nominal, more = (generate(made, replace(usual, powers=each)).dram for each in powers)
         assert more.frequency == pytest.approx(made.dram.nominal_frequency, rel=1e-12)

@@ -12,7 +12,8 @@ from crossopt.instances.errors import InstanceError
 from crossopt.instances.measured.serving import Copy, Served, is_serving, read_served
 from crossopt.reports.api import accuracy
 from crossopt.reports.cli import main
-from crossopt.solvers.measured.serving import PricedRun, errors_of, fit_engine, price_served, serving_errors
+from crossopt.solvers.measured.serving import PricedRun, errors_of, price_served, serving_errors
+from tests.benchmarks.serving import fit_engine
 from tests.paths import reference
 
 HEAD = "model,gpu,engine,engine_version,mode,precision,tp,pp,dp,moe_ep,isl,osl,batch,ttft_ms,tpot_ms,flag"
