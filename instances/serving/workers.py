@@ -293,12 +293,12 @@ def _queue(pool: Pool) -> dict[str, Real]:
 # How many requests a second may come to copies of a shape.
 
 
-def latencies_at(level: Level, offer: Offer, copies: Array, rates: Array) -> tuple[Array, Array]:
+def latencies_at(level: str, offer: Offer, copies: Array, rates: Array) -> tuple[Array, Array]:
     """Seconds to the first token and per output token at a percentile, for requests a second of each copy."""
     return pool_latencies(level, Pool(*map(np.float64, offer.queue)), copies, rates / _group_of(offer.shape))
 
 
-def pool_latencies(level: Level, pool: Pool, copies: Array, rates: Array) -> tuple[Array, Array]:
+def pool_latencies(level: str, pool: Pool, copies: Array, rates: Array) -> tuple[Array, Array]:
     """The same of pools, for prompts that are computed at once as one."""
     share, normal = BEYOND[level]
     return np.asarray(first_token_beyond(pool, copies, rates, share)), np.asarray(output_time_beyond(pool, rates, normal))

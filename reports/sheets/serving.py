@@ -4,13 +4,12 @@ from dataclasses import replace
 from math import isfinite
 
 from crossopt.crossflow.hardware import Hardware
-from crossopt.crossflow.serving.workers import WorkerMemory
 from crossopt.instances.catalogue.engines import ENGINES, serving_kernels
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, RequestClass, ServingQuestion, of_classes, with_chip
 from crossopt.instances.serving.workers import UNITS, Offer, broken, floors, priced
-from crossopt.reports.sheets.serving_views import frontier_section, roofline_section
-from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Section, Sheet, Table, answer_sheet, baselines_in, names
+from crossopt.reports.sheets.serving_views import USES, sections_of
+from crossopt.reports.sheets.sheet import Section, Sheet, answer_sheet, baselines_in
 from crossopt.solvers.answer import Result
 from crossopt.solvers.serving.judge import Copies, ServingFigures, ServingPlan, brief_shape_text, shape_text
 from crossopt.solvers.serving.replay import Replayed, percentiles, replay
@@ -29,7 +28,6 @@ _SENTENCES = {
     "cost": "Which copies of the model make an output token cheapest within the limits?",
     "energy": "Which copies of the model take the least energy for an output token within the limits?",
 }
-_USES = tuple(WorkerMemory.__dataclass_fields__)
 _P95 = 1
 """Place of the 95th percentile in those of a replay."""
 
@@ -42,8 +40,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
     sections: tuple[Section, ...] = ()
     meaning: tuple[tuple[str, str], ...] = ()
     if plan is not None and said is not None:
-        sections = (_workers(plan, said), _limits(question, said), *_memory(question, plan, said))
-        sections += tuple(view for view in (frontier_section(question, plan), roofline_section(question, plan)) if view.parts)
+        sections = sections_of(question, plan, said)
         meaning = _meaning(question, said, replay(question, plan, said))
     return answer_sheet(
         result,
@@ -215,7 +212,7 @@ def _milliseconds(seconds: float) -> str:
 def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
     """Uses of a device of the fullest worker, which is named where there are several."""
     offer = max(said.offers, key=lambda one: one.memory)
-    parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in _USES)
+    parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in USES)
     sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g}"
     return f"{parts} = {sizes}{f' ({brief_shape_text(offer.shape)})' if len(said.offers) > 1 else ''}"
 
@@ -314,53 +311,3 @@ def _rents(question: ServingQuestion) -> str:
 def _fitted(question: ServingQuestion) -> str:
     entry = ENGINES[question.file.engine]
     return f"fitted to {entry.fitted}" if entry.fitted else "those of vLLM"
-
-
-def _workers(plan: ServingPlan, said: ServingFigures) -> Section:
-    rows = list(zip(plan.workers, said.offers, strict=True))
-    table = Table(
-        (
-            names("worker", (shape_text(copies.shape) for copies, _ in rows)),
-            _counts("workers", [copies.count for copies, _ in rows]),
-            _counts("devices each", [offer.devices for _, offer in rows]),
-            Column("requests/s each", tuple(f"{o.rate / UNITS:.4g}" for _, o in rows), tuple(o.rate / UNITS for _, o in rows)),
-            Column("TTFT", tuple(_time(o.ttft) for _, o in rows), tuple(o.ttft for _, o in rows), "TTFT in s"),
-            Column("TPOT", tuple(_time(o.tpot) for _, o in rows), tuple(o.tpot for _, o in rows), "TPOT in s"),
-        )
-    )
-    return Section("Workers", (table,))
-
-
-def _counts(head: str, values: list[int]) -> Column:
-    return Column(head, tuple(f"{value:,}" for value in values), tuple(float(value) for value in values))
-
-
-def _time(seconds: float) -> str:
-    return rounded_quantity(seconds, "time", 4) if seconds else "-"
-
-
-def _limits(question: ServingQuestion, said: ServingFigures) -> Section:
-    rows = [
-        Limit(name, used, limit, "time")
-        for name, used, limit in (("TTFT", said.ttft, question.ttft), ("TPOT", said.tpot, question.tpot))
-        if limit != float("inf")
-    ]
-    if question.model is not None:
-        fullest = max(said.offers, key=lambda offer: offer.memory / max(question.kind_of(offer.shape.device).usable_memory, 1.0))
-        rows.append(Limit("memory", fullest.memory, question.kind_of(fullest.shape.device).usable_memory, "bytes"))
-    return Section("Limits", (Limits(tuple(rows)),) if rows else ())
-
-
-def _memory(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[Section, ...]:
-    """A section for each worker, whose title names it."""
-    if question.model is None:
-        return ()
-    sections = []
-    for copies, offer in zip(plan.workers, said.offers, strict=True):
-        kind = question.kind_of(copies.shape.device)
-        whole = float(kind.hardware.dram.capacity)
-        uses = [(name, getattr(offer, name)) for name in _USES]
-        uses.append(("kept back by the engine", whole - kind.usable_memory))
-        title = f"Memory of a device: {brief_shape_text(copies.shape)}{f' on {kind.name}' if copies.shape.device else ''}"
-        sections.append(Section(title, (Breakdown("use", tuple(uses), "bytes", "", whole),)))
-    return tuple(sections)

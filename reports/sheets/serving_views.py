@@ -1,21 +1,95 @@
-"""Further views of a serving plan: what other workers would give, and how far prefill and decode are from the device's roofs."""
+"""Tables and pictures of a serving plan: its workers, limits and memory, what other workers would give, latencies by load, and roofs."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Final
 
 import numpy as np
 
 from crossopt.crossflow.serving.steps import Split, active_experts
-from crossopt.crossflow.serving.workers import Bytes, Requests, Worker, cache_of_token, streaming_floor, weights_on_device, worker_times
+from crossopt.crossflow.serving.workers import (
+    Bytes,
+    Requests,
+    Worker,
+    WorkerMemory,
+    cache_of_token,
+    streaming_floor,
+    weights_on_device,
+    worker_times,
+)
 from crossopt.instances.catalogue.engines import CACHE_BYTES, WEIGHT_BYTES, constants_of_engine, serving_kernels
-from crossopt.instances.serving.question import ServingQuestion
-from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, drafts_of, network_of, priced, shapes_of
+from crossopt.instances.files.units import rounded_quantity
+from crossopt.instances.serving.question import JOINT, Role, ServingQuestion, of_classes
+from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, drafts_of, latencies_at, network_of, priced, shapes_of
+from crossopt.reports.drawing.plots import Line, lines
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.drawing.svg import letter
-from crossopt.reports.sheets.sheet import Column, Picture, Section, Table, amounts, names
-from crossopt.solvers.serving.judge import ServingPlan, shape_text
+from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Picture, Section, Table, amounts, names
+from crossopt.solvers.serving.judge import ServingFigures, ServingPlan, brief_shape_text, shape_text, units_of_copy
 
+USES: Final = tuple(WorkerMemory.__dataclass_fields__)
+"""Of the memory of a device."""
 _ROWS = 12
 """Most rows of a frontier."""
+_TENTHS: Final = 20
+"""Tenths of the rate of a plan up to which its latencies are shown, where no limit breaks before."""
+
+
+def sections_of(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[Section, ...]:
+    """Tables and pictures of a plan."""
+    views = (frontier_section(question, plan), load_section(question, plan, said), roofline_section(question, plan))
+    return (_workers(plan, said), _limits(question, said), *_memory(question, plan, said), *(view for view in views if view.parts))
+
+
+def _workers(plan: ServingPlan, said: ServingFigures) -> Section:
+    rows = list(zip(plan.workers, said.offers, strict=True))
+    table = Table(
+        (
+            names("worker", (shape_text(copies.shape) for copies, _ in rows)),
+            _counts("workers", [copies.count for copies, _ in rows]),
+            _counts("devices each", [offer.devices for _, offer in rows]),
+            Column("requests/s each", tuple(f"{o.rate / UNITS:.4g}" for _, o in rows), tuple(o.rate / UNITS for _, o in rows)),
+            Column("TTFT", tuple(_time(o.ttft) for _, o in rows), tuple(o.ttft for _, o in rows), "TTFT in s"),
+            Column("TPOT", tuple(_time(o.tpot) for _, o in rows), tuple(o.tpot for _, o in rows), "TPOT in s"),
+        )
+    )
+    return Section("Workers", (table,))
+
+
+def _counts(head: str, values: list[int]) -> Column:
+    return Column(head, tuple(f"{value:,}" for value in values), tuple(float(value) for value in values))
+
+
+def _time(seconds: float) -> str:
+    return rounded_quantity(seconds, "time", 4) if seconds else "-"
+
+
+def _limits(question: ServingQuestion, said: ServingFigures) -> Section:
+    rows = [
+        Limit(name, used, limit, "time")
+        for name, used, limit in (("TTFT", said.ttft, question.ttft), ("TPOT", said.tpot, question.tpot))
+        if limit != float("inf")
+    ]
+    if question.model is not None:
+        fullest = max(said.offers, key=lambda offer: offer.memory / max(question.kind_of(offer.shape.device).usable_memory, 1.0))
+        rows.append(Limit("memory", fullest.memory, question.kind_of(fullest.shape.device).usable_memory, "bytes"))
+    return Section("Limits", (Limits(tuple(rows)),) if rows else ())
+
+
+def _memory(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[Section, ...]:
+    """A section for each worker, whose title names it."""
+    if question.model is None:
+        return ()
+    sections = []
+    for copies, offer in zip(plan.workers, said.offers, strict=True):
+        kind = question.kind_of(copies.shape.device)
+        whole = float(kind.hardware.dram.capacity)
+        uses = [(name, getattr(offer, name)) for name in USES]
+        uses.append(("kept back by the engine", whole - kind.usable_memory))
+        title = f"Memory of a device: {brief_shape_text(copies.shape)}{f' on {kind.name}' if copies.shape.device else ''}"
+        sections.append(Section(title, (Breakdown("use", tuple(uses), "bytes", "", whole),)))
+    return tuple(sections)
 
 
 def frontier_section(question: ServingQuestion, plan: ServingPlan) -> Section:
@@ -60,6 +134,89 @@ def _frontier(question: ServingQuestion) -> list[tuple[float, float, Shape]]:
 def _each(offer: Offer) -> float:
     """Requests a second and device."""
     return offer.rate / UNITS / offer.devices
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """Copies of one shape, and the requests a second of each at the rate of the plan."""
+
+    role: Role
+    offer: Offer
+    copies: int
+    rate: float
+
+
+def load_section(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> Section:
+    """Latencies of the plan at tenths of its rate, by the formulas of queues, up to the first that breaks a limit."""
+    if question.model is None:
+        return Section("", ())
+    level, streams = "p95" if question.level == "mean" else question.level, _streams(question, plan, said)
+    rows = list[tuple[float, tuple[float, float], tuple[float, float]]]()
+    for tenth in range(1, _TENTHS + 1):
+        median, beyond = (_latencies(streams, at, tenth / 10.0) for at in ("p50", level))
+        if not all(map(isfinite, beyond)):
+            break
+        rows.append((said.rate * tenth / 10.0, median, beyond))
+        if beyond[0] > question.ttft or beyond[1] > question.tpot:
+            break
+    shown = [place for place in range(2) if any(row[2][place] for row in rows)]
+    limits, title = ("TTFT", "TPOT"), "Latency against load"
+    columns = [amounts("requests/s", [row[0] for row in rows], "{:.4g}".format)]
+    columns.append(amounts("of the rate", [row[0] / said.rate for row in rows], "{:.0%}".format))
+    for place in shown:
+        for at, values in (("p50", [row[1][place] for row in rows]), (level, [row[2][place] for row in rows])):
+            columns.append(amounts(f"{limits[place]} {at}", values, lambda value: rounded_quantity(value, "time", 3), "s"))
+    kept = [[limits[place] for place, most in enumerate((question.ttft, question.tpot)) if row[2][place] > most] for row in rows]
+    columns.append(names("limits", (f"{' and '.join(broken_ones)} broken" if broken_ones else "kept" for broken_ones in kept)))
+    caption = f"By the formulas of queues, not the replay; the plan's rate is {said.rate:.4g} requests/s"
+    caption += ", with all slots in use, as limits hold for means" if question.level == "mean" else ""
+    pictures = [
+        _load_picture(limits[place], level, [(rate, p50[place], p95[place]) for rate, p50, p95 in rows], most)
+        for place, most in enumerate((question.ttft, question.tpot))
+        if place in shown
+    ]
+    return Section(title, (*pictures, Table(tuple(columns), caption=caption)) if rows else ())
+
+
+def _streams(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> list[_Stream]:
+    """Copies of each shape take their share of what their part of a pool serves."""
+    found = list[_Stream]()
+    for label in dict.fromkeys(copies.shape.classes for copies in plan.workers):
+        pool = of_classes(question, label.split(JOINT)) if label else question
+        own = [(copies, offer) for copies, offer in zip(plan.workers, said.offers, strict=True) if copies.shape.classes == label]
+        each = [units_of_copy(pool, offer, copies.count) for copies, offer in own]
+        totals: dict[Role, int] = {}
+        for (copies, _), units in zip(own, each, strict=True):
+            totals[copies.shape.role] = totals.get(copies.shape.role, 0) + copies.count * units
+        reached = min(totals.values())
+        for (copies, offer), units in zip(own, each, strict=True):
+            role = copies.shape.role
+            found.append(_Stream(role, offer, copies.count, units / UNITS * (reached / totals[role])))
+    return found
+
+
+def _latencies(streams: Sequence[_Stream], level: str, part: float) -> tuple[float, float]:
+    """Seconds to the first token, with the wait for a slot to decode, and per output token, of the slowest copies."""
+    first, slot, token = 0.0, 0.0, 0.0
+    for stream in streams:
+        own, each = latencies_at(level, stream.offer, np.array([float(stream.copies)]), np.array([stream.rate * part]))
+        first, slot = (first, max(slot, float(own[0]))) if stream.role == "decode" else (max(first, float(own[0])), slot)
+        token = max(token, float(each[0]))
+    return first + slot, token
+
+
+def _load_picture(name: str, level: str, rows: Sequence[tuple[float, float, float]], limit: float) -> Picture:
+    """One latency by the rate, beside its limit."""
+    curves = [Line(label, tuple(row[place] for row in rows), (False,) * len(rows)) for place, label in ((1, "p50"), (2, level))]
+    curves += [Line("limit", (limit,) * len(rows), (False,) * len(rows))] if limit < inf else []
+    values = [value * 1e3 for curve in curves for value in curve.values if value]
+    scaled = [replace(curve, values=tuple(None if not value else value * 1e3 for value in curve.values)) for curve in curves]
+    places, ends = [f"{row[0]:.3g}" for row in rows], (min(values), max(values))
+    text = "; ".join(f"{curve.label} {', '.join('-' if value is None else f'{value:.4g}' for value in curve.values)}" for curve in scaled)
+    axes = ("requests a second", f"{name} in ms")
+    return Picture(
+        lambda titles: lines(titles, places, scaled, axes, ends), "", "", title=f"{name} against load", described=f"{text} ms.", zooms=False
+    )
 
 
 def roofline_section(question: ServingQuestion, plan: ServingPlan) -> Section:

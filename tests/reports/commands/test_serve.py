@@ -11,7 +11,7 @@ from crossopt.instances.serving.question import ServingQuestion
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.sheets.serving import sheet
-from crossopt.reports.sheets.sheet import Table
+from crossopt.reports.sheets.sheet import Picture, Table
 
 LINE = ["serve", "llama3-70b", "--gpus", "8xh100", "--input", "2000", "--output", "200", "--tpot", "30ms"]
 
@@ -160,6 +160,29 @@ def test_the_answer_shows_the_frontier_and_the_roofline(tmp_path: Path, capsys: 
     assert 0.3 < peak[0] < 1.0
     assert peak[1] < 0.2 < memory[1] < 1.0
     assert "Roofline of prefill and decode" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("mode", ["apart", "together"])
+def test_latencies_are_shown_by_load_up_to_the_first_broken_limit(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At its own rate the plan has the latencies that its answer states; they rise with the rate, and break a limit next."""
+    out = tmp_path / "r.json"
+    assert main([*LINE, "--ttft", "600ms", "--mode", mode, "--out", str(out)]) == 0
+    capsys.readouterr()
+    _, result = read_saved(out, "serving")
+    question, said = read_again(result.question, "serving", tmp_path), result.details
+    assert isinstance(question, ServingQuestion)
+    sections = {section.title: section.parts for section in sheet(question, result).sections}
+    first, token, table = sections["Latency against load"]
+    assert isinstance(first, Picture) and isinstance(token, Picture) and isinstance(table, Table)
+    rates, _, *latencies = [[float(str(cell)) for cell in column.exact] for column in table.columns[:-1]]
+    assert rates[9] == pytest.approx(said.rate)
+    assert [latencies[1][9], latencies[3][9]] == pytest.approx([said.ttft, said.tpot], rel=1e-6)
+    for column in latencies:
+        assert column == sorted(column)
+    assert all(median <= last for median, last in zip(latencies[0], latencies[1], strict=True))
+    verdicts = table.columns[-1].texts
+    assert set(verdicts[:10]) == {"kept"}
+    assert verdicts[10:] == () or verdicts[10].endswith("broken")
 
 
 @pytest.mark.parametrize(("engine", "flag"), [("vllm", "--is-prefill-worker"), ("sglang", "--disaggregation-mode prefill")])
