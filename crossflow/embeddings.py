@@ -190,13 +190,7 @@ def _forward(read: float, look: float, write: float, table: Lookups, speed: floa
 
 
 def _whole(
-    table: Lookups,
-    group: Group,
-    forward: float,
-    messages: tuple[float, float],
-    after: float,
-    prefetch: float = 0.0,
-    indices: float = 0.0,
+    table: Lookups, group: Group, forward: float, messages: tuple[float, float], after: float, prefetch: float = 0.0, indices: float = 0.0
 ) -> ShardCost:
     """All figures, with what follows the backward message; of inference no backward ones."""
     if not group.training:

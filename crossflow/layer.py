@@ -65,13 +65,7 @@ from crossopt.crossflow.recomputation import (
     UP_PROJECTIONS,
 )
 from crossopt.crossflow.records import dataclass
-from crossopt.crossflow.roofline import (
-    NOTHING,
-    Cost,
-    Product,
-    gradients_of,
-    product_costs,
-)
+from crossopt.crossflow.roofline import NOTHING, Cost, Product, gradients_of, product_costs
 from crossopt.crossflow.workload import NARROW, Transformer
 
 _Gradients = tuple[Cost, Cost]

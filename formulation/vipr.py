@@ -18,16 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from crossopt.formulation.certificate import (
-    Certificate,
-    Cut,
-    Leaf,
-    Split,
-    Whole,
-    bound_of_tree,
-    integer_form,
-    parts_of,
-)
+from crossopt.formulation.certificate import Certificate, Cut, Leaf, Split, Whole, bound_of_tree, integer_form, parts_of
 from crossopt.formulation.model import Model, Values, Variable, lifted, linearize, real
 
 _UNPRINTABLE = re.compile(r"[^A-Za-z0-9_.,()\[\]-]+")

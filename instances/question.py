@@ -50,13 +50,7 @@ def read(path: str | Path, settings: tuple[str, ...] = (), workload: str | None 
     return _read(path, name_of(path), kind, settings, workload)
 
 
-def read_given(
-    text: str,
-    kind: str,
-    settings: tuple[str, ...] = (),
-    workload: str | None = None,
-    files: Files | None = None,
-) -> Any:  # noqa: ANN401 - of any kind
+def read_given(text: str, kind: str, settings: tuple[str, ...] = (), workload: str | None = None, files: Files | None = None) -> Any:  # noqa: ANN401 - of any kind
     """The question in a text, which names files from the working folder unless it is given `files`; an InstanceError with every fault."""
     source = "question.yaml"
     return _question_in(kind, Written(source, text, read_text(text, source), settings, files or Files(Path()), workload))

@@ -752,11 +752,7 @@ def jobs_of(chunks: Sequence[Chunk], collective: Collective, network: Network, p
 
 
 def time_collective(
-    chunks: Sequence[Chunk],
-    collective: Collective,
-    network: Network,
-    passing: Passing = "bandwidth_aware",
-    policy: Policy = "fifo",
+    chunks: Sequence[Chunk], collective: Collective, network: Network, passing: Passing = "bandwidth_aware", policy: Policy = "fifo"
 ) -> Timed:
     """Congestion-unaware time: each phase as if alone, in a flow shop of dimensions."""
     jobs = jobs_of(chunks, collective, network, passing)
@@ -824,13 +820,7 @@ class _Loads:
 
 
 def themis_chunks(
-    collective: Collective,
-    size: int,
-    chunks: int,
-    dimensions: Sequence[Dimension],
-    bandwidths: Sequence[float],
-    *,
-    flexible: bool = False,
+    collective: Collective, size: int, chunks: int, dimensions: Sequence[Dimension], bandwidths: Sequence[float], *, flexible: bool = False
 ) -> list[Chunk]:
     """Chunks with the orders that Themis chooses at these bandwidths; an all-to-all keeps its order."""
     if collective == "all_to_all":

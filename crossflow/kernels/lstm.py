@@ -315,10 +315,7 @@ def step_energy(chain: Chain, steps: int, ranks: int) -> Real:
 def chain_of(model: Lstm, hardware: Hardware, plan: KernelPlan, cut: Grid) -> Chain:
     """Work of every device of the chain."""
     batch = model.global_batch / plan.data
-    operations = (
-        (cell_forward, softmax_forward, embedding_forward),
-        (cell_backward, softmax_backward, embedding_backward),
-    )
+    operations = ((cell_forward, softmax_forward, embedding_forward), (cell_backward, softmax_backward, embedding_backward))
     forward, backward = (tuple(operation(model, batch, cut, hardware) for operation in direction) for direction in operations)
     parts = split_over_chain(model, plan)
     message = model.value_bytes * batch * model.hidden / cut.ranks

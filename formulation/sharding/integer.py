@@ -272,11 +272,7 @@ def chosen_in(choice: Choice, values: Values) -> Whole:
 
 
 def _edge(
-    core: Core,
-    edge: int,
-    of: tuple[tuple[Variable | None, ...], ...],
-    rows: list[ExactlyOne | Linear],
-    costs: list[tuple[int, Variable]],
+    core: Core, edge: int, of: tuple[tuple[Variable | None, ...], ...], rows: list[ExactlyOne | Linear], costs: list[tuple[int, Variable]]
 ) -> list[Variable]:
     """Pairs of an edge, with their marginals and costs."""
     first, second = int(core.firsts[edge]), int(core.seconds[edge])

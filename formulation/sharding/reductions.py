@@ -83,10 +83,7 @@ def rehung(core: Core, roots: Whole, offsets: Whole, table: Whole) -> Core:
     at = piece_indices(offsets, nodes)
     starts = np.repeat(core.usage_offsets[:-1], np.diff(offsets)[nodes])
     return replace(
-        core,
-        member_nodes=roots[nodes],
-        usage_offsets=offsets_of(np.diff(offsets)[nodes]),
-        usages=core.usages[starts + table[at]],
+        core, member_nodes=roots[nodes], usage_offsets=offsets_of(np.diff(offsets)[nodes]), usages=core.usages[starts + table[at]]
     )
 
 
@@ -179,13 +176,7 @@ def separate(core: Core) -> Reduced:
 
 @compiled
 def _parts(
-    counts: Whole,
-    firsts: Whole,
-    seconds: Whole,
-    entry_offsets: Whole,
-    entries: Whole,
-    first_offsets: Whole,
-    second_offsets: Whole,
+    counts: Whole, firsts: Whole, seconds: Whole, entry_offsets: Whole, entries: Whole, first_offsets: Whole, second_offsets: Whole
 ) -> tuple[Mask, Whole, Whole]:
     apart = np.ones(len(firsts), np.bool_)
     to_firsts, to_seconds = np.zeros(first_offsets[-1], np.int64), np.zeros(second_offsets[-1], np.int64)

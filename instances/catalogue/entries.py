@@ -422,8 +422,7 @@ class TechnologyEntry:
     network: Annotated[LinkTechnology, Doc("wires between nodes")]
     split: Annotated[ShareEntry, Doc("shares of a chip's resources by default")]
     logic_nodes: Annotated[
-        dict[str, Annotated[int, Bounds(0)] | Node],
-        Doc("logic nodes: name, and number of scaling steps of the case study, or factors"),
+        dict[str, Annotated[int, Bounds(0)] | Node], Doc("logic nodes: name, and number of scaling steps of the case study, or factors")
     ]
     network_steps: Annotated[dict[str, Annotated[int, Bounds(0)]], Doc("network generations: name and number of scaling steps")]
     memories: Annotated[dict[str, GenerationEntry], Doc("generations of stacked memory")]
@@ -436,8 +435,7 @@ class TechnologyEntry:
     )
     uncore: Annotated[Uncore, Doc("the uncore: what a chip has beside its parts")] = field(default_factory=Uncore)
     sustained: Annotated[
-        dict[str, Activity],
-        Doc("activity of each part in the most demanding kernels, by name; by default every part counts at its peak"),
+        dict[str, Activity], Doc("activity of each part in the most demanding kernels, by name; by default every part counts at its peak")
     ] = field(default_factory=dict)
     power_density: Annotated[PowerPerArea | None, Doc("that the usual cooling removes from a die")] = None
     reticle: Annotated[Area | None, Doc("of the largest die (reticle limit); unlimited by default")] = None

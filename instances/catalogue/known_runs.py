@@ -81,10 +81,7 @@ def is_inside(stack: str, device: str, devices: int) -> bool:
 FEW: Final = 20
 _MANY: Final[tuple[float, ...]] = ()
 SEEN: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
-    "fsdp": {
-        "data ranks in 16 bits": _MANY,
-        "data ranks in 8 bits": (-0.014, -0.002, -0.002, -0.002, 0.004, 0.009, 0.035),
-    },
+    "fsdp": {"data ranks in 16 bits": _MANY, "data ranks in 8 bits": (-0.014, -0.002, -0.002, -0.002, 0.004, 0.009, 0.035)},
     "megatron-core": {
         "context ranks in 16 bits": (0.078, 0.078, 0.079, 0.081, 0.084),
         "context ranks in 8 bits": (-0.071, -0.059, -0.041, 0.072, 0.079, 0.085, 0.093, 0.097),

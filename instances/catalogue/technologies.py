@@ -93,9 +93,7 @@ def with_node_links(entry: TechnologyEntry, links: str | None) -> TechnologyEntr
     names = ("energy_per_bit", "links_per_metre", "area", "nominal_frequency", "latency")
     stated = {name: value for name in names if (value := getattr(other, name)) is not None}
     return replace(
-        entry,
-        node_network=replace(entry.node_network, **stated),
-        sources={**entry.sources, "node_network": f"{links}: {other.source}"},
+        entry, node_network=replace(entry.node_network, **stated), sources={**entry.sources, "node_network": f"{links}: {other.source}"}
     )
 
 

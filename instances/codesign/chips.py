@@ -10,12 +10,7 @@ from crossopt.crossflow.cost import Made
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import package_area_of, perimeter_of
 from crossopt.crossflow.envelope import core_counts
-from crossopt.crossflow.generator import (
-    Split,
-    generate,
-    row_of,
-    wires_of,
-)
+from crossopt.crossflow.generator import Split, generate, row_of, wires_of
 from crossopt.crossflow.hardware import Hardware, Link
 from crossopt.crossflow.technology import Technology
 from crossopt.instances.catalogue.chips import PART_OF, placed, split_of, used_dies

@@ -27,10 +27,7 @@ from crossopt.instances.files.units import quoted
 
 _OF_TRANSFORMERS = {*TRANSFORMER_CHOICES, "recompute_layers"}
 _PLAN_CHOICES = {*_OF_TRANSFORMERS, *KERNEL_CHOICES, "rest", "only"}
-_OPEN: dict[str, Any] = {
-    **{name: open_options(name) for name in TRANSFORMER_CHOICES},
-    "recompute_layers": (0, 1, 2),
-}
+_OPEN: dict[str, Any] = {**{name: open_options(name) for name in TRANSFORMER_CHOICES}, "recompute_layers": (0, 1, 2)}
 """Open settings of a transformer's plan by default: all except orders that no stack uses, and experts split over other than the tensor
 ranks."""
 _OPEN_KERNEL: dict[str, Any] = {"split": ("rows-columns", "inner"), **dict.fromkeys(("rows", "columns", "layers", "data"), "divisors")}

@@ -20,16 +20,7 @@ from crossopt.instances.catalogue.registry import (
     setups_of,
     technology_given,
 )
-from crossopt.instances.catalogue.uncertain import (
-    Fault,
-    Range,
-    constants_with,
-    doubted,
-    price_ranges,
-    ranges_of,
-    sets_of,
-    varied,
-)
+from crossopt.instances.catalogue.uncertain import Fault, Range, constants_with, doubted, price_ranges, ranges_of, sets_of, varied
 from crossopt.instances.catalogue.workload import build_workload
 from crossopt.instances.codesign.instance import (
     FreeHardware,
@@ -394,12 +385,7 @@ def _reference_device(
     levels = zip(free.levels, free.overrides, free.joins, strict=True)
     links = tuple(own or joined(built.links[("intra", "inter").index(level)], join) for level, own, join in levels)
     return replace(
-        built,
-        links=links,
-        efficiency=free.efficiency,
-        variants=free.variants,
-        host=free.host,
-        reserved_memory=free.reserved_memory,
+        built, links=links, efficiency=free.efficiency, variants=free.variants, host=free.host, reserved_memory=free.reserved_memory
     )
 
 

@@ -127,12 +127,7 @@ class Chips:
 
 
 def chips_of(
-    grid: ChipGrid,
-    request: GraphRequest,
-    objective: str,
-    budgets: Figures,
-    formats: Sequence[Format],
-    parallel: Parallel | None = None,
+    grid: ChipGrid, request: GraphRequest, objective: str, budgets: Figures, formats: Sequence[Format], parallel: Parallel | None = None
 ) -> Chips:
     """All chips of a grid; a ValueError in words where the technology lacks a format, or no chip is within the limits."""
     entry, node = technology_named(grid.technology)

@@ -287,11 +287,7 @@ TORCHTITAN: Final = replace(
 attention and every other product ("op", apply_ac of models/llama3/infra/parallelize.py; train_configs/llama3_8b.toml)."""
 SHARDED_OPTIMIZER: Final = Framework("flash", {"": 2.0}, "data", "none", 1, sequence_parallel=True)
 INTERNEVO: Final = replace(
-    SHARDED_OPTIMIZER,
-    all_reduces=frozenset[Precision]({"bf16", "fp16"}),
-    added_apart=6.0,
-    broadcasts=True,
-    sequence_parallel=False,
+    SHARDED_OPTIMIZER, all_reduces=frozenset[Precision]({"bf16", "fp16"}), added_apart=6.0, broadcasts=True, sequence_parallel=False
 )
 """InternLM's of 2023: gradients in buckets are summed on all ranks (`reduce_tensor` of internlm/solver/optimizer/utils.py), whole
 matrices belong to a rank each, and tensor ranks do all of the norms (`sequence_parallel=False` of configs/7B_sft.py). PyTorch adds those

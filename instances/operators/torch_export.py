@@ -220,8 +220,7 @@ def _document(file: IO[bytes], path: Path) -> dict[str, Any]:
         refuse(path, "this is no file of torch.export.save, or one that was cut off (save or fetch it again)")
     if major != _SCHEMA:
         refuse(
-            path,
-            f"the graph is of schema {str(major)[:20]}, and schema {_SCHEMA} is read (export it with a torch that writes this one)",
+            path, f"the graph is of schema {str(major)[:20]}, and schema {_SCHEMA} is read (export it with a torch that writes this one)"
         )
     return dict(document)
 

@@ -232,15 +232,7 @@ def written(metadata: Metadata, nodes: Iterable[Node]) -> bytes:
 # JSON has the keys of the C++ feeder and the converters (Id, Name, NodeType, ctrlDeps, runtime) or those of the schema (id, name, type,
 # ctrl_deps, duration_micros), and each attribute as a key of its own.
 
-SCHEMAS = (
-    "0.0.4",
-    "1.0.1",
-    "1.0.2-chakra.0.0.4",
-    "1.0.3-chakra.0.0.4",
-    "1.1.0-chakra.0.0.4",
-    "1.1.1-chakra.0.0.4",
-    "1.1.1-chakra.1.0.0",
-)
+SCHEMAS = ("0.0.4", "1.0.1", "1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4", "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4", "1.1.1-chakra.1.0.0")
 """Versions that have today's fields: of the metadata, or of the PyTorch trace that was converted."""
 MOST = (1 << 64) - 1
 _KEYS = {

@@ -87,10 +87,7 @@ def _chip(free: FreeHardware, design: ChosenDesign) -> tuple[Amounts, Package]:
     split = split_of(free, chosen)  # type: ignore[arg-type]
     technology = free.technology
     built = generate(technology, split)
-    return (
-        _areas(split, technology),
-        package_of(technology, split, float(built.dram.stacks), float(built.core.bundles)),
-    )
+    return (_areas(split, technology), package_of(technology, split, float(built.dram.stacks), float(built.core.bundles)))
 
 
 def _areas(split: Split, technology: Technology) -> Amounts:

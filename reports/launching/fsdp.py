@@ -16,11 +16,7 @@ OPTIONS = options_of(
     set_reshard_after_backward.reshard_after_backward split.split_size create_selective_checkpoint_contexts.policy_fn_or_list
     requires_grad_.requires_grad""",
 )
-_IMPORTS = (
-    "import torch",
-    "from torch import nn",
-    "from torch.distributed.device_mesh import init_device_mesh",
-)
+_IMPORTS = ("import torch", "from torch import nn", "from torch.distributed.device_mesh import init_device_mesh")
 _SHARDED = ("from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard",)
 _COPIED = ("from torch.nn.parallel import DistributedDataParallel",)
 _AGAIN = ("from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing",)

@@ -257,11 +257,7 @@ def _reply_of_highs(solver: Foreign, places: list[int | None], model: Model, gap
     status, info, sign = solver.getModelStatus(), solver.getInfo(), model.sign
     if status in {Ended.kInfeasible, Ended.kUnboundedOrInfeasible}:
         return True, None, None, None, "complete"
-    reasons: dict[Foreign, Stopped] = {
-        Ended.kOptimal: "gap",
-        Ended.kTimeLimit: "time limit",
-        Ended.kInterrupt: "interrupted",
-    }
+    reasons: dict[Foreign, Stopped] = {Ended.kOptimal: "gap", Ended.kTimeLimit: "time limit", Ended.kInterrupt: "interrupted"}
     if status not in reasons:
         raise FailedError(f"highs gave up: {solver.modelStatusToString(status)}")
     values, value = None, None
@@ -373,10 +369,6 @@ def _highs_name() -> str:
     return f"highs {version('highspy')}"
 
 
-PROGRAMS = {
-    "cbc": Program(_make_cbc, None),
-    "gurobi": Program(_make_gurobi, "gurobipy"),
-    "scip": Program(_make_scip, "pyscipopt"),
-}
+PROGRAMS = {"cbc": Program(_make_cbc, None), "gurobi": Program(_make_gurobi, "gurobipy"), "scip": Program(_make_scip, "pyscipopt")}
 """Solvers that PuLP runs, by their names."""
 _RUNS = {name: partial(run_driven, program=name) for name in PROGRAMS}

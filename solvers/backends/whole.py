@@ -469,12 +469,7 @@ def as_it_is(values: tuple[int, ...]) -> None:
 
 
 def trace(
-    model: Model,
-    claim: int | None = None,
-    seconds: float = inf,
-    most: int = 10_000,
-    tighten: Tighten = as_it_is,
-    leading: int = 0,
+    model: Model, claim: int | None = None, seconds: float = inf, most: int = 10_000, tighten: Tighten = as_it_is, leading: int = 0
 ) -> Traced:
     """A tree that proves that no solution is better than the claim; without a claim, an optimum with its proof.
 

@@ -185,12 +185,7 @@ def plan_only(instance: Instance, limits: Limits, watch: Watch) -> SearchOutcome
     return _restricted(instance, "plan-only", _with_usual_hardware, limits, watch)
 
 
-RULES: dict[str, Rule] = {
-    "recipes": recipes_design,
-    "expert": expert_design,
-    "fsdp": fsdp_design,
-    "pipedream-flush": pipedream_design,
-}
+RULES: dict[str, Rule] = {"recipes": recipes_design, "expert": expert_design, "fsdp": fsdp_design, "pipedream-flush": pipedream_design}
 SEARCHERS: dict[str, Searcher] = {
     "descent": descent,
     "genetic": genetic,

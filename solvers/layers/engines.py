@@ -134,13 +134,7 @@ def frontier(question: LayersQuestion, limits: Limits, watch: Watch) -> SearchOu
     except _TimeUpError:
         reasons, stopped = (), "time limit"
     except ManyStatesError as error:
-        reasons, notes = (
-            (),
-            (
-                *notes,
-                f"the last pass was given up, as {error}",
-            ),
-        )
+        reasons, notes = ((), (*notes, f"the last pass was given up, as {error}"))
     problem = question.problem
     if reasons:
         return SearchOutcome(None, inf, Priced(BY_FRONTIER, run.prices), "frontier", reasons=reasons, notes=notes)

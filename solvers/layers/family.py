@@ -19,11 +19,7 @@ FAMILY: ProblemType[LayersQuestion, LayerChoices, LayerTotals] = ProblemType(
     unit="",
     answer=LayerChoices,
     details=LayerTotals,
-    engines={
-        "auto": _FRONTIER,
-        "frontier": _FRONTIER,
-        "exhaustive": lazy_import("crossopt.solvers.layers.engines", "exhaustive"),
-    },
+    engines={"auto": _FRONTIER, "frontier": _FRONTIER, "exhaustive": lazy_import("crossopt.solvers.layers.engines", "exhaustive")},
     judge=judge,
     judged="figures of every layer, budgets and ties",
     prove=prove,

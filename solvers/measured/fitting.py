@@ -72,14 +72,7 @@ def unwatched(number: int, searches: int) -> None:
 
 
 def fit(
-    residuals: Residuals,
-    start: Array,
-    low: Array,
-    high: Array,
-    weights: Array,
-    width: float,
-    most_rounds: int = 30,
-    tilt: float = MIDDLE,
+    residuals: Residuals, start: Array, low: Array, high: Array, weights: Array, width: float, most_rounds: int = 30, tilt: float = MIDDLE
 ) -> Fit:
     """A local minimum of the robust sum within the bounds, from `start`; ends when a round gains less than a part in 10,000."""
     [found] = fit_together(residuals, [Problem(start, weights, tilt)], low, high, width, most_rounds)

@@ -122,10 +122,7 @@ class _Scaled:
         low, high = 1.0 / (point - self.lows), np.where(np.isfinite(self.highs), 1.0 / (self.highs - point), 0.0)
         floor = np.where(self.floors > 0.0, 1.0 / np.where(self.floors > 0.0, times - self.floors, 1.0), 0.0)
         gradient = np.concatenate(
-            [
-                weight - (over * point).sum(1) - floor,
-                weight * self.linear - (over * times[:, None]).sum(0) + self.rows.T @ row - low + high,
-            ]
+            [weight - (over * point).sum(1) - floor, weight * self.linear - (over * times[:, None]).sum(0) + self.rows.T @ row - low + high]
         )
         hessian = np.zeros((len(gradient), len(gradient)))
         hessian[:count, :count] = np.diag((square * point**2).sum(1) + floor**2)

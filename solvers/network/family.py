@@ -236,12 +236,7 @@ FAMILY: ProblemType[NetworkQuestion, Bandwidths, Network] = ProblemType(
     judged="times, cost, budgets, orders",
     prove=prove,
     proof_labels=frozenset(
-        {
-            "convex duality",
-            "convex duality in N parts of the catalogues",
-            "convex duality at N costs",
-            "no bandwidths keep the limits",
-        }
+        {"convex duality", "convex duality in N parts of the catalogues", "convex duality at N costs", "no bandwidths keep the limits"}
     ),
     described=_described,
     least_gap=1e-7,

@@ -45,16 +45,7 @@ from tests.benchmarks.rival_page import (
 )
 from tests.benchmarks.rival_ranges import left_out_table, range_table
 from tests.benchmarks.rival_readings import anew_table, reading_table
-from tests.benchmarks.rival_tables import (
-    calculon_table,
-    device_table,
-    kernel_table,
-    parts,
-    section,
-    share,
-    table_head,
-    table_row,
-)
+from tests.benchmarks.rival_tables import calculon_table, device_table, kernel_table, parts, section, share, table_head, table_row
 
 WIDTH = 0.05
 """Relative errors beyond this count in proportion, not squared; as in `crossopt calibrate`."""

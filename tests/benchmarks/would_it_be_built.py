@@ -174,10 +174,7 @@ def main() -> None:
     chips = []
     for asked in QUESTIONS:
         chips.append(found(asked))
-        print(
-            f"{asked.words():60} {chips[-1].step:8.3f} s {chips[-1].result.seconds:6.1f} s  {'; '.join(faults(chips[-1]))}",
-            flush=True,
-        )
+        print(f"{asked.words():60} {chips[-1].step:8.3f} s {chips[-1].result.seconds:6.1f} s  {'; '.join(faults(chips[-1]))}", flush=True)
     PAGE.write_text(page(chips), encoding="utf-8")
 
 

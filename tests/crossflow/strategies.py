@@ -150,14 +150,7 @@ MODELS = (
 @st.composite
 def plans(draw: st.DrawFn, model: Transformer, devices: int) -> Plan:
     """A plan that keeps every rule for this model on this many devices."""
-    return draw(
-        st.builds(
-            _plan,
-            st.integers(0, 2**32 - 1),
-            st.just(model),
-            st.just(devices),
-        )
-    )
+    return draw(st.builds(_plan, st.integers(0, 2**32 - 1), st.just(model), st.just(devices)))
 
 
 def _plan(seed: int, model: Transformer, devices: int) -> Plan:

@@ -282,8 +282,7 @@ def test_messages_wait_for_a_link_that_another_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("network", "roofline", "time"),
-    [(RING, None, 2_855_005), (NPUS_TWO, None, 2_827_707), (SLOW, Roofline(100e12, 1e12), 1_552_940)],
+    ("network", "roofline", "time"), [(RING, None, 2_855_005), (NPUS_TWO, None, 2_827_707), (SLOW, Roofline(100e12, 1e12), 1_552_940)]
 )
 def test_a_published_plan_takes_as_long_as_in_the_simulator(network: Network, roofline: Roofline | None, time: int) -> None:
     """(4 + 2 - 1) 300 us, two messages, and an all-reduce over two hops. By a roofline of 1e9 FLOPs at 100 TFLOP/s a computation takes

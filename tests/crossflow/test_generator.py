@@ -13,15 +13,7 @@ from crossopt.crossflow.arrays import Array, Mask, Real
 from crossopt.crossflow.device import Architecture, device_from
 from crossopt.crossflow.dies import die_with_links, perimeter_of
 from crossopt.crossflow.envelope import Envelope, envelope
-from crossopt.crossflow.generator import (
-    Edges,
-    Split,
-    compute,
-    dram_power_at_nominal,
-    generate,
-    port_bandwidth,
-    split_from_fractions,
-)
+from crossopt.crossflow.generator import Edges, Split, compute, dram_power_at_nominal, generate, port_bandwidth, split_from_fractions
 from crossopt.crossflow.hardware import Efficiency, Hardware, faults
 from crossopt.crossflow.technology import (
     Activity,

@@ -542,8 +542,7 @@ def test_fuller_stages_come_first_after_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "held"),
-    [(8, [8]), (8, [2, 2, 2, 2]), (9, [2, 3, 2, 2]), (10, [2, 3, 3, 2]), (11, [3, 3, 3, 2]), (126, [7, *[8] * 14, 7])],
+    ("layers", "held"), [(8, [8]), (8, [2, 2, 2, 2]), (9, [2, 3, 2, 2]), (10, [2, 3, 3, 2]), (11, [3, 3, 3, 2]), (126, [7, *[8] * 14, 7])]
 )
 def test_extra_layers_go_to_the_middle_first(layers: int, held: list[int]) -> None:
     """Llama 3 405B trained 126 layers on 16 stages with one layer less on the first and the last (Llama team 2024, section 3.3.2)."""

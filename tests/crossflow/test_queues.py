@@ -16,9 +16,7 @@ from crossopt.crossflow.serving.workers import (
     waiting_share,
 )
 
-POOL = Pool(
-    *(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.14, 1.0, 0.0, 0.0)),
-)
+POOL = Pool(*(np.float64(value) for value in (32.0, 0.2, 0.24, 0.15, 0.14, 499.0, 0.011, 0.15, 0.14, 1.0, 0.0, 0.0)))
 
 
 def erlang(servers: int, load: float) -> float:

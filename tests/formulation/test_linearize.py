@@ -25,16 +25,7 @@ from crossopt.formulation.model import (
     real,
     violations,
 )
-from crossopt.formulation.piecewise import (
-    Points,
-    by_bits,
-    chord_error,
-    chord_pieces,
-    crossing,
-    tangent_error,
-    tangent_pieces,
-    whole_pieces,
-)
+from crossopt.formulation.piecewise import Points, by_bits, chord_error, chord_pieces, crossing, tangent_error, tangent_pieces, whole_pieces
 from tests.every import every
 from tests.formulation.models import every_point, kept_by_hand, models, searched, solutions
 

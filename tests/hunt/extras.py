@@ -135,10 +135,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("chunks=[1]", "chunks={from: 1, to: 2, step: 1}", "active_chunks=1", "deadline=900 us"),
         "endpoint={delay: 10 ns, memory: 100 GB/s}",
     ),
-    "synthesis": (
-        *("deadline=9", "step=2 us", "chunks=1", "name=other"),
-        "links=null ; root=null ; layout={shape: torus, size: [2, 2]}",
-    ),
+    "synthesis": (*("deadline=9", "step=2 us", "chunks=1", "name=other"), "links=null ; root=null ; layout={shape: torus, size: [2, 2]}"),
     "what-if": (
         *("changes.0.kinds=[kernel, copy, collective]", "changes.0.kinds=[host, gap, wait]", "budgets.days=3"),
         *(f"changes.0={{name: c0, transform: cuda-graph, pattern: '*', longest_gap: {gap} ns, days: 1}}" for gap in (3, 9)),

@@ -197,8 +197,7 @@ def test_no_device_holds_a_whole_network_that_is_shared_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "zero", "words"),
-    [("megatron", 1, "--tp-comm-overlap"), ("torchtitan", 3, "--parallelism.enable_async_tensor_parallel")],
+    ("name", "zero", "words"), [("megatron", 1, "--tp-comm-overlap"), ("torchtitan", 3, "--parallelism.enable_async_tensor_parallel")]
 )
 def test_hidden_tensor_exchange_is_launched_and_read_back(name: str, zero: int, words: str) -> None:
     model = llama().workload
@@ -293,12 +292,7 @@ def test_an_option_that_a_stack_does_not_have_is_refused(name: str) -> None:
         ("torchtitan", Plan(data=16, zero=1, overlap="data"), None, "ZeRO-2, ZeRO-3"),
         ("deepspeed", Plan(pipeline=4, data=4, zero=3), Plan(pipeline=4, data=4, zero=1), "ZeRO-0 or ZeRO-1"),
         ("deepspeed", Plan(pipeline=4, data=4, interleave=2), Plan(pipeline=4, data=4), "not interleaved"),
-        (
-            "fsdp",
-            Plan(data=16, zero=3, recompute="selective", overlap="data"),
-            Plan(data=16, zero=3, overlap="data"),
-            "or none",
-        ),
+        ("fsdp", Plan(data=16, zero=3, recompute="selective", overlap="data"), Plan(data=16, zero=3, overlap="data"), "or none"),
     ],
 )
 def test_what_a_stack_launches_instead_is_the_nearest_plan_and_told(name: str, plan: Plan, launched: Plan | None, word: str) -> None:

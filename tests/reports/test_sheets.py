@@ -73,10 +73,7 @@ def test_long_words_stand_below_the_rows_where_there_is_no_room_beside() -> None
     columns = (names("name", ["first", "second"]), names("runs", ["word " * 30, "few"]), Column("figure", ("1", "22"), (1.0, 22.0)))
     lines = lines_of(Table(columns))
     assert lines[0].split() == ["name", "figure"]
-    assert [line.split() for line in lines if line.startswith(("    first", "    second"))] == [
-        ["first", "1"],
-        ["second", "22"],
-    ]
+    assert [line.split() for line in lines if line.startswith(("    first", "    second"))] == [["first", "1"], ["second", "22"]]
     assert sum(line.count("word") for line in lines) == 30
     assert max(map(len, lines)) <= 80
 

@@ -20,10 +20,7 @@ def test_what_it_costs_to_leave_more_memory_free_is_told_of_few_designs() -> Non
     assert fullness_text(small, 0.99 * capacity, capacity, found.value / 2.0).endswith("(+100.0%)")
     crowded = replace(small, hardware=replace(small.hardware, reserved_memory=60.0 * 2**30))
     assert fullness_text(crowded, 0.99 * capacity, capacity, found.value).endswith("; with so much no plan fits")
-    for asked, seconds in (
-        (small, None),
-        (replace(small, objective="cost_per_token"), found.value),
-    ):
+    for asked, seconds in ((small, None), (replace(small, objective="cost_per_token"), found.value)):
         assert fullness_text(asked, 0.99 * capacity, capacity, seconds).endswith("reserves so much in every plan)")
 
 

@@ -46,12 +46,7 @@ STACK: Final = Stack(
             _ARGUMENTS,
         ),
         Row("TP divides the KV heads", Fact("key-value heads left over", (0,)), _CONFIG),
-        Row(
-            "2 x CP divides the sequence length",
-            Fact("tokens left by pairs of context", (0,)),
-            _ARGUMENTS,
-            (Fact("context", above=1),),
-        ),
+        Row("2 x CP divides the sequence length", Fact("tokens left by pairs of context", (0,)), _ARGUMENTS, (Fact("context", above=1),)),
         Row(
             "attention sinks and sliding windows with context parallelism use all-to-all (--cp-comm-type a2a), which requires that TP x CP "
             "divides the heads and the KV heads",
@@ -148,12 +143,7 @@ STACK: Final = Stack(
             Source(_REPOSITORY, "megatron/core/parallel_state.py", "core 0.14"),
             (Fact("expert", above=1), Fact("expert_tensor", (0,))),
         ),
-        Row(
-            "expert parallelism does not support fp16",
-            Fact("expert", (1,)),
-            _ARGUMENTS,
-            (Fact("precision", ("fp16",)),),
-        ),
+        Row("expert parallelism does not support fp16", Fact("expert", (1,)), _ARGUMENTS, (Fact("precision", ("fp16",)),)),
         Row(
             "scaling is tensorwise, delayed or blockwise, not rowwise",
             Fact("scaling", ("delayed", "tensorwise", "blocks")),
@@ -264,11 +254,7 @@ DEEPSPEED_STACK: Final = Stack(
     "deepspeed",
     "DeepSpeed's configuration with PipelineModule or AutoTP",
     (
-        Row(
-            "rank order is tensor-context-data-pipeline",
-            Fact("placement", ("tensor-context-data-pipeline",)),
-            _TOPOLOGY,
-        ),
+        Row("rank order is tensor-context-data-pipeline", Fact("placement", ("tensor-context-data-pipeline",)), _TOPOLOGY),
         Row("CP is 1", Fact("context", (1,)), _KEYS),
         Row("the configuration has no expert parallelism", Fact("expert", (1,)), _KEYS),
         Row("TP communication is exposed", Fact("tensor_exchange", ("exposed",)), _TENSOR),
@@ -328,11 +314,7 @@ FSDP_STACK: Final = Stack(
         Row("PP is 1", Fact("pipeline", (1,)), _SHARD),
         Row("EP is 1", Fact("expert", (1,)), _SHARD),
         Row("expert tensor parallelism is not supported", Fact("expert_tensor", (0,)), _SHARD),
-        Row(
-            "rank order is tensor-context-data-pipeline",
-            Fact("placement", ("tensor-context-data-pipeline",)),
-            _SHARD,
-        ),
+        Row("rank order is tensor-context-data-pipeline", Fact("placement", ("tensor-context-data-pipeline",)), _SHARD),
         Row("data-parallel communication is always overlapped", Fact("data is hidden", (1,)), _SHARD, (Fact("data", above=1),)),
         Row(
             "recomputation is full, elementwise (by create_selective_checkpoint_contexts), or none",
@@ -375,29 +357,16 @@ TORCHTITAN_STACK: Final = Stack(
     "torchtitan",
     "torchtitan's job configuration with its Llama, Qwen3 and DeepSeek models",
     (
-        Row(
-            "rank order is tensor-context-data-pipeline",
-            Fact("placement", ("tensor-context-data-pipeline",)),
-            _DIMENSIONS,
-        ),
+        Row("rank order is tensor-context-data-pipeline", Fact("placement", ("tensor-context-data-pipeline",)), _DIMENSIONS),
         Row("TP divides the KV heads", Fact("key-value heads left over", (0,)), _LLAMA),
-        Row(
-            "2 x TP x CP divides the sequence length",
-            Fact("tokens left by pairs of tensor x context", (0,)),
-            _DIMENSIONS,
-        ),
+        Row("2 x TP x CP divides the sequence length", Fact("tokens left by pairs of tensor x context", (0,)), _DIMENSIONS),
         Row(
             "networks with normalized queries and keys (Qwen3) do not support context parallelism",
             Fact("context", (1,)),
             _QWEN,
             (Fact("normed queries and keys", (1,)),),
         ),
-        Row(
-            "TP includes sequence parallelism",
-            Fact("sequence_parallel", (True,)),
-            _LLAMA,
-            (Fact("tensor", above=1),),
-        ),
+        Row("TP includes sequence parallelism", Fact("sequence_parallel", (True,)), _LLAMA, (Fact("tensor", above=1),)),
         Row(
             "PP x interleave divides the layers, except for fewer in the first and the last chunk",
             Fact("layers left over", (0,)),
@@ -497,19 +466,9 @@ TORCHTITAN_STACK: Final = Stack(
             _DIMENSIONS,
             (Fact("expert_tensor", above=0),),
         ),
-        Row(
-            "expert parallelism requires ZeRO above 0",
-            Fact("expert", (1,)),
-            _JOB,
-            (Fact("zero", (0,)),),
-        ),
+        Row("expert parallelism requires ZeRO above 0", Fact("expert", (1,)), _JOB, (Fact("zero", (0,)),)),
         Row("the precision is fp32, bf16 or fp8", Fact("precision", ("fp32", "bf16", "fp8")), _JOB),
-        Row(
-            "FP8 scaling is tensorwise or rowwise",
-            Fact("scaling", ("tensorwise", "rows")),
-            _JOB,
-            (Fact("precision", ("fp8",)),),
-        ),
+        Row("FP8 scaling is tensorwise or rowwise", Fact("scaling", ("tensorwise", "rows")), _JOB, (Fact("precision", ("fp8",)),)),
         Row("gradients are reduced in 4 bytes", Fact("gradient bytes", (4,)), _JOB),
         Row(
             "16-bit precision with TP or PP requires data-parallel sharding",

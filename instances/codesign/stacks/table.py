@@ -11,14 +11,7 @@ import numpy as np
 
 from crossopt.crossflow.arrays import Mask, Whole
 from crossopt.crossflow.exchanges.context import by_all_to_all
-from crossopt.crossflow.plan import (
-    END_STAGES,
-    PLACEMENTS,
-    PLAN_FIELDS,
-    Plans,
-    Rule,
-    code,
-)
+from crossopt.crossflow.plan import END_STAGES, PLACEMENTS, PLAN_FIELDS, Plans, Rule, code
 from crossopt.crossflow.recomputation import OF_BOTH, OF_EXPERTS, OF_LATENTS, PARTLY, RECOMPUTE
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.sharding import RESIDENT_LAYERS
@@ -284,8 +277,7 @@ QUANTITIES: Final[dict[str, Quantity]] = {
     "precision": _of_model(lambda model: get_args(Precision).index(model.precision)),
     "scaling": _of_model(lambda model: get_args(Scaling).index(model.scaling)),
     "rows of 8 bits left by 128": Quantity(
-        ("microbatch", "context", "tensor"),
-        lambda model, plans: plans.microbatch * model.sequence % (128 * plans.tensor * plans.context),
+        ("microbatch", "context", "tensor"), lambda model, plans: plans.microbatch * model.sequence % (128 * plans.tensor * plans.context)
     ),
     "devices of a node left by tensor": Quantity(("tensor",), lambda machine, plans: machine.domain % plans.tensor, of_machine=True),
     "device scales blocks": Quantity((), lambda machine, plans: np.full(len(plans), int(machine.four_bits)), of_machine=True),

@@ -490,13 +490,7 @@ def _promising(joint: Joint, every: Sequence[Array], bound: float) -> tuple[int,
 
 
 def _found(
-    joint: Joint,
-    space: Grid,
-    surveys: Sequence[Survey],
-    every: Sequence[Array],
-    searched: JointSearch,
-    bound: float | None,
-    trace: Trace,
+    joint: Joint, space: Grid, surveys: Sequence[Survey], every: Sequence[Array], searched: JointSearch, bound: float | None, trace: Trace
 ) -> BoxesOutcome:
     promising = (0,) * len(surveys) if bound is None else _promising(joint, every, bound)
     counts = SearchCounts(tuple(survey.plans for survey in surveys), tuple(len(survey.every()) for survey in surveys), promising)

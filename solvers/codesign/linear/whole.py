@@ -189,11 +189,7 @@ def left_by(rest: Rest, bounds: Array, masks: dict[str, Mask]) -> Rest:
     open_rows = np.flatnonzero(bounds < rest.bound)
     chip = restricted(rest.chip, masks)
     return replace(
-        rest,
-        chip=chip,
-        plans=rows_of(rest.plans, open_rows),
-        needs=rest.needs[open_rows],
-        roots=np.maximum(rest.roots, bounds)[open_rows],
+        rest, chip=chip, plans=rows_of(rest.plans, open_rows), needs=rest.needs[open_rows], roots=np.maximum(rest.roots, bounds)[open_rows]
     )
 
 

@@ -331,11 +331,7 @@ def _chain(random: Random) -> tuple[Chain, int]:
 
 
 def _chain_mistakes(chain: Chain, budget: int) -> dict[str, float]:
-    return {
-        BELOW_CHAIN: chain_time(chain, budget - 1),
-        EVERY: every_kth(chain, budget),
-        SEGMENT: chain_time(chain, budget, segments=False),
-    }
+    return {BELOW_CHAIN: chain_time(chain, budget - 1), EVERY: every_kth(chain, budget), SEGMENT: chain_time(chain, budget, segments=False)}
 
 
 def _graph(random: Random) -> tuple[Graph, int]:

@@ -275,11 +275,7 @@ def _tied(random: Random) -> tuple[Network, int, Table]:
 def _choices(network: Network, budget: int, tied: Table) -> dict[str, float]:
     """The loss of what likely mistakes choose."""
     one = merged(network, tied)
-    return {
-        GREEDY: round(by_steps(one, budget, in_part=False)),
-        BELOW: least(one, budget - 1),
-        TIES: least(network, budget),
-    }
+    return {GREEDY: round(by_steps(one, budget, in_part=False)), BELOW: least(one, budget - 1), TIES: least(network, budget)}
 
 
 def _changing(random: Random) -> tuple[Network, list[int], int]:

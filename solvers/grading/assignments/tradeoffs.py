@@ -255,10 +255,7 @@ def _worth(sound: Sequence[Point], text: str, problem: Small, count: int) -> Ver
         return nearly("designs are given that others of them beat", beaten) if complete else wrong(beaten)
     if complete:
         return FULL
-    names = {
-        ONE_BY_ONE: hypervolume(one_by_one(front, corner, count), corner),
-        SUPPORTED: most_of_few(supported(front), corner, count),
-    }
+    names = {ONE_BY_ONE: hypervolume(one_by_one(front, corner, count), corner), SUPPORTED: most_of_few(supported(front), corner, count)}
     found = [name for name, other in names.items() if same(worth, other)]
     if found:
         return nearly(found[0], why, *found[1:])

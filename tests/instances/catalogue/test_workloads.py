@@ -117,14 +117,8 @@ WAYS = "(give exactly one of model, transformer, lstm, gemm, config)"
                 ("global_batch", "this key is missing, the samples of one optimizer step are needed (for example 512)"),
             ],
         ),
-        (
-            WorkloadSection(model="deepflow-lstm", global_batch=(8,), dropout=True),
-            [("dropout", "an LSTM has no dropout (remove it)")],
-        ),
-        (
-            WorkloadSection(model="deepflow-lstm", global_batch=(8,), lora_rank=8),
-            [("lora_rank", "an LSTM has no lora_rank (remove it)")],
-        ),
+        (WorkloadSection(model="deepflow-lstm", global_batch=(8,), dropout=True), [("dropout", "an LSTM has no dropout (remove it)")]),
+        (WorkloadSection(model="deepflow-lstm", global_batch=(8,), lora_rank=8), [("lora_rank", "an LSTM has no lora_rank (remove it)")]),
         (
             WorkloadSection(model="gemm-4096", global_batch=(8,), sequence=8),
             [
@@ -281,10 +275,7 @@ def test_other_shapes_are_another_network_that_goes_by_its_name() -> None:
         (559.2e6, {"model_type": "bloom", "n_layer": 24, "n_embed": 1024, "num_attention_heads": 16, "vocab_size": 250880}),
         (176.247e9, {"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880, "seq_length": 2048}),
         (6.7384e9, LLAMA),
-        (
-            7.2417e9,
-            {**LLAMA, "model_type": "mistral", "num_key_value_heads": 8, "intermediate_size": 14336, "sliding_window": 4096},
-        ),
+        (7.2417e9, {**LLAMA, "model_type": "mistral", "num_key_value_heads": 8, "intermediate_size": 14336, "sliding_window": 4096}),
         (
             46.703e9,
             {
@@ -581,14 +572,8 @@ GEMMA: dict[str, Any] = {
                 "vocab_size": 100352,
             },
         ),
-        (
-            2.77968e9,
-            {**LLAMA, "model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "vocab_size": 51200},
-        ),
-        (
-            6.92172e9,
-            {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "vocab_size": 65024},
-        ),
+        (2.77968e9, {**LLAMA, "model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "vocab_size": 51200}),
+        (6.92172e9, {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "vocab_size": 65024}),
         (
             41.3037e9,
             {

@@ -79,12 +79,7 @@ REFUSED = [
         "6:12: choices.l2_area: the hardware is fixed, so nothing of it can be chosen (give technology instead of hardware)",
     ),
     (FIXED, "devices: 16", "devices: 12", "3:20: cluster.devices: 12 devices are no whole number of groups of 8 (make it a multiple of 8)"),
-    (
-        FIXED,
-        "devices: 16",
-        "devices: 8388608",
-        "3:20: cluster.devices: 8388608 devices are more than the 4194304 that a question may have",
-    ),
+    (FIXED, "devices: 16", "devices: 8388608", "3:20: cluster.devices: 8388608 devices are more than the 4194304 that a question may have"),
     (  # the divisors of which are looked for by nobody
         FIXED,
         "devices: 16",
@@ -171,12 +166,7 @@ REFUSED = [
         "model: gpt5",
         "2:19: workload.model: 'gpt5' is no known workload (did you mean 'gpt3-125m'? see `crossopt list workloads`)",
     ),
-    (
-        FIXED,
-        "model: gpt3-125m, ",
-        "",
-        "2:11: workload: no network is given (give exactly one of model, transformer, lstm, gemm, config)",
-    ),
+    (FIXED, "model: gpt3-125m, ", "", "2:11: workload: no network is given (give exactly one of model, transformer, lstm, gemm, config)"),
     (
         FIXED,
         "workload: {model: gpt3-125m, global_batch: 64}\n",

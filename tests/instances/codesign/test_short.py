@@ -82,10 +82,7 @@ def test_a_model_that_is_not_known_is_refused_with_the_nearest() -> None:
         ("net.onnx", "'net.onnx' is a graph of operators (name a model or its config.json; `crossopt quantize` takes a graph)"),
         ("run.yaml", "'run.yaml' is no model (`crossopt solve run.yaml` answers a question in YAML)"),
         ("some/config.json", "'some/config.json': there is no such file (fetch it with `hf download ORG/MODEL config.json"),
-        (
-            "some/Zebra",
-            "'some/Zebra' is not in the registry, and nothing is downloaded (fetch it with `hf download some/Zebra config.json",
-        ),
+        ("some/Zebra", "'some/Zebra' is not in the registry, and nothing is downloaded (fetch it with `hf download some/Zebra config.json"),
         (".", "'.' is a folder without a config.json (fetch it with"),
     ],
 )

@@ -51,12 +51,7 @@ def small(blocks: int = 1) -> OperatorGraph:
 
 
 def asked(
-    tmp_path: Path,
-    more: str = "",
-    blocks: int = 1,
-    formats: str = "[fp8]",
-    objective: str = "time",
-    graph: OperatorGraph | None = None,
+    tmp_path: Path, more: str = "", blocks: int = 1, formats: str = "[fp8]", objective: str = "time", graph: OperatorGraph | None = None
 ) -> LayersQuestion:
     (tmp_path / "graph.json").write_text(graph_text(graph or small(blocks)), encoding="utf-8")
     path = tmp_path / "question.yaml"

@@ -31,11 +31,7 @@ from tests.instances.sharding.files import answered, checked
 SMALL = {
     "problem": {
         "name": "small",
-        "nodes": {
-            "intervals": [[0, 2], [1, 3], [0, 0]],
-            "costs": [[1, 2], [3, 10**18], [0]],
-            "usages": [[5, 1], [4, 4], [9]],
-        },
+        "nodes": {"intervals": [[0, 2], [1, 3], [0, 0]], "costs": [[1, 2], [3, 10**18], [0]], "usages": [[5, 1], [4, 4], [9]]},
         "edges": {"nodes": [[0, 1], [1, 0], [1, 1]], "costs": [[0, 1, 2, 3], [10, 20, 30, 40], [7, 0, 0, 7]]},
         "usage_limit": 8,
     }

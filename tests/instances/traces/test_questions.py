@@ -172,10 +172,7 @@ def test_what_is_written_is_read_again(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            {"trace": 2},
-            "trace: this is no graph of a trace (`crossopt import TRACE --out FILE` makes one)",
-        ),
+        ({"trace": 2}, "trace: this is no graph of a trace (`crossopt import TRACE --out FILE` makes one)"),
         ({"ops": []}, "ops: 'ops' is unknown here (known: source, span, assumed, operations, edges)"),
         ({"edges": {}}, "edges: a list is needed"),
         ({"span": -1}, "span: a whole number of nanoseconds is needed"),
@@ -195,10 +192,7 @@ def test_what_is_written_is_read_again(graph: Graph) -> None:
             {"operations": [{"name": "a", "kind": "host", "on": "t", "ns": 1.5}], "edges": []},
             "operations[0].ns: '1.5' is no whole number of zero and more below 2^62",
         ),
-        (
-            {"operations": [{"name": "a", "kind": "host", "on": "t", "ns": True}], "edges": []},
-            "operations[0].ns: 'True' is no",
-        ),
+        ({"operations": [{"name": "a", "kind": "host", "on": "t", "ns": True}], "edges": []}, "operations[0].ns: 'True' is no"),
     ],
 )
 def test_every_mistake_in_a_graph_file_is_told(change: dict[str, Any], told: str) -> None:

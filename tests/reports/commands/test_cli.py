@@ -91,14 +91,8 @@ def test_no_command_prints_the_help_and_is_a_usage_error(capsys: Captured) -> No
     [
         (("frob",), "'frob' is unknown (one of plan, place, quantize, checkpoint, embed, serve"),
         (("solve",), "the following arguments are required: file"),
-        (
-            ("solve", TINY, "--engine", "magic"),
-            f"the engine 'magic' answers no question of kind codesign (one of {NAMES})",
-        ),
-        (
-            ("compare", TINY, "--engines", "expert,magic"),
-            f"there is no engine 'magic' (one of {NAMES})",
-        ),
+        (("solve", TINY, "--engine", "magic"), f"the engine 'magic' answers no question of kind codesign (one of {NAMES})"),
+        (("compare", TINY, "--engines", "expert,magic"), f"there is no engine 'magic' (one of {NAMES})"),
         (("compare", TINY, "--engines", ","), f"there is no engine '' (one of {NAMES})"),
         (("solve", TINY, "--time-limit", "soon"), "--time-limit: 'soon' is no time (write for example 60s, 5min or 2h)"),
         (("solve", TINY, "--time-limit", "60"), "--time-limit: 60 has no unit (write 60s for seconds, 5min or 2h)"),

@@ -39,10 +39,7 @@ _EVERY = ["none", *("+".join(some) for count in range(1, len(_SINGLE) + 1) for s
 def drawn(seed: int, recompute: str = BEST, layers: str = "0") -> Instance:
     """A question about a step on V100, some of dense networks, some with experts and latents."""
     random = np.random.default_rng([seed, 50])
-    more = [
-        f"workload.attention={random.choice(['flash', 'unfused'])}",
-        f"workload.transformer.gated={random.choice(['true', 'false'])}",
-    ]
+    more = [f"workload.attention={random.choice(['flash', 'unfused'])}", f"workload.transformer.gated={random.choice(['true', 'false'])}"]
     more += [f"workload.transformer.layers={random.integers(3, 9)}", f"workload.transformer.hidden={random.choice([1024, 2048, 3072])}"]
     if seed % 3 == 2:
         more = [more[0], f"workload.transformer={_EXPERTS}", "expert=[1, 2]"]

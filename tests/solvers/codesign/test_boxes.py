@@ -392,12 +392,7 @@ OFFLOADING = (
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        (),
-        ("objective=energy_per_token",),
-        ("cluster.host.memory=1 MiB", "offload=[weights, all]"),
-        ("cluster.host.memory=900 MiB",),
-    ],
+    [(), ("objective=energy_per_token",), ("cluster.host.memory=1 MiB", "offload=[weights, all]"), ("cluster.host.memory=900 MiB",)],
 )
 def test_offloading_is_answered_as_the_oracle_answers_it(settings: tuple[str, ...]) -> None:
     instance = read_instance(INSTANCES / "tiny.yaml", (*OFFLOADING, *settings))
@@ -581,10 +576,7 @@ def slower_with(resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time that rises with a resource, by a tenth from none of it to a lot."""
 
     def spent(workload: object, hardware: Hardware, *others: object) -> Spent:
-        figures: dict[str, Array] = {
-            "stacks": np.asarray(hardware.dram.capacity) / 100e9,
-            "peak": np.asarray(hardware.throughput) / 1e15,
-        }
+        figures: dict[str, Array] = {"stacks": np.asarray(hardware.dram.capacity) / 100e9, "peak": np.asarray(hardware.throughput) / 1e15}
         taken: Spent = true_spent(workload, hardware, *others)  # type: ignore[arg-type]
         return replace(taken, step_time=taken.step_time * (1.0 + 2.0 * figures[resource]))
 

@@ -478,11 +478,7 @@ LARGER = ("quickstart", "small", "gpt3-175b-pathfinding-7nm")
 
 @pytest.mark.parametrize(
     ("name", "engine"),
-    [
-        ("tiny", "milp"),
-        ("tiny", "cpsat"),
-        *(pytest.param(name, engine, marks=pytest.mark.slow) for name in LARGER for engine in BY_SOLVER),
-    ],
+    [("tiny", "milp"), ("tiny", "cpsat"), *(pytest.param(name, engine, marks=pytest.mark.slow) for name in LARGER for engine in BY_SOLVER)],
 )
 def test_a_check_counts_what_the_solvers_found_and_tells_nothing(engine: str, name: str) -> None:
     result = again(solved(read_instance(INSTANCES / f"{name}.yaml"), engine))

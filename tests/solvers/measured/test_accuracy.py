@@ -282,11 +282,7 @@ def test_a_perfect_model_has_no_error(measured: Measured) -> None:
 
 def test_only_plans_of_one_question_are_ranked_and_repeats_have_their_median(measured: Measured) -> None:
     groups = choices(result_of(measured, [1.0, 2.0, 3.0, 4.0, 5.0, 5.0, 5.0]).predictions)
-    assert groups == [
-        [Choice(1.0, 1.0), Choice(1.2, 2.0), Choice(1.5, 3.0), Choice(2.5, 4.0)],
-        [Choice(1.3, 5.0)],
-        [Choice(1.1, 5.0)],
-    ]
+    assert groups == [[Choice(1.0, 1.0), Choice(1.2, 2.0), Choice(1.5, 3.0), Choice(2.5, 4.0)], [Choice(1.3, 5.0)], [Choice(1.1, 5.0)]]
 
 
 def test_another_batch_is_another_question(tmp_path: Path) -> None:
@@ -560,9 +556,7 @@ def test_a_run_is_no_evidence_for_its_own_range() -> None:
 
 
 @pytest.mark.data
-def test_answers_tell_how_plans_are_ranked_and_where_that_was_tested(
-    runs: list[tuple[Measurement, float]],
-) -> None:
+def test_answers_tell_how_plans_are_ranked_and_where_that_was_tested(runs: list[tuple[Measurement, float]]) -> None:
     priced = [PricedRun(run, float(np.float32((1.0 + error) * run.seconds))) for run, error in runs]
     assert ranking(choices(one for one in priced if not one.run.gpu.startswith(RANKED_ON))) is None
     for name, told in RANKED.items():
@@ -749,10 +743,7 @@ def test_nine_runs_in_ten_of_each_source_are_in_range(sources: dict[str, InRange
     shares = {source: found.share for source, found in sources.items() if found.rows >= MANY}
     assert len(shares) == 7
     off = {source: share for source, share in shares.items() if not NOMINAL - 0.05 <= share <= NOMINAL + 0.05}
-    assert off == {
-        "NVIDIA DGX Cloud benchmarking recipes v25.04.01 2025-05-21": 1.0,
-        "BigScience BLOOM-176B pre-runs": 79 / 82,
-    }
+    assert off == {"NVIDIA DGX Cloud benchmarking recipes v25.04.01 2025-05-21": 1.0, "BigScience BLOOM-176B pre-runs": 79 / 82}
 
 
 @pytest.mark.data

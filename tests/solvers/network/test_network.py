@@ -330,14 +330,7 @@ NETWORKS: dict[str, tuple[Link, ...]] = {
     "switch x ring": (("switch", 8, 400, 936.25, "ring"), ("ring", 2, 50, 1000, "ring")),
     "three": (("ring", 2, 200, 50, "ring"), ("fully_connected", 8, 100, 500, "direct"), ("switch", 4, 50, 2000, "halving_doubling")),
 }
-FLUID = {
-    "ring x switch": 8.750,
-    "full x switch": 7.500,
-    "switch x switch": 6.562,
-    "torus": 12.109,
-    "switch x ring": 4.167,
-    "three": 2.072,
-}
+FLUID = {"ring x switch": 8.750, "full x switch": 7.500, "switch x switch": 6.562, "torus": 12.109, "switch x ring": 4.167, "three": 2.072}
 """ms of an all-reduce of 1 GiB where chunks are infinitely small and links have no latency."""
 
 

@@ -100,11 +100,7 @@ def test_other_pieces_or_notes_than_the_questions_are_refused(result: Placed) ->
         (["--without", "data"], 2, "--without: this does not apply to a question about operators of a graph on devices"),
         (["--set", "tensor=8"], 3, "tensor: unknown key (the known keys are graph, "),
         (["--devices", "5000"], 2, "--devices: 5000 accelerators and 1 CPU are given, 1 to 1024 devices in all are needed"),
-        (
-            ["--devices", "0", "--cpus", "0"],
-            2,
-            "--devices: 0 accelerators and 0 CPUs are given, 1 to 1024 devices in all are needed",
-        ),
+        (["--devices", "0", "--cpus", "0"], 2, "--devices: 0 accelerators and 0 CPUs are given, 1 to 1024 devices in all are needed"),
         (["--devices", "1", "--cpus", "0", "--memory", "1KiB"], 0, "accelerator 1"),
     ],
 )

@@ -502,10 +502,7 @@ def test_that_there_is_no_choice_is_counted_and_checked(folder: Path) -> None:
             report = checked(result, folder)
             assert report.refused == ()
             assert not report.unverified
-            for cut in (
-                replace(certificate, steps=certificate.steps[:-1]),
-                replace(certificate, bound=certificate.bound - 1),
-            ):
+            for cut in (replace(certificate, steps=certificate.steps[:-1]), replace(certificate, bound=certificate.bound - 1)):
                 edited = replace(result, proof=replace(result.proof, certificate=cut))
                 assert "certificate: it does not prove that there is no choice" in checked(edited, folder).refused
     assert counted > 2

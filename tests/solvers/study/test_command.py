@@ -303,7 +303,7 @@ def asked(name: str) -> Instance:
 def test_limits_hold_for_every_engine_where_they_are_given() -> None:
     engines = ("boxes", "random", "expert")
     assert [(name, limits.seconds, limits.seed) for name, limits in turns_of(FAMILY, engines, None, 3)] == [
-        *(("boxes", float("inf"), 0), ("random", 5.0, 0), ("random", 5.0, 1), ("random", 5.0, 2), ("expert", float("inf"), 0)),
+        *(("boxes", float("inf"), 0), ("random", 5.0, 0), ("random", 5.0, 1), ("random", 5.0, 2), ("expert", float("inf"), 0))
     ]
     given = turns_of(FAMILY, ("boxes", "milp"), 1.5, 2)
     assert [limits.seconds for _, limits in given] == [1.5, 1.5, 1.5]

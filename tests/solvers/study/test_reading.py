@@ -50,7 +50,7 @@ def test_every_value_of_an_axis_meets_every_other_and_every_instance(tmp_path: P
     assert [point.name for point in points][:3] == ["tiny, 8, a100-80g", "tiny, 8, h100-sxm", "tiny, 16, a100-80g"]
     assert len(points) == 8
     assert [setting.text for setting in points[-1].settings] == [
-        *("microbatch=1", "tensor=[1, 2]", "objective=energy_per_token", "cluster.devices=16", "hardware=h100-sxm", "seed=1"),
+        *("microbatch=1", "tensor=[1, 2]", "objective=energy_per_token", "cluster.devices=16", "hardware=h100-sxm", "seed=1")
     ]
 
 
@@ -144,5 +144,5 @@ def test_names_that_there_are_none_of_are_told_beside_faults_of_the_form(tmp_pat
     with pytest.raises(InstanceError) as caught:
         read_study(written(tmp_path, text.replace("seeds: 2", "seeds: zero").replace("time_limit", "time_limt")), of_designs)
     assert sorted(fault.path for fault in caught.value.faults) == [
-        *("engines[1]", "instances[0]", "instances[1]", "instances[2]", "seeds", "time_limt"),
+        *("engines[1]", "instances[0]", "instances[1]", "instances[2]", "seeds", "time_limt")
     ]

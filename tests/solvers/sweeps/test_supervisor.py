@@ -82,10 +82,7 @@ def test_refusals_and_mistakes_are_told_and_a_full_disk_ends_all(folder: Path) -
     found = worked(folder, refusing, [job("a", "refused"), job("b", "mistake")])
     assert found.failed == {"a" * 32, "b" * 32}
     told = [failure_of(folder, key * 32) for key in "ab"]
-    assert [(one.reason, one.code) for one in told if one] == [
-        ("no such questions", 2),
-        ("internal error: AssertionError: two lines", 1),
-    ]
+    assert [(one.reason, one.code) for one in told if one] == [("no such questions", 2), ("internal error: AssertionError: two lines", 1)]
     with pytest.raises(FailedError, match="no space left on device"):
         worked(folder, refusing, [job("c", "full")])
 
