@@ -647,8 +647,8 @@ def _faults_of_goal(file: ServingFile, rent: float | None) -> Iterator[tuple[str
         yield "objective", "only free chips have an area (ask for devices, or give a chip)"
     asked = _classes(file)
     rate = asked[0].rate if asked else None
-    if file.objective == "energy" and (file.chip is not None or file.workers is not None):
-        yield "objective", "the power of free chips and of stated workers is not known (ask for devices, cost or die_area)"
+    if file.objective == "energy" and file.workers is not None:
+        yield "objective", "the power of stated workers is not known (ask for devices or cost)"
     if file.objective in FOR_RATE and rate is None:
         yield "requests.rate", "the fewest devices for which rate? (add requests: {rate: 40}, in requests a second)"
     limited = file.devices is not None or set(file.available or ()) >= set(file.hardware or ("",))

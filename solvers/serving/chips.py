@@ -38,6 +38,8 @@ from crossopt.solvers.serving.judge import (
     needed_units,
     rate_sought,
     table_of,
+    unit_costs,
+    value_for_rate,
     value_of,
 )
 
@@ -158,7 +160,7 @@ def _bounds(question: ServingQuestion, hardware: Hardware, boxes: int) -> Array:
         values = [_mode_bound(question, [_rates(units[role], devices, boxes) for role in roles]) for roles in modes_of(question)]
         found: Array = np.minimum.reduce(values)
         if devices == question.devices or not np.isinf(found).any():
-            return found * (hardware.die_area * 1.0e6) if question.file.objective == "die_area" else found
+            return found if rate_sought(question) is None else np.asarray(value_for_rate(question, found * unit_costs(question, hardware)))
         devices = min(2 * devices, question.devices)
 
 

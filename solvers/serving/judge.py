@@ -10,6 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Real
+from crossopt.crossflow.hardware import Hardware
 from crossopt.formulation.serving.matching import (
     Kinds,
     Part,
@@ -52,7 +54,7 @@ from crossopt.solvers.family import Proved
 
 BY_PROGRAM: Final = "dynamic programming"
 BY_BOXES: Final = "boxes of chips"
-_HOUR, _MILLION, _SQUARE_MILLIMETRES = 3600.0, 1.0e6, 1.0e6
+_HOUR, _MILLION = 3600.0, 1.0e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,30 +190,40 @@ MILLION: Final = 1_000_000
 
 
 def cost_unit(question: ServingQuestion, kind: DeviceKind) -> int:
-    """What a device of a kind counts in the objective: one, millionths of a dollar an hour, or millionths of its power limit in watts."""
+    """What a device of a kind counts in the objective: one, or millionths of a dollar an hour, of a watt, or of a square millimetre."""
+    return round(kind.rent * MILLION) if question.file.objective == "cost" else int(unit_costs(question, kind.hardware))
+
+
+def unit_costs(question: ServingQuestion, hardware: Hardware) -> Real:
+    """The same of each device, where it does not depend on rents."""
     match question.file.objective:
-        case "cost":
-            return round(kind.rent * MILLION)
         case "energy":
-            return round(float(kind.hardware.power) * MILLION)
-    return 1
+            return np.rint(hardware.power * MILLION)
+        case "die_area":
+            return np.rint(hardware.die_area * MILLION * MILLION)
+    return 1.0
+
+
+def value_for_rate(question: ServingQuestion, cost: Real) -> Real:
+    """The objective of what costs so much, where a rate is served."""
+    match question.file.objective:
+        case "energy":
+            return cost / MILLION / ((question.rate or 0.0) * question.output)
+        case "die_area":
+            return cost / MILLION
+    return cost
 
 
 def value_of(question: ServingQuestion, rate: int, devices: int, cost: int) -> float | int:
     """The objective of a plan with so many units of rate and of cost."""
     match question.file.objective:
-        case "devices":
-            return devices
-        case "die_area":
-            return devices * (float(question.kinds[0].hardware.die_area) * _SQUARE_MILLIMETRES)
         case "throughput":
             return UNITS / rate
-        case "energy":
-            return cost / MILLION / ((question.rate or 0.0) * question.output)
         case "cost":
             asked = question.rate
             hourly = cost / MILLION if question.kinds else question.rent * devices
             return cost_of(question, rate if asked is None else asked * UNITS, hourly)
+    return float(value_for_rate(question, cost)) if question.file.objective != "devices" else devices
 
 
 def cost_of(question: ServingQuestion, rate: float, hourly: float) -> float:

@@ -51,6 +51,7 @@ def ask(text: str) -> ServingQuestion:
         ((), "p95"),
         ((), "mean"),
         pytest.param((("objective: devices", "objective: die_area"),), "p95", marks=pytest.mark.thorough),
+        ((("objective: devices", "objective: energy"), ("hbm_stacks: [1, 3, 5]", "compute_power: [250 W, 350 W, 450 W]")), "p95"),
         pytest.param((("objective: devices", "objective: throughput"), (", rate: 60", "")), "p95", marks=pytest.mark.thorough),
         ((("objective: devices", "objective: throughput"), (", rate: 60", ""), ("batch: 1}", "batch: 1, mode: together}")), "mean"),
     ],
@@ -70,7 +71,7 @@ def test_the_best_chip_as_by_the_program_on_each(edits: tuple[tuple[str, str], .
 
 def test_no_chip_of_a_box_is_below_its_bound() -> None:
     random = Random(7)
-    for objective in ("devices", "die_area", "throughput"):
+    for objective in ("die_area", "energy", "throughput"):
         question = ask(CHIP.replace("objective: devices", f"objective: {objective}"))
         chip = question.chip
         assert chip is not None
