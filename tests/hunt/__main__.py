@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, process_time
 
 from crossopt.instances.errors import RefusedError
 from tests.hunt.corpus import made
@@ -44,6 +44,8 @@ class Bag:
     """Questions too large to be tried."""
     seconds: float = 0.0
     """Of the clock."""
+    spent: float = 0.0
+    """Seconds of the processor, without those of other processes."""
     findings: list[str] = field(default_factory=list)
     seen: Seen = field(default_factory=Seen)
     """What came of files."""
@@ -68,7 +70,7 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
     with TemporaryDirectory() as work:
         while monotonic() - began < seconds:
             for name, bag in bags.items():
-                start = monotonic()
+                start, before = monotonic(), process_time()
                 if name == FILES and start - began < seconds:
                     _files(Path(work), seed, began + seconds, folder, bag)
                 elif start - began < seconds:
@@ -76,10 +78,12 @@ def hunted(names: list[str], seconds: float, seed: int, edits: int, folder: Path
                     for place in range(often):
                         _one(name, seed * often + place, edits, folder, bag, table)
                 bag.seconds += monotonic() - start
+                bag.spent += process_time() - before
             seed += 1
     for name, bag in bags.items():
         told = "".join(f", {count:,} {what}" for what, count in sorted(bag.said.items()))
         words = f"{bag.questions:,} in {bag.seconds:,.0f} s, {bag.left_out:,} too large{told}; {len(bag.findings)} findings"
+        words += f"; {bag.spent / (bag.questions or 1):.2f} s of the processor each" if bag.spent >= 1.0 else ""
         sys.stdout.write(f"{name:<16} seeds {first} to {seed - 1}: {words}\n{words_of(bag.seen) if name == FILES else ''}")
     if table["drawn"]:
         sys.stdout.write(table_of(table))

@@ -26,6 +26,7 @@ from crossopt.instances.serving.question import ServingQuestion, with_chip
 from crossopt.instances.serving.workers import shapes_of
 from crossopt.instances.sharding.problem import Problem
 from crossopt.solvers.answer import Limits, unwatched
+from crossopt.solvers.family import family_of
 from crossopt.solvers.layers.judge import best_of_all, totals_of_rows
 from crossopt.solvers.serving.engines import exhaustive as every_plan
 from tests.hunt.coverage import options_of
@@ -38,6 +39,7 @@ from tests.offloading_questions import offloading_question, several_offloading
 from tests.solvers.accelerator.drawn import drawn as drawn_accelerator
 from tests.solvers.accelerator.drawn import drawn_objective, least_of_everything
 from tests.solvers.codesign.any_questions import any_question
+from tests.solvers.codesign.editing import remembering
 from tests.solvers.codesign.questions import random_question
 from tests.solvers.codesign.several_questions import least_by_brute_force, random_several, values_by_brute_force
 from tests.solvers.counts.drawn import best_fleet, best_instances, drawn_fleet, drawn_instances
@@ -484,7 +486,8 @@ def drawn_embeddings(seed: int) -> EmbeddingsQuestion:
 
 def least_serving(question: ServingQuestion) -> float:
     """Of every number of every worker."""
-    return _or_none(every_plan(question, Limits(), unwatched).value)
+    with remembering(family_of("serving")):
+        return _or_none(every_plan(question, Limits(), unwatched).value)
 
 
 def serving_of_a_model(seed: int) -> Any:  # noqa: ANN401

@@ -15,6 +15,7 @@ from crossopt.solvers.codesign import claims
 from crossopt.solvers.codesign.answer import Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.family import ProblemType
+from crossopt.solvers.serving import judge as serving
 from tests.once import once
 from tests.solvers.codesign.asking import checked, reread
 
@@ -99,13 +100,36 @@ def passes(family: ProblemType[Any, Any, Any], question: Instance | Portfolio | 
 
 @contextmanager
 def remembering(family: ProblemType[Any, Any, Any] = FAMILY) -> Iterator[ProblemType[Any, Any, Any]]:
-    """The family of questions that judges a design once: most edits leave the designs as they are."""
+    """The family of questions that judges a design once, and repeats a proof once: most edits leave these as they are."""
     with pytest.MonkeyPatch.context() as patches:
         judge = _remembered(family.judge)
         if family.kind == FAMILY.kind:
             patches.setattr(claims, "judge", judge)
             patches.setattr(claims, "recipes_baselines", once(claims.recipes_baselines))
-        yield replace(family, judge=judge)
+        if family.kind == "serving":
+            price = once(serving.priced)
+            patches.setattr(serving, "priced", lambda question, shapes: price(question, tuple(shapes)))
+        yield replace(family, judge=judge, prove=_proved_once(family.prove))
+
+
+def _proved_once(prove: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """By the question as an object, and all of a result that a prover may read: one that reads more finds nothing there."""
+    known: dict[tuple[int, str], tuple[Any, Any]] = {}
+
+    def proved(question: Any, result: Any, watch: Any) -> Any:  # noqa: ANN401
+        bare = _bare(result)
+        key = id(question), repr(bare)
+        if key not in known:
+            known[key] = question, prove(question, bare, watch)
+        return known[key][1]
+
+    return proved
+
+
+def _bare(result: Any) -> Any:  # noqa: ANN401
+    nothing: Any = None
+    parts = tuple(_bare(part) for part in result.parts)
+    return replace(result, baselines=nothing, trace=nothing, seconds=nothing, versions=nothing, parts=parts)
 
 
 def _remembered(judge: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
