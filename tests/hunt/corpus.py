@@ -65,7 +65,7 @@ SOLVED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 LONG = {
     *("gpt3-175b-pathfinding-large", "joint-vs-single-layer", "chiplets-and-yield"),
-    *("logic-memory-network-scaling", "links-in-the-package", "rare-exchanges", "packages"),
+    *("logic-memory-network-scaling", "links-in-the-package", "rare-exchanges", "packages", "optical-links", "diminishing-returns"),
 }
 """Results whose own check takes more than five seconds, which is all that a command may take with a hit file.
 

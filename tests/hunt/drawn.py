@@ -31,6 +31,7 @@ from crossopt.solvers.layers.judge import best_of_all, totals_of_rows
 from crossopt.solvers.serving.engines import exhaustive as every_plan
 from tests.hunt.coverage import options_of
 from tests.hunt.extras import with_extras
+from tests.hunt.rare import least_beside_transfers, memory_beside_transfers, transformer_on_chips
 from tests.hunt.settings import any_settings
 from tests.instances.placement.samples import sample_at_random, tried
 from tests.instances.sharding.files import document, written
@@ -576,11 +577,19 @@ DRAWS = {
     "fleet": Draw("fleet", drawn_fleet, best_fleet, ("auto", "tree"), often=8),
     "serving": Draw("serving", lambda seed: serving_question(drawn_workers(Random(f"serving {seed}"))), least_serving, often=8),
     "serving of a model": Draw("serving", lambda seed: _again(serving_of_a_model, seed), least_serving, often=4),
-    "accelerator": Draw("accelerator", drawn_accelerator, least_of_everything, nearness=1e-9, often=8),
-    "accelerator by objective": Draw("accelerator", drawn_objective, least_of_everything, nearness=1e-9, often=8),
+    "accelerator": Draw("accelerator", lambda seed: _again(drawn_accelerator, seed), least_of_everything, nearness=1e-9, often=8),
+    "accelerator by objective": Draw(
+        "accelerator", lambda seed: _again(drawn_objective, seed), least_of_everything, nearness=1e-9, often=8
+    ),
+    "transformer on chips": Draw(
+        "accelerator", lambda seed: _again(transformer_on_chips, seed), least_of_everything, nearness=1e-9, often=2, extras=0
+    ),
+    "memory beside transfers": Draw(
+        "memory", lambda seed: _again(memory_beside_transfers, seed), least_beside_transfers, ("auto", "retention"), often=4, extras=0
+    ),
     "memory": Draw("memory", drawn_memory, best_memory, ("auto", "retention"), often=8),
     "embedding tables": Draw("embeddings", drawn_embeddings, least_embeddings, ("auto", "search"), often=4),
-    "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4, extras=0),
+    "nodes for embedding tables": Draw("embeddings", drawn_systems, least_of_systems, ("auto",), often=4, extras=3),
     "chain": Draw("chain", chain_question, least_by_every_plan, often=8),
     "profile": Draw("pipedream", lambda seed: drawn_profile(seed, bool(seed % 2)), least_profile, nearness=1e-12, often=8),
     "split stages": Draw("piper", split_stages, best_by_trying, nearness=1e-12, often=8),

@@ -147,7 +147,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         *("kinds=[kernel, copy]", "kinds=[collective, kernel]", "kernels=2", "runs=3"),
     ),
     "pipedream": ("straight=true", "compression=4", "memory=3 MB", "compatible=true"),
-    "memory": ("block=2 B", "repetitions=2", "objective=peak", "fixed=2 B"),
+    "memory": ("block=2 B", "repetitions=2", "objective=peak", "objective=time", "fixed=2 B", "nodes.n2.backward=true"),
     "layers": (
         *(
             "training=true",

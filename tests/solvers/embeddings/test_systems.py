@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 from math import inf
 from random import Random
+from typing import Any
 
 import pytest
 import yaml
@@ -119,50 +120,79 @@ def drawn_systems(seed: int) -> EmbeddingsQuestion:
         ddr = [{"size": f"{one} MB", "price": f"{one} USD"} for one in random.sample((0, 8, 30, 99), 2)]
         inter = [{"bandwidth": f"{one} GB/s", "price": f"{one * 2} USD"} for one in random.sample((2, 12, 50), 2)]
         question["node"] = {"budget": f"{random.choice((50, 200, 400, 9_000))} USD", "hbm": hbm, "ddr": ddr, "inter_node": inter}
-    return ask(yaml.safe_dump(question))
+    return ask(yaml.safe_dump(_with_rare_parts(question, Random(f"rare {seed}"))))
+
+
+def _with_rare_parts(question: dict[str, Any], random: Random) -> dict[str, Any]:
+    """Storage, links within nodes and links to host memory, some of which a node may have; formats and interactions of dense layers."""
+    if "node" in question and random.random() < 0.5:
+        name, rates = random.choice((("ssd", (1, 4)), ("intra_node", (40, 300)), ("ddr", (9, 30))))
+        sizes = {"ssd": (0, 90), "ddr": (8, 40)}.get(name, (None, None))
+        question["node"][name] = [
+            {**({} if size is None else {"size": f"{size} MB"}), "bandwidth": f"{rate} GB/s", "price": f"{rate} USD"}
+            for rate, size in zip(rates, sizes, strict=True)
+        ]
+    if "dense" in question and random.random() < 0.5:
+        question["dense"] |= {"interaction": random.choice(("dot", "concatenation")), "precision": random.choice(("fp32", "fp16", "bf16"))}
+        question["dense"] |= {"optimizer": random.choice(("sgd", "adam", "adagrad"))}
+    return question
 
 
 def least_of_systems(question: EmbeddingsQuestion) -> float:
     """The least value at every choice, each written as a question about tables alone."""
-    document, file = yaml.safe_load(question.document["text"]), question.file
-    node, best = document.get("node") or {}, inf
-    for hbm, ddr, inter in product(*(node.get(name) or [{}] for name in ("hbm", "ddr", "inter_node"))):
-        bought = [Fraction(str(part.get("price", "0 USD")).split()[0]) for part in (hbm, ddr, inter)]
-        if node and question.group.per_node * sum(bought) > Fraction(node["budget"].split()[0]):
+    document, settings, best = yaml.safe_load(question.document["text"]), question.document["settings"], inf
+    for setting in settings:
+        path, _, words = setting.partition("=")
+        *above, last = path.split(".")
+        inner = document
+        for key in above:
+            inner = inner[int(key)] if isinstance(inner, list) else inner.setdefault(key, {})
+        inner[int(last) if isinstance(inner, list) else last] = yaml.safe_load(words)
+    node = document.get("node") or {}
+    for parts in product(*(node.get(name) or [{}] for name in PARTS)):
+        if node and question.group.per_node * sum(Fraction(str(part.get("price", 0)).split()[0]) for part in parts) > _budget(node):
             continue
-        for time, memory in _dense_of(question, hbm, inter):
-            cluster = dict(document["cluster"]) | {"dense": f"{memory} B"}
-            cluster |= {"hbm": hbm["size"], "hbm_bandwidth": hbm["bandwidth"]} if hbm else {}
-            cluster |= {"ddr": ddr["size"]} if ddr else {}
-            cluster |= {"inter_node_bandwidth": inter["bandwidth"]} if inter else {}
+        bought = dict(zip(PARTS, parts, strict=True))
+        own = {name: part["size"] for name, part in bought.items() if "size" in part}
+        own |= {RATES.get(name, f"{name}_bandwidth"): part["bandwidth"] for name, part in bought.items() if "bandwidth" in part}
+        for time, memory in _dense_of(question, bought):
+            cluster = (
+                dict(document["cluster"]) | ({"dense": f"{memory + question.file.cluster.dense!r} B"} if question.file.dense else {}) | own
+            )
             plain = {key: value for key, value in document.items() if key not in {"node", "dense"}} | {"cluster": cluster}
             best = min(best, least_of_all(ask(yaml.safe_dump(plain))) + time)
-    assert file.dense is None or best > 0.0
+    assert question.file.dense is None or best > 0.0
     return best
 
 
-def _dense_of(question: EmbeddingsQuestion, hbm: dict[str, str], inter: dict[str, str]) -> Iterator[tuple[float, int]]:
+PARTS = ("hbm", "ddr", "ssd", "intra_node", "inter_node")
+RATES = {"ddr": "host_bandwidth"}
+WIDTHS = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+
+def _budget(node: dict[str, Any]) -> float | Fraction:
+    return Fraction(node["budget"].split()[0]) if "budget" in node else inf
+
+
+def _dense_of(question: EmbeddingsQuestion, bought: dict[str, dict[str, str]]) -> Iterator[tuple[float, int]]:
     """Milliseconds and bytes of dense layers with each pair of strategies."""
     dense, rates = question.file.dense, question.group.bandwidths
     if dense is None:
         yield 0.0, 0
         return
-    speed = DenseRates(
-        dense.throughput / 1e3,
-        float(hbm["bandwidth"].split()[0]) * 1e6 if hbm else rates.hbm,
-        rates.intra,
-        float(inter["bandwidth"].split()[0]) * 1e6 if inter else rates.inter,
-    )
-    group = DenseGroup(question.group.per_node, question.nodes, question.group.batch, 2, "adagrad", True, speed)
-    dimensions = [table.dimension for table in question.tables]
+    usual = {"hbm": rates.hbm, "intra_node": rates.intra, "inter_node": rates.inter}
+    own = [float(bought[name]["bandwidth"].split()[0]) * 1e6 if "bandwidth" in bought[name] else rate for name, rate in usual.items()]
+    shape = (question.group.per_node, question.nodes, question.group.batch, WIDTHS[dense.precision], dense.optimizer)
+    group = DenseGroup(*shape, question.file.training, DenseRates(dense.throughput / 1e3, *own))
+    dimensions, last = [table.dimension for table in question.tables], dense.bottom[-1]
     across = dense.strategies if question.nodes > 1 else ("data",)
     single = [Strategy(*levels) for levels in product(dense.strategies, across)]
-    middle = interaction_cost(dense.bottom[-1], dimensions, "dot", group)
-    for bottom, top in product(single, single):
-        if bottom == top or not dense.tied:
-            first = stack_cost(dense.bottom, bottom, group)
-            last = stack_cost((interaction_width(dense.bottom[-1], dimensions, "dot"), *dense.top), top, group)
-            yield first.time + middle.time + last.time, first.memory + middle.memory + last.memory
+    middle = interaction_cost(last, dimensions, dense.interaction, group)
+    width = interaction_width(last, dimensions, dense.interaction)
+    for one, other in product(single, single):
+        if one == other or not dense.tied:
+            bottom, top = stack_cost(dense.bottom, one, group), stack_cost((width, *dense.top), other, group)
+            yield bottom.time + middle.time + top.time, bottom.memory + middle.memory + top.memory
 
 
 def _as_every_choice(seeds: range) -> int:

@@ -1,0 +1,74 @@
+"""Questions with options that other drawn questions never have: transformers, chips of a technology, transfers beside computations."""
+
+from random import Random
+from typing import Any
+
+import yaml
+
+from crossopt.instances.accelerator.question import AcceleratorQuestion
+from crossopt.instances.memory.question import MemoryQuestion
+from crossopt.instances.question import read_again
+from tests.solvers.accelerator.drawn import question_of
+from tests.solvers.memory.drawn import best_beside
+
+_PARTS = {
+    "compute_area": ["320 mm^2", "400 mm^2"],
+    "compute_power": ["120 W", "200 W"],
+    "l1_area": ["10 mm^2", "20 mm^2"],
+    "l2_area": ["30 mm^2", "60 mm^2"],
+    "l2_power": ["10 W", "30 W"],
+    "registers_area": ["10 mm^2", "20 mm^2"],
+    "hbm_power": ["30 W", "70 W"],
+    "hbm_stacks": [2, 5],
+}
+_LIMITS = {"die_area": "815 mm^2", "package_area": "1700 mm^2", "power": "400 W"}
+
+
+def transformer_on_chips(seed: int) -> AcceleratorQuestion:
+    """A transformer, perhaps of experts, on chips of a template or of a technology."""
+    random = Random(f"transformer {seed}")
+    shape: dict[str, Any] = {"layers": random.randint(1, 2), "hidden": 64, "heads": 4, "ffn": random.choice((96, 256))}
+    shape |= {"vocabulary": random.choice((200, 5000)), "sequence": random.choice((8, 32))}
+    shape |= {"kv_heads": random.choice((1, 2))} if random.random() < 0.4 else {}
+    shape |= {"gated": True} if random.random() < 0.4 else {}
+    shape |= {"rotary": random.random() < 0.5} if random.random() < 0.4 else {}
+    shape |= {"experts": 4, "experts_per_token": random.choice((1, 2))} if random.random() < 0.4 else {}
+    asks: dict[str, Any] = {"kind": "accelerator", "devices": random.randint(1, 3), "batch": random.choice((2, 4, 8))}
+    asks |= {"memory": random.choice(("80 GiB", "3 MB", "1 MB")), "bandwidth": random.choice(("1 GB/s", "100 GB/s"))}
+    asks |= {"passes": "forward"} if random.random() < 0.3 else {}
+    asks |= {"tensor": [1, 2]} if asks["devices"] > 1 and random.random() < 0.6 else {}
+    if random.random() < 0.6:
+        parts = random.sample(sorted(_PARTS), random.randint(1, 4))
+        asks["technology"] = {"name": random.choice(("accelerator-7nm", "accelerator-4nm")), **{name: _PARTS[name] for name in parts}}
+        asks["technology"] |= {name: limit for name, limit in _LIMITS.items() if random.random() < 0.4}
+        asks["objective"] = random.choice(("time", "time", "energy", "area"))
+        asks |= {"time_limit": f"{10 ** random.uniform(-4, -2):.6f} s"} if asks["objective"] == "area" or random.random() < 0.3 else {}
+    else:
+        asks["chips"] = {"tensor_cores": [1, 2], "vector_cores": 1, "width": [4, 16], "depth": 8, "buffer": 2, "least_share": 0}
+    if "technology" not in asks and random.random() < 0.4:
+        asks["networks"] = {"first": {"transformer": shape}, "second": {"transformer": {**shape, "layers": 1}}}
+    else:
+        asks["transformer"] = shape
+    return question_of(asks)
+
+
+def memory_beside_transfers(seed: int) -> MemoryQuestion:
+    """Three operators, of which a schedule reads back two outputs at most, with transfers beside computations."""
+    random = Random(f"beside {seed}")
+    after = [[], ["n0"], random.choice((["n0"], ["n1"], ["n0", "n1"]))]
+    nodes = {
+        f"n{place}": {"time": random.randint(0, 9), "bytes": f"{random.randint(0, 6)} B", "after": own, "backward": place > 1}
+        | ({"workspace": f"{random.randint(0, 3)} B"} if random.random() < 0.3 else {})
+        for place, own in enumerate(after)
+    }
+    asks = {"kind": "memory", "budget": f"{random.randint(3, 14)} B", "repetitions": random.choice((0, 1, 1, 2)), "nodes": nodes}
+    asks["host"] = {"bandwidth": f"{random.choice((1, 2, 0.5))} B/s", "latency": f"{random.choice((0, 1))} s", "overlapped": True}
+    asks["objective"] = random.choice(("extra_time", "time"))
+    text = yaml.safe_dump(asks, sort_keys=False)
+    return read_again({"text": text, "source": "question.yaml", "settings": []}, "memory")  # type: ignore[no-any-return]
+
+
+def least_beside_transfers(question: MemoryQuestion) -> float:
+    """The least value of all schedules."""
+    best = best_beside(question.graph, question.budget, question.repetitions)
+    return float("inf") if best is None else question.value(best)
