@@ -180,8 +180,8 @@ def _far_apart(file: FleetFile, classes: tuple[str, ...], table: Mapping[str, Ma
     for name in classes:
         rates = {kind: row[name] for kind, row in table.items() if row.get(name)}
         kind = min(rates, key=lambda kind: rates[kind])
-        devices = float(exact(file.classes[name]) / rates[kind])
+        devices = exact(file.classes[name]) / rates[kind]
         if min(file.classes[name], float(rates[kind])) < _SMALLEST:
             yield f"classes.{name}", f"rates above 0 are from {_SMALLEST:g} requests/s on (leave out what is less, or change the unit)"
         elif devices > MOST_AVAILABLE:
-            yield f"classes.{name}", f"{devices:.3g} devices of kind {kind} would serve it (leave that rate out, or change the unit)"
+            yield f"classes.{name}", f"{float(devices):.3g} devices of kind {kind} would serve it (leave that rate out, or change the unit)"

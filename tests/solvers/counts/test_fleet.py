@@ -205,6 +205,7 @@ OTHER = {"y": {"price": 1, "rates": {"a": 4}, "available": 1}}
         (("devices.small.available=-1",), "devices.small.available: "),
         (("utilization=0",), "utilization: "),
         (("devices.small.rates.short=1e-300",), "classes.short: rates above 0 are from 1e-06 requests/s on"),
+        (("devices.small.rates.short=1e-320",), "classes.short: rates above 0 are from 1e-06 requests/s on"),
         (("devices.small.rates.short=1e-5", "classes.short=30"), "classes.short: 3e+06 devices of kind small would serve it"),
         (("devices.small.price=1e300",), "devices.small.price: "),
     ],
