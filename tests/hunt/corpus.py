@@ -15,6 +15,7 @@ from crossopt.instances.catalogue.registry import entry_text, shipped
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.traces.chakra import COLLECTIVE, COMP, Attribute, Metadata, Node, written
 from tests.instances.catalogue.sections import LLAMA
+from tests.instances.operators.onnx_models import transformer
 from tests.instances.placement.test_formats import document as graph_document
 from tests.instances.sharding.files import document as problem_document
 from tests.instances.sharding.tiny import tiny
@@ -24,9 +25,18 @@ from tests.samples import SAMPLES
 from tests.solvers.codesign.questions import GEMM, TINY_FREE
 from tests.solvers.test_vipr import BRANCHED, MOST, ROUNDED
 
+QUALITY = """\
+kind: layers
+objective: time
+graph: sound.json
+hardware: h100-sxm
+formats: [fp8]
+quality_file: losses.csv
+budgets: {quality: 0.6}
+"""
 RARELY = 0.02
 """How often what takes a second is drawn, beside what takes some milliseconds."""
-VALIDATE = (("validate", "FILE"),)
+VALIDATE, IMPORT = (("validate", "FILE"),), ("import", "FILE")
 CHECK = (("check", "FILE"), ("report", "FILE", "--as", "FORM", "--out", "PAGE"))
 """FILE is the one that was hit, PAGE one that is written, and FORM any form of it."""
 CERTIFICATES = ("benchmark0.yaml", "benchmark1.yaml", "sharding0.yaml", "sharding1.yaml", "problem.json", "free-milp")
@@ -121,15 +131,27 @@ def beside(folder: Path) -> Iterator[Original]:
     """Files that a question names, with the question in the folder."""
     texts = {"chip.yaml": entry_text("hardware", "a100-80g"), "process.yaml": entry_text("technologies", "accelerator-7nm")}
     texts["config.json"] = json.dumps(LLAMA)
-    texts |= dict(SAMPLES["what-if"].files)
+    embeddings = SAMPLES["embeddings"].texts[0].partition("cluster:")[2]
+    texts |= dict(SAMPLES["what-if"].files) | dict(SAMPLES["layers"].files)
+    texts["requests.csv"] = "arrival_s,input,output\n" + "".join(f"{place / 4},{900 + place % 3},{40 + place % 7}\n" for place in range(30))
+    texts["losses.csv"] = "layer,format,quality\nfirst,fp8,0.25\nlast,fp8,0.5\n"
+    texts["tables.csv"] = "name,rows,dimension,pooling\na,1000,64,3\nb,1000,64,3\nc,200000,128,1\n"
+    network = {"nodes": [{"id": 1, "time": 2, "bytes": 4}, {"id": 2, "time": 3, "bytes": 2, "workspace": 1}], "edges": [[1, 2]]}
+    texts["memory.json"] = json.dumps({**network, "fixed_bytes": 2})
     asks = {
         "chip.yaml": GEMM.replace("a100-80g", "./chip.yaml"),
         "process.yaml": TINY_FREE.replace("accelerator-7nm", "./process.yaml"),
-        "config.json": TINY_FREE.replace("model: gpt3-125m", "config: ./config.json"),
+        "config.json": TINY_FREE.replace("model: gpt3-125m", "config: ./config.json, sequence: 4096"),
         "step.json": SAMPLES["what-if"].texts[0],
+        "net.json": SAMPLES["layers"].texts[2],
+        "requests.csv": SAMPLES["serving"].texts[2].replace("requests: {input: 1000, output: 100, rate: 5}", "log: {file: requests.csv}"),
+        "losses.csv": QUALITY,
+        "tables.csv": f"kind: embeddings\ntables: {{file: tables.csv}}\ncluster:{embeddings}",
+        "memory.json": "kind: memory\ngraph: memory.json\nmemory: 9 B\n",
     }
     asking = folder / "asking"
     asking.mkdir(exist_ok=True)
+    (asking / "sound.json").write_text(texts["net.json"], encoding="utf-8")
     for name, text in texts.items():
         question = asking / f"asks-{name}.yaml"
         question.write_text(asks[name], encoding="utf-8")
@@ -139,7 +161,7 @@ def beside(folder: Path) -> Iterator[Original]:
 
 
 def traces() -> Iterator[Original]:
-    """Traces of two tools, and a graph of one."""
+    """Traces of two tools, a graph of one, and a model of ONNX."""
     events = {"schemaVersion": 1, "traceEvents": LAUNCHED}
     nodes = [
         Node(1, "a", COMP, duration_micros=5),
@@ -152,7 +174,8 @@ def traces() -> Iterator[Original]:
         "again.json": json.dumps({"trace": 1, "operations": operations, "edges": [[0, 1, "launch"]]}).encode(),
     }
     for name, text in texts.items():
-        yield Original(name, text, f"trace {Path(name).suffix}", (("import", "FILE"),), 0.3)
+        yield Original(name, text, f"trace {Path(name).suffix}", (IMPORT,), 0.3)
+    yield Original("model.onnx", transformer(1).SerializeToString(), "model", ((*IMPORT, "--set", "batch=2", "--set", "length=5"),), 0.5)
 
 
 def made(folder: Path) -> Path:
