@@ -18,6 +18,7 @@ from crossopt.solvers.grading.assignments.expert import EXPERT
 from crossopt.solvers.grading.assignments.knapsack import KNAPSACK
 from crossopt.solvers.grading.assignments.layer import LAYER
 from crossopt.solvers.grading.assignments.precision import PRECISION
+from crossopt.solvers.grading.assignments.serving import SERVING
 from crossopt.solvers.grading.assignments.stages import STAGES
 from crossopt.solvers.grading.assignments.tradeoffs import TRADEOFFS
 from crossopt.solvers.grading.assignments.trees import TREES
@@ -301,6 +302,7 @@ ASSIGNMENTS: tuple[Assignment, ...] = (
     COLLECTIVES,
     PRECISION,
     CHECKPOINTS,
+    SERVING,
 )
 LAB = "phaze-lab"
 """A folder beside the assignments."""
