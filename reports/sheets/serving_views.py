@@ -22,7 +22,7 @@ from crossopt.instances.catalogue.engines import CACHE_BYTES, WEIGHT_BYTES, cons
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.serving.question import JOINT, Role, ServingQuestion, of_classes
 from crossopt.instances.serving.workers import UNITS, Offer, Shape, broken, drafts_of, latencies_at, network_of, priced, shapes_of
-from crossopt.reports.drawing.plots import Line, lines
+from crossopt.reports.drawing.plots import Line, lines, points
 from crossopt.reports.drawing.roofline import Mark, Roof, roofline
 from crossopt.reports.drawing.svg import letter
 from crossopt.reports.sheets.sheet import Breakdown, Column, Limit, Limits, Picture, Section, Table, amounts, names
@@ -54,7 +54,9 @@ def _workers(plan: ServingPlan, said: ServingFigures) -> Section:
             Column("TPOT", tuple(_time(o.tpot) for _, o in rows), tuple(o.tpot for _, o in rows), "TPOT in s"),
         )
     )
-    return Section("Workers", (table,))
+    devices = tuple((brief_shape_text(copies.shape), float(copies.count * offer.devices)) for copies, offer in rows)
+    drawn = Breakdown("worker", devices, "ratio", f"Devices by kind of worker, {said.devices:,} in all.")
+    return Section("Workers", (table, drawn) if len(rows) > 1 else (table,))
 
 
 def _counts(head: str, values: list[int]) -> Column:
@@ -109,7 +111,13 @@ def frontier_section(question: ServingQuestion, plan: ServingPlan) -> Section:
         ),
         caption="Means with all slots in use, before queues; decode workers with their share of the best prefill workers",
     )
-    return Section("Throughput of a user against that of a device", (table,)) if found else Section("", ())
+    if not found:
+        return Section("", ())
+    pairs, axes = [point[:2] for point in found], ("tokens/s a user", "tokens/s a device")
+    ends = " to ".join(f"{user:.4g} a user and {device:.4g} a device" for user, device in (pairs[0], pairs[-1]))
+    caption = "Numbers are the rows of the table. Workers to the left of the line and below it are worse than one of them in both."
+    picture = Picture(lambda titles: points(titles, pairs, axes), "", caption, described=f"From {ends}.", zooms=False)
+    return Section("Throughput of a user against that of a device", (picture, table))
 
 
 def _frontier(question: ServingQuestion) -> list[tuple[float, float, Shape]]:

@@ -11,7 +11,7 @@ from crossopt.instances.serving.question import ServingQuestion
 from crossopt.reports.cli import main
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.sheets.serving import sheet
-from crossopt.reports.sheets.sheet import Picture, Table
+from crossopt.reports.sheets.sheet import Breakdown, Picture, Table
 
 LINE = ["serve", "llama3-70b", "--gpus", "8xh100", "--input", "2000", "--output", "200", "--tpot", "30ms"]
 
@@ -148,8 +148,10 @@ def test_the_answer_shows_the_frontier_and_the_roofline(tmp_path: Path, capsys: 
     assert isinstance(question, ServingQuestion)
     shown = sheet(question, result)
     sections = {section.title: section.parts for section in shown.sections}
-    [table] = sections["Throughput of a user against that of a device"]
-    assert isinstance(table, Table)
+    picture, table = sections["Throughput of a user against that of a device"]
+    assert isinstance(picture, Picture) and isinstance(table, Table)
+    _, drawn = sections["Workers"]
+    assert isinstance(drawn, Breakdown) and drawn.total == result.details.devices
     worker, user, device, _ = table.columns
     assert any("(the plan)" in text for text in worker.texts)
     assert list(user.exact) == sorted(map(float, user.exact), reverse=True)
