@@ -1,6 +1,7 @@
 """Lower bounds in whole numbers from multipliers and messages, and reduced-cost fixing by them."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,23 @@ def message_offsets(core: Core) -> tuple[Whole, Whole]:
     return offsets_of(core.counts[core.firsts]), offsets_of(core.counts[core.seconds])
 
 
+class _Edges(NamedTuple):
+    """Edges of a core with their entries, and where the messages of each begin."""
+
+    counts: Whole
+    offsets: Whole
+    firsts: Whole
+    seconds: Whole
+    entry_offsets: Whole
+    entries: Whole
+    first_offsets: Whole
+    second_offsets: Whole
+
+
+def _edges_of(core: Core) -> _Edges:
+    return _Edges(core.counts, core.offsets, core.firsts, core.seconds, core.entry_offsets, core.entries, *message_offsets(core))
+
+
 def no_dual(core: Core) -> Dual:
     """No prices and no messages."""
     none = np.zeros(0, np.int64)
@@ -81,39 +99,24 @@ def node_values(core: Core, dual: Dual) -> Whole:
 def edge_leasts(core: Core, dual: Dual) -> Whole:
     """The least that each edge costs without its messages, in units of the dual."""
     _refuse(core, dual)
-    starts = message_offsets(core)
-    return _edge_leasts(core.counts, core.firsts, core.seconds, core.entry_offsets, core.entries, dual.scale, *starts, *_messages(dual))
+    return _edge_leasts(_edges_of(core), dual.scale, dual.to_firsts, dual.to_seconds)
 
 
 @compiled
-def _edge_leasts(
-    counts: Whole,
-    firsts: Whole,
-    seconds: Whole,
-    entry_offsets: Whole,
-    entries: Whole,
-    scale: int,
-    first_offsets: Whole,
-    second_offsets: Whole,
-    to_firsts: Whole,
-    to_seconds: Whole,
-) -> Whole:
+def _edge_leasts(edges: _Edges, scale: int, to_firsts: Whole, to_seconds: Whole) -> Whole:
+    counts, firsts, seconds = edges.counts, edges.firsts, edges.seconds
     found = np.full(len(firsts), FORBIDDEN, np.int64)
     for edge in range(len(firsts)):
         rows, columns, least = counts[firsts[edge]], counts[seconds[edge]], FORBIDDEN
         for row in range(rows):
-            own = to_firsts[first_offsets[edge] + row]
-            at = entry_offsets[edge] + row * columns
+            own = to_firsts[edges.first_offsets[edge] + row]
+            at = edges.entry_offsets[edge] + row * columns
             for column in range(columns):
-                entry = entries[at + column]
+                entry = edges.entries[at + column]
                 if entry < FORBIDDEN:
-                    least = min(least, scale * entry - own - to_seconds[second_offsets[edge] + column])
+                    least = min(least, scale * entry - own - to_seconds[edges.second_offsets[edge] + column])
         found[edge] = least
     return found
-
-
-def _messages(dual: Dual) -> tuple[Whole, Whole]:
-    return dual.to_firsts, dual.to_seconds
 
 
 def _paid_by_members(core: Core, dual: Dual) -> Whole:
@@ -142,7 +145,7 @@ def _refuse(core: Core, dual: Dual) -> None:
 def _greatest(core: Core, dual: Dual) -> float:
     """No figure on the way is beyond this, in floating point."""
     allowed, entries = core.costs[core.costs < FORBIDDEN], core.entries[core.entries < FORBIDDEN]
-    messages = [_apart(messages) for messages in _messages(dual)]
+    messages = [_apart(messages) for messages in (dual.to_firsts, dual.to_seconds)]
     prices = float(dual.prices.astype(float).sum())
     if prices >= _ROOM:
         return prices
@@ -181,39 +184,12 @@ def fixed(core: Core, dual: Dual, below: int) -> Reduced:
     nodes = node_values(core, dual)
     least = np.minimum.reduceat(nodes, core.offsets[:-1])
     gaps = np.where(nodes < FORBIDDEN, np.minimum(nodes - np.repeat(least, core.counts), _FIXING_LIMIT), FORBIDDEN)
-    first_offsets, second_offsets = message_offsets(core)
-    edges = edge_leasts(core, dual)
-    rows, columns, entries = _entry_gaps(
-        core.counts,
-        core.firsts,
-        core.seconds,
-        core.entry_offsets,
-        core.entries,
-        dual.scale,
-        first_offsets,
-        second_offsets,
-        dual.to_firsts,
-        dual.to_seconds,
-        edges,
-    )
+    edges = _edges_of(core)
+    rows, columns, entries = _entry_gaps(edges, dual.scale, dual.to_firsts, dual.to_seconds, edge_leasts(core, dual))
     total = gaps.copy()
     _pile(total, piece_indices(core.offsets, core.firsts), rows)
     _pile(total, piece_indices(core.offsets, core.seconds), columns)
-    pruned = _pruned(
-        core.counts,
-        core.offsets,
-        core.firsts,
-        core.seconds,
-        core.entry_offsets,
-        core.entries,
-        first_offsets,
-        second_offsets,
-        rows,
-        columns,
-        entries,
-        total,
-        slack,
-    )
+    pruned = _pruned(edges, rows, columns, entries, total, slack)
     return with_strategies(replace(core, entries=pruned), total < slack)
 
 
@@ -236,28 +212,17 @@ def _pile(total: Whole, at: Whole, more: Whole) -> None:
 
 
 @compiled
-def _entry_gaps(
-    counts: Whole,
-    firsts: Whole,
-    seconds: Whole,
-    entry_offsets: Whole,
-    entries: Whole,
-    scale: int,
-    first_offsets: Whole,
-    second_offsets: Whole,
-    to_firsts: Whole,
-    to_seconds: Whole,
-    leasts: Whole,
-) -> tuple[Whole, Whole, Whole]:
+def _entry_gaps(edges: _Edges, scale: int, to_firsts: Whole, to_seconds: Whole, leasts: Whole) -> tuple[Whole, Whole, Whole]:
     """How far the least of each row, the least of each column and each entry are above the least of their edge."""
     rows, columns = np.full(len(to_firsts), FORBIDDEN), np.full(len(to_seconds), FORBIDDEN)
+    counts, firsts, seconds, entries = edges.counts, edges.firsts, edges.seconds, edges.entries
     gaps = np.full(len(entries), FORBIDDEN)
     for edge in range(len(firsts)):
-        at = entry_offsets[edge]
+        at = edges.entry_offsets[edge]
         for row in range(counts[firsts[edge]]):
             for column in range(counts[seconds[edge]]):
                 if entries[at] < FORBIDDEN:
-                    first, second = first_offsets[edge] + row, second_offsets[edge] + column
+                    first, second = edges.first_offsets[edge] + row, edges.second_offsets[edge] + column
                     gap = min(scale * entries[at] - to_firsts[first] - to_seconds[second] - leasts[edge], FORBIDDEN)
                     gaps[at] = gap
                     rows[first], columns[second] = min(rows[first], gap), min(columns[second], gap)
@@ -266,30 +231,17 @@ def _entry_gaps(
 
 
 @compiled
-def _pruned(
-    counts: Whole,
-    offsets: Whole,
-    firsts: Whole,
-    seconds: Whole,
-    entry_offsets: Whole,
-    entries: Whole,
-    first_offsets: Whole,
-    second_offsets: Whole,
-    rows: Whole,
-    columns: Whole,
-    gaps: Whole,
-    total: Whole,
-    slack: int,
-) -> Whole:
+def _pruned(edges: _Edges, rows: Whole, columns: Whole, gaps: Whole, total: Whole, slack: int) -> Whole:
     """Entries, those forbidden that reach the slack with all else that their two strategies pay."""
+    counts, offsets, firsts, seconds, entries = edges.counts, edges.offsets, edges.firsts, edges.seconds, edges.entries
     found = entries.copy()
     for edge in range(len(firsts)):
-        at = entry_offsets[edge]
+        at = edges.entry_offsets[edge]
         for row in range(counts[firsts[edge]]):
-            first = total[offsets[firsts[edge]] + row] - rows[first_offsets[edge] + row]
+            first = total[offsets[firsts[edge]] + row] - rows[edges.first_offsets[edge] + row]
             for column in range(counts[seconds[edge]]):
                 if entries[at] < FORBIDDEN:
-                    second = total[offsets[seconds[edge]] + column] - columns[second_offsets[edge] + column]
+                    second = total[offsets[seconds[edge]] + column] - columns[edges.second_offsets[edge] + column]
                     if first >= slack or second >= slack or first + second + gaps[at] >= slack:
                         found[at] = FORBIDDEN
                 at += 1

@@ -110,7 +110,7 @@ def read(written: Written) -> FleetQuestion:
     if file.rates is not None:
         _add_rates(table, file, file.rates, written)
     classes, kinds = tuple(name for name, rate in file.classes.items() if rate), tuple(file.devices)
-    written.refuse(_unserved(file, classes, table))
+    written.refuse(_unserved(classes, table))
     written.refuse(_far_apart(file, classes, table))
     prices = [exact(section.price) for section in file.devices.values()]
     most = max(prices) * MOST_AVAILABLE * len(prices)
@@ -169,7 +169,7 @@ def _add_rates(table: dict[str, dict[str, Fraction]], file: FleetFile, name: str
         raise InstanceError(name, faults)
 
 
-def _unserved(file: FleetFile, classes: tuple[str, ...], table: Mapping[str, Mapping[str, Fraction]]) -> Iterator[tuple[str, str]]:
+def _unserved(classes: tuple[str, ...], table: Mapping[str, Mapping[str, Fraction]]) -> Iterator[tuple[str, str]]:
     for name in classes:
         if not any(rates.get(name) for rates in table.values()):
             yield f"classes.{name}", "no device serves this class (give the rate of one that does, or leave the class out)"

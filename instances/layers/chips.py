@@ -148,7 +148,7 @@ def chips_of(
         grown = 1.0 + sum(grid.format_area[dtype] for dtype in (base, *built) if dtype in grid.format_area)
         technology = replace(plain, core=replace(plain.core, area=plain.core.area * grown))
         own: dict[str, float] = {dtype: rates[dtype] for dtype in (*fixed, *built)}
-        families.append(_family(grid, entry, technology, efficiency, own, points, base, len(parallel.levels) if parallel else 0))
+        families.append(_family(grid, entry, technology, efficiency, own, points, len(parallel.levels) if parallel else 0))
     families = [family for family in families if len(family.points)]
     if not families:
         raise ValueError("no chip of the grid can be built within the limits of area and power (allow more, or smaller parts)")
@@ -163,7 +163,6 @@ def _family(
     efficiency: Efficiency,
     rates: Mapping[str, float],
     points: Whole,
-    base: str,
     levels: int,
 ) -> Family:
     """The chips of all points whose cores compute in these formats, with links of so many levels of a network."""

@@ -306,17 +306,17 @@ class Pair:
     prints: int
 
 
-def find_similar(handed: Sequence[HandedIn], least_share: float = SIMILAR) -> tuple[Pair, ...]:
+def find_similar(handed: Sequence[HandedIn]) -> tuple[Pair, ...]:
     """Pairs of each assignment, the most similar first, after submissions that cannot be compared."""
     found = [Pair(entry.assignment.name, entry.student, f"{UNREAD}: {why}", 1.0, 0) for entry in handed if (why := _unread(entry.path))]
     for name in sorted({entry.assignment.name for entry in handed}):
         given = [text_of(path.read_text(encoding="utf-8")) for path in [*sorted((HANDOUTS / name).glob("*.py")), HANDOUTS / BESIDE]]
         programs = {entry.student: _together(entry.path, given) for entry in handed if entry.assignment.name == name}
-        found += _pairs(name, programs, frozenset(mark for tokens in given for mark in prints_of(tokens)), least_share)
+        found += _pairs(name, programs, frozenset(mark for tokens in given for mark in prints_of(tokens)))
     return tuple(sorted(found, key=lambda pair: (pair.prints > 0, -pair.share, pair.assignment, pair.first, pair.second)))
 
 
-def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], least_share: float) -> Iterator[Pair]:
+def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int]) -> Iterator[Pair]:
     """Similar programs of one assignment. Programs that agree nearly from the first token to the last are listed however many share
     that."""
     own = {student: trail for student, tokens in programs.items() if len(trail := without(trail_of(tokens), given)) >= _FEW}
@@ -328,12 +328,12 @@ def _pairs(name: str, programs: Mapping[str, Tokens], given: frozenset[int], lea
         all_of_it, all_prints = _similarity(own[first], own[second])
         if all_of_it >= ALL_ALIKE:
             yield Pair(name, first, second, all_of_it, all_prints)
-        elif share >= least_share:
+        elif share >= SIMILAR:
             yield Pair(name, first, second, share, prints)
     for student, trail in own.items():
         taken = sum(mark in _of_judges() for mark in trail)
         share = max(taken / len(trail), _densest(trail, _of_judges()))
-        if share >= least_share:
+        if share >= SIMILAR:
             yield Pair(name, student, JUDGES, share, taken)
 
 

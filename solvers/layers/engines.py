@@ -396,7 +396,7 @@ def _below(run: _Run, value: float, prices: Figures) -> bool:
     problem = run.question.problem
     run.cost = problem.units_from(value)
     try:
-        reasons = _searched(run) if run.cost is None else _improved(run, run.cost, _in_units(problem, prices))
+        reasons = _searched(run) if run.cost is None else _improved(run, _in_units(problem, prices))
     except (_TimeUpError, ManyStatesError):
         return False
     except WideError as error:
@@ -405,8 +405,8 @@ def _below(run: _Run, value: float, prices: Figures) -> bool:
     return True
 
 
-def _improved(run: _Run, cost: int, prices: list[float]) -> tuple[str, ...]:
-    """Look for a choice below a cost, without the effort for good choices that a first search makes."""
+def _improved(run: _Run, prices: list[float]) -> tuple[str, ...]:
+    """Look for a choice below the best cost, without the effort for good choices that a first search makes."""
     steps = steps_of(run.core)
     run.prove(proved_units(dual_of(run.core, steps, prices), run.core, prices), tuple(prices))
     if not _is_closed(run):

@@ -354,13 +354,13 @@ class Standing(NamedTuple):
     """The cost of the choice, without the core's constant."""
 
 
-def layout_of(core: Core, timeline: Timeline | None = None) -> Layout:
+def layout_of(core: Core) -> Layout:
     """The core laid out."""
     degrees = np.bincount(core.firsts, minlength=len(core)) + np.bincount(core.seconds, minlength=len(core))
     ranks = np.empty(len(core), np.int64)
     ranks[np.argsort(-degrees, kind="stable")] = np.arange(len(core))
     wall = int((1 << 60) // (2 * (int(degrees.max(initial=0)) + 2)))
-    timeline = timeline_of(core) if timeline is None else timeline
+    timeline = timeline_of(core)
     order = np.argsort(core.member_nodes, kind="stable")
     return Layout(
         offsets=core.offsets,

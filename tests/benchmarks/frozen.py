@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("frozen.json")
 FIGURES = ("status", "value", "bound", "gap", "proved", "stopped")
 SECONDS = 300
-FOLDERS = ("", "placement", "network", "traces", "sharding", "stages", "counts", "serving", "memory", "layers")
+FOLDERS = ("", "placement", "network", "traces", "sharding", "stages", "counts", "serving", "memory", "layers", "embeddings", "accelerator")
 FURTHER = {
     "tiny by boxes": ["tiny", "--engine", "boxes"],
     "tiny by milp": ["tiny", "--engine", "milp"],

@@ -459,7 +459,10 @@ def tied_parts(question: MultiScaleQuestion, result: DesignResult) -> list[int]:
 
 
 def _joined(labels: Iterable[str]) -> str:
-    return "; ".join(labels)
+    """Labels as in a sentence, with semicolons between those that hold commas themselves."""
+    *most, last = labels
+    have_commas = any("," in label for label in (*most, last))
+    return f"{('; ' if have_commas else ', ').join(most)}{';' * have_commas} and {last}" if most else last
 
 
 # --- each of them --------------------------------------------------------------------------------------------------------------------

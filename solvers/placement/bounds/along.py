@@ -660,13 +660,13 @@ def along(blocks: Blocks, machine: Machine, limit: float, least: float, deadline
     while found is not None:
         best = max(best, min(limit, real(found.bound, quantum)))
         states_so_far += found.states
-        yield Along(best, tuple(_placements(course, found, machine)[:, blocks.block_of]), states_so_far)
+        yield Along(best, tuple(_placements(course, found)[:, blocks.block_of]), states_so_far)
         if best >= limit or digits > course.finest or monotonic() + _LONGER * (monotonic() - began) > deadline:
             return
         began, found, digits = monotonic(), next_round(course, found, digits, deadline, states - states_so_far), digits + 1
 
 
-def _placements(course: Course, found: Round, machine: Machine) -> Whole:
+def _placements(course: Course, found: Round) -> Whole:
     """The device of each block, a row for each end."""
     placements = np.zeros((len(found.ends), len(course.figures.accelerator)), np.int64)
     for row, end in zip(placements, found.ends.tolist(), strict=True):

@@ -380,7 +380,7 @@ def annealed(flow: Flow, start: list[int], moves: int, seed: int, late: Late) ->
             break
         block = random.randrange(len(start))
         goal = _goal(flow, here[1], block, around, random)
-        group = _group(here[1], block, goal, around, random)
+        group = _group(here[1], block, around, random)
         if goal == here[1][block] or not fits(flow, here[1], group, goal):
             continue
         slot_of = list(here[1])
@@ -414,7 +414,7 @@ def _goal(flow: Flow, slot_of: list[int], block: int, around: _Around, random: R
     return CPU if kind < 0.85 else random.randrange(flow.slots)
 
 
-def _group(slot_of: list[int], block: int, goal: int, around: _Around, random: Random) -> list[int]:
+def _group(slot_of: list[int], block: int, around: _Around, random: Random) -> list[int]:
     """The block, perhaps with all blocks of its piece that come before it or after it."""
     side = random.randrange(3)
     if side == 2 or slot_of[block] == CPU:
