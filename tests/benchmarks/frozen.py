@@ -70,10 +70,12 @@ def solved(words: list[str]) -> dict[str, Any]:
         if not result.exists():
             return {"exit": code}
         document = json.loads(result.read_text(encoding="utf-8"))
+        said = {"exit": code, "check": crossopt("check", str(result))}
+        if document["stopped"] == "time limit":  # other figures depend on the machine
+            return said | {"stopped": "time limit"}
         proof = document.get("proof") or {}
         return {
-            "exit": code,
-            "check": crossopt("check", str(result)),
+            **said,
             "proof": sorted(proof) if isinstance(proof, dict) else None,
             **{name: document.get(name) for name in FIGURES},
         }
