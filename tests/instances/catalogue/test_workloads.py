@@ -239,87 +239,6 @@ def test_other_shapes_are_another_network_that_goes_by_its_name() -> None:
 # Workloads from the configuration file of a published model.
 
 
-@pytest.mark.parametrize(
-    ("published", "config"),
-    [
-        (
-            124.44e6,
-            {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_inner": None, "vocab_size": 50257, "n_positions": 1024},
-        ),
-        (
-            20.55e9,
-            {
-                "model_type": "gpt_neox",
-                "num_hidden_layers": 44,
-                "hidden_size": 6144,
-                "num_attention_heads": 64,
-                "intermediate_size": 24576,
-                "vocab_size": 50432,
-                "max_position_embeddings": 2048,
-                "tie_word_embeddings": False,
-            },
-        ),
-        (
-            6.658e9,
-            {
-                "model_type": "opt",
-                "num_hidden_layers": 32,
-                "hidden_size": 4096,
-                "num_attention_heads": 32,
-                "ffn_dim": 16384,
-                "word_embed_proj_dim": 4096,
-                "vocab_size": 50272,
-                "max_position_embeddings": 2048,
-            },
-        ),
-        (559.2e6, {"model_type": "bloom", "n_layer": 24, "n_embed": 1024, "num_attention_heads": 16, "vocab_size": 250880}),
-        (176.247e9, {"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880, "seq_length": 2048}),
-        (6.7384e9, LLAMA),
-        (7.2417e9, {**LLAMA, "model_type": "mistral", "num_key_value_heads": 8, "intermediate_size": 14336, "sliding_window": 4096}),
-        (
-            46.703e9,
-            {
-                **LLAMA,
-                "model_type": "mixtral",
-                "num_key_value_heads": 8,
-                "intermediate_size": 14336,
-                "num_local_experts": 8,
-                "num_experts_per_tok": 2,
-            },
-        ),
-        (
-            7.6156e9,
-            {
-                **LLAMA,
-                "model_type": "qwen2",
-                "hidden_size": 3584,
-                "num_hidden_layers": 28,
-                "num_attention_heads": 28,
-                "num_key_value_heads": 4,
-                "intermediate_size": 18944,
-                "vocab_size": 152064,
-            },
-        ),
-        (
-            1.2358e9,
-            {
-                **LLAMA,
-                "hidden_size": 2048,
-                "num_hidden_layers": 16,
-                "num_key_value_heads": 8,
-                "head_dim": 64,
-                "intermediate_size": 8192,
-                "vocab_size": 128256,
-                "tie_word_embeddings": True,
-            },
-        ),
-    ],
-)
-def test_a_published_configuration_gives_the_published_number_of_weights(published: float, config: dict[str, Any], tmp_path: Path) -> None:
-    """Sizes of the checkpoints of gpt2, gpt-neox-20b, opt-6.7b, bloom, Llama-2-7b, Mistral-7B, Mixtral-8x7B, Qwen2-7B, Llama-3.2-1B."""
-    assert weights(config, tmp_path) == pytest.approx(published, rel=1e-3)
-
-
 def test_a_configuration_and_the_registry_agree_on_the_same_network() -> None:
     llama = {key: value for key, value in LLAMA.items() if key != "num_key_value_heads"}
     assert transformer_from_config(llama) == model("llama2-7b").transformer
@@ -536,120 +455,58 @@ GEMMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("published", "config"),
-    [
-        (999.886e6, GEMMA),
-        (
-            8.5377e9,
-            {
-                **LLAMA,
-                "model_type": "gemma",
-                "num_hidden_layers": 28,
-                "hidden_size": 3072,
-                "intermediate_size": 24576,
-                "num_attention_heads": 16,
-                "num_key_value_heads": 16,
-                "vocab_size": 256000,
-                "tie_word_embeddings": True,
-            },
-        ),
-        (
-            8.0303e9,
-            {**LLAMA, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 131072},
-        ),
-        (3.8211e9, {**LLAMA, "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "vocab_size": 32064}),
-        (
-            14.6595e9,
-            {
-                **LLAMA,
-                "model_type": "phi3",
-                "hidden_size": 5120,
-                "num_hidden_layers": 40,
-                "num_attention_heads": 40,
-                "num_key_value_heads": 10,
-                "intermediate_size": 17920,
-                "vocab_size": 100352,
-            },
-        ),
-        (2.77968e9, {**LLAMA, "model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "vocab_size": 51200}),
-        (6.92172e9, {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "vocab_size": 65024}),
-        (
-            41.3037e9,
-            {
-                "model_type": "falcon",
-                "hidden_size": 8192,
-                "n_layer": 60,
-                "n_head": 128,
-                "num_kv_heads": 8,
-                "new_decoder_architecture": True,
-                "vocab_size": 65024,
-            },
-        ),
-        (
-            235.7414e9,
-            {
-                "model_type": "deepseek_v2",
-                "hidden_size": 5120,
-                "num_hidden_layers": 60,
-                "num_attention_heads": 128,
-                "num_key_value_heads": 128,
-                "intermediate_size": 12288,
-                "moe_intermediate_size": 1536,
-                "n_routed_experts": 160,
-                "n_shared_experts": 2,
-                "num_experts_per_tok": 6,
-                "first_k_dense_replace": 1,
-                "q_lora_rank": 1536,
-                "kv_lora_rank": 512,
-                "qk_nope_head_dim": 128,
-                "qk_rope_head_dim": 64,
-                "v_head_dim": 128,
-                "vocab_size": 102400,
-                "max_position_embeddings": 163840,
-            },
-        ),
-        (
-            15.7065e9,
-            {
-                "model_type": "deepseek_v2",
-                "hidden_size": 2048,
-                "num_hidden_layers": 27,
-                "num_attention_heads": 16,
-                "intermediate_size": 10944,
-                "moe_intermediate_size": 1408,
-                "n_routed_experts": 64,
-                "n_shared_experts": 2,
-                "num_experts_per_tok": 6,
-                "first_k_dense_replace": 1,
-                "q_lora_rank": None,
-                "kv_lora_rank": 512,
-                "qk_nope_head_dim": 128,
-                "qk_rope_head_dim": 64,
-                "v_head_dim": 128,
-                "vocab_size": 102400,
-                "max_position_embeddings": 163840,
-            },
-        ),
-        (
-            751.63e6,
-            {
-                **LLAMA,
-                "model_type": "qwen3",
-                "hidden_size": 1024,
-                "num_hidden_layers": 28,
-                "num_attention_heads": 16,
-                "num_key_value_heads": 8,
-                "intermediate_size": 3072,
-                "vocab_size": 151936,
-            },
-        ),
-    ],
-)
-def test_sizes_of_families_of_today_are_met(published: float, config: dict[str, Any], tmp_path: Path) -> None:
-    """Checkpoints of Gemma 3 1B, Gemma 7B, Llama-3.1-8B, Phi-3-mini, Phi-4, Phi-2, Falcon 7B and 40B, DeepSeek-V2 and its Lite, Qwen3-0.6B
-    with a head of its own."""
-    assert weights(config, tmp_path) == pytest.approx(published, rel=1e-4)
+PUBLISHED: tuple[tuple[float, float, dict[str, Any]], ...] = (
+    (124.44e6, 1e-3, {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_inner": None, "vocab_size": 50257,
+        "n_positions": 1024}),
+    (20.55e9, 1e-3, {"model_type": "gpt_neox", "num_hidden_layers": 44, "hidden_size": 6144, "num_attention_heads": 64,
+        "intermediate_size": 24576, "vocab_size": 50432, "max_position_embeddings": 2048, "tie_word_embeddings": False}),
+    (6.658e9, 1e-3, {"model_type": "opt", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "ffn_dim": 16384,
+        "word_embed_proj_dim": 4096, "vocab_size": 50272, "max_position_embeddings": 2048}),
+    (559.2e6, 1e-3, {"model_type": "bloom", "n_layer": 24, "n_embed": 1024, "num_attention_heads": 16, "vocab_size": 250880}),
+    (176.247e9, 1e-3, {"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880,
+        "seq_length": 2048}),
+    (6.7384e9, 1e-3, LLAMA),
+    (7.2417e9, 1e-3, {**LLAMA, "model_type": "mistral", "num_key_value_heads": 8, "intermediate_size": 14336, "sliding_window": 4096}),
+    (46.703e9, 1e-3, {**LLAMA, "model_type": "mixtral", "num_key_value_heads": 8, "intermediate_size": 14336, "num_local_experts": 8,
+        "num_experts_per_tok": 2}),
+    (7.6156e9, 1e-3, {**LLAMA, "model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+        "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064}),
+    (1.2358e9, 1e-3, {**LLAMA, "hidden_size": 2048, "num_hidden_layers": 16, "num_key_value_heads": 8, "head_dim": 64,
+        "intermediate_size": 8192, "vocab_size": 128256, "tie_word_embeddings": True}),
+    (999.886e6, 1e-4, GEMMA),
+    (8.5377e9, 1e-4, {**LLAMA, "model_type": "gemma", "num_hidden_layers": 28, "hidden_size": 3072, "intermediate_size": 24576,
+        "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 256000, "tie_word_embeddings": True}),
+    (8.0303e9, 1e-4, {**LLAMA, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+        "max_position_embeddings": 131072}),
+    (3.8211e9, 1e-4, {**LLAMA, "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "vocab_size": 32064}),
+    (14.6595e9, 1e-4, {**LLAMA, "model_type": "phi3", "hidden_size": 5120, "num_hidden_layers": 40, "num_attention_heads": 40,
+        "num_key_value_heads": 10, "intermediate_size": 17920, "vocab_size": 100352}),
+    (2.77968e9, 1e-4, {**LLAMA, "model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "vocab_size": 51200}),
+    (6.92172e9, 1e-4, {"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
+        "vocab_size": 65024}),
+    (41.3037e9, 1e-4, {"model_type": "falcon", "hidden_size": 8192, "n_layer": 60, "n_head": 128, "num_kv_heads": 8,
+        "new_decoder_architecture": True, "vocab_size": 65024}),
+    (235.7414e9, 1e-4, {"model_type": "deepseek_v2", "hidden_size": 5120, "num_hidden_layers": 60, "num_attention_heads": 128,
+        "num_key_value_heads": 128, "intermediate_size": 12288, "moe_intermediate_size": 1536, "n_routed_experts": 160,
+        "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1, "q_lora_rank": 1536, "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840}),
+    (15.7065e9, 1e-4, {"model_type": "deepseek_v2", "hidden_size": 2048, "num_hidden_layers": 27, "num_attention_heads": 16,
+        "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2,
+        "num_experts_per_tok": 6, "first_k_dense_replace": 1, "q_lora_rank": None, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840}),
+    (751.63e6, 1e-4, {**LLAMA, "model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
+        "num_key_value_heads": 8, "intermediate_size": 3072, "vocab_size": 151936}),
+)  # fmt: skip
+"""Weights, how near they must be met, and the configurations of checkpoints: gpt2, gpt-neox-20b, opt-6.7b, bloom, Llama-2-7b, Mistral-7B,
+Mixtral-8x7B, Qwen2-7B, Llama-3.2-1B; Gemma 3 1B, Gemma 7B, Llama-3.1-8B, Phi-3-mini, Phi-4, Phi-2, Falcon 7B and 40B, DeepSeek-V2 and its
+Lite, Qwen3-0.6B with a head of its own."""
+
+
+@pytest.mark.parametrize(("published", "near", "config"), PUBLISHED)
+def test_a_published_configuration_gives_the_published_number_of_weights(
+    published: float, near: float, config: dict[str, Any], tmp_path: Path
+) -> None:
+    assert weights(config, tmp_path) == pytest.approx(published, rel=near)
 
 
 @pytest.mark.data

@@ -12,37 +12,15 @@ from tests.paths import INSTANCES, reference
 
 PRODUCT = {"gpu": "H100", "kernel": "a library", "dtype": "fp8", "m": "128", "n": "4096", "k": "2048", "time_us": "14.5"}
 ATTENTION = {
-    "gpu": "H100",
-    "engine": "an engine 1.0",
-    "op": "context",
-    "attn_dtype": "bfloat16",
-    "kv_cache_dtype": "fp8",
-    "heads": "32",
-    "kv_heads": "8",
-    "head_dim": "128",
-    "window": "0",
-    "batch": "4",
-    "isl": "2048",
-    "step": "0",
-    "time_us": "400",
-}
+    "gpu": "H100", "engine": "an engine 1.0", "op": "context", "attn_dtype": "bfloat16", "kv_cache_dtype": "fp8", "heads": "32",
+    "kv_heads": "8", "head_dim": "128", "window": "0", "batch": "4", "isl": "2048", "step": "0", "time_us": "400",
+}  # fmt: skip
 COLLECTIVE = {"gpu": "B200", "library": "a library 2", "op": "all_reduce", "dtype": "half", "gpus": "8", "bytes": "65536", "time_us": "21"}
 EXPERTS = {
-    "gpu": "H200",
-    "engine": "AnEngine",
-    "kernel": "a kernel",
-    "moe_dtype": "fp8_block",
-    "num_tokens": "16",
-    "hidden_size": "4096",
-    "inter_size": "1536",
-    "topk": "8",
-    "num_experts": "128",
-    "moe_tp_size": "2",
-    "moe_ep_size": "4",
-    "distribution": "balanced",
-    "active": "",
-    "time_us": "90",
-}
+    "gpu": "H200", "engine": "AnEngine", "kernel": "a kernel", "moe_dtype": "fp8_block", "num_tokens": "16", "hidden_size": "4096",
+    "inter_size": "1536", "topk": "8", "num_experts": "128", "moe_tp_size": "2", "moe_ep_size": "4", "distribution": "balanced",
+    "active": "", "time_us": "90",
+}  # fmt: skip
 ROWS: dict[Of, dict[str, str]] = {"products": PRODUCT, "attention": ATTENTION, "collectives": COLLECTIVE, "experts": EXPERTS}
 
 

@@ -41,28 +41,10 @@ from tests.paths import INSTANCES, ROOT, reference
 # Measured runs: what a CSV file says, what is filled in where it says nothing, and which rows are rejected with which reason.
 
 GPT = {
-    "id": "7",
-    "source": "a paper",
-    "model": "GPT 1.3B",
-    "layers": "24",
-    "hidden": "2048",
-    "ffn": "8192",
-    "heads": "16",
-    "seq": "1024",
-    "vocab": "51200",
-    "gpu": "A100-80GB",
-    "gpus": "16",
-    "precision": "fp16",
-    "tp": "2",
-    "pp": "2",
-    "dp": "4",
-    "mbs": "2",
-    "gbs": "64",
-    "recompute": "full",
-    "framework": "Megatron-LM 2021",
-    "time_per_iter_s": "1.5",
-    "time_kind": "measured",
-}
+    "id": "7", "source": "a paper", "model": "GPT 1.3B", "layers": "24", "hidden": "2048", "ffn": "8192", "heads": "16", "seq": "1024",
+    "vocab": "51200", "gpu": "A100-80GB", "gpus": "16", "precision": "fp16", "tp": "2", "pp": "2", "dp": "4", "mbs": "2", "gbs": "64",
+    "recompute": "full", "framework": "Megatron-LM 2021", "time_per_iter_s": "1.5", "time_kind": "measured",
+}  # fmt: skip
 """A row that states everything that cannot be guessed."""
 
 

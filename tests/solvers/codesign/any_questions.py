@@ -41,25 +41,14 @@ _DIMENSIONS = (
 )
 _SIZES = (8, 8, 8, 16, 16)
 _SETTINGS: dict[str, tuple[str, ...]] = {
-    "context": ("1", "2"),
-    "expert": ("1", "2", "4"),
-    "expert_tensor": ("0", "1", "2"),
-    "expert_exchange": ("exposed", "hidden"),
-    "microbatch": ("1", "2"),
-    "interleave": ("1", "2"),
-    "sequence_parallel": ("false", "true"),
-    "tensor_exchange": ("exposed", "hidden"),
+    "context": ("1", "2"), "expert": ("1", "2", "4"), "expert_tensor": ("0", "1", "2"), "expert_exchange": ("exposed", "hidden"),
+    "microbatch": ("1", "2"), "interleave": ("1", "2"), "sequence_parallel": ("false", "true"), "tensor_exchange": ("exposed", "hidden"),
     "recompute": ("none", "full", "norms", "elements", "selective-elements", "dense-part", "experts", "expert-activation"),
-    "recompute_layers": ("0", "1", "2"),
-    "zero": ("0", "1", "2", "3"),
-    "shard": ("0", "2", "4"),
-    "overlap": ("none", "data", "pipeline", "both"),
-    "offload": OFFLOAD,
-    "schedule": ("1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"),
-    "first_stage_layers": ("0", "1", "-1"),
-    "last_stage_layers": ("0", "1", "-1"),
-    "placement": ("tensor-context-data-pipeline", "data-tensor-context-pipeline", "pipeline-data-tensor-context"),
-}
+    "recompute_layers": ("0", "1", "2"), "zero": ("0", "1", "2", "3"), "shard": ("0", "2", "4"), "overlap": ("none", "data", "pipeline",
+    "both"), "offload": OFFLOAD, "schedule": ("1f1b", "zero-bubble", "zero-bubble-v", "dualpipe"), "first_stage_layers": ("0", "1", "-1"),
+    "last_stage_layers": ("0", "1", "-1"), "placement": ("tensor-context-data-pipeline", "data-tensor-context-pipeline",
+    "pipeline-data-tensor-context"),
+}  # fmt: skip
 _MOST = 6
 """Options of a choice of the chip, so that many chips differ in one part alone."""
 
