@@ -129,7 +129,7 @@ def columns_of(graph: OperatorGraph) -> Columns:
         inputs=inputs,
         outputs=outputs,
         weights=_column([weight_values(graph, node) for node in nodes]),
-        kept=_column([values_in(_kept(node, kind), tensors) for node, kind in zip(nodes, types, strict=True)]),
+        kept=_column([values_in(_saved_tensors(node, kind), tensors) for node, kind in zip(nodes, types, strict=True)]),
         window=_column([prod(node.window) for node in nodes]),
         product=Product(rows, depth, columns, count),
         distinct=(
@@ -150,7 +150,7 @@ def _column(figures: Sequence[int]) -> Array:
     return np.array(figures, np.float64).reshape(-1, 1)
 
 
-def _kept(node: Node, kind: OperatorType) -> tuple[str, ...]:
+def _saved_tensors(node: Node, kind: OperatorType) -> tuple[str, ...]:
     """Tensors of a node that its backward pass needs."""
     return {"nothing": (), "inputs": node.inputs, "outputs": node.outputs, "everything": node.inputs + node.outputs}[kind.keeps]
 
@@ -163,7 +163,7 @@ def kept_tensors(graph: OperatorGraph) -> tuple[str, ...]:
         kind = OPERATORS.get(node.operator, OPERATORS["other"])
         if kind.priced == "view" and node.inputs:
             origin |= {tensor: origin.get(node.inputs[0], node.inputs[0]) for tensor in node.outputs}
-        stored |= dict.fromkeys(origin.get(tensor, tensor) for tensor in _kept(node, kind))
+        stored |= dict.fromkeys(origin.get(tensor, tensor) for tensor in _saved_tensors(node, kind))
     return tuple(stored)
 
 

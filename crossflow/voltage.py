@@ -61,11 +61,11 @@ def operating_point(
     """
     threshold, nominal_drive = circuit.threshold_voltage, circuit.nominal_voltage - circuit.threshold_voltage
     nominal, leak = (
-        _drawn(nominal_drive, threshold),
+        _power_factor(nominal_drive, threshold),
         Leak(leakage / nominal_power * (nominal_drive * nominal_drive), circuit.margin_voltage),
     )
-    lowest, always = _drawn(circuit.margin_voltage, threshold), _always(circuit, leakage)
-    highest = _drawn(_highest_drive(circuit, fastest), threshold, leak)
+    lowest, always = _power_factor(circuit.margin_voltage, threshold), _always(circuit, leakage)
+    highest = _power_factor(_highest_drive(circuit, fastest), threshold, leak)
     used = np.minimum(power, always + nominal_power * (highest / nominal))
     dynamic = np.maximum(used - always, 0.0) / nominal_power * nominal
     drive = _drive(np.minimum(np.maximum(dynamic, lowest), highest), threshold, leak)
@@ -84,8 +84,8 @@ def efficient_power(circuit: Clocked, nominal_power: float, leakage: float, fast
     leak = leakage / nominal_power * (nominal_drive * nominal_drive)
     drive = max(circuit.margin_voltage, (leak * circuit.threshold_voltage) ** (1.0 / 3.0))
     drive = min(drive, _highest_drive(circuit, fastest))
-    dynamic = _drawn(drive, circuit.threshold_voltage, Leak(leak, circuit.margin_voltage))
-    return float(_always(circuit, leakage) + nominal_power * (dynamic / _drawn(nominal_drive, circuit.threshold_voltage)))
+    dynamic = _power_factor(drive, circuit.threshold_voltage, Leak(leak, circuit.margin_voltage))
+    return float(_always(circuit, leakage) + nominal_power * (dynamic / _power_factor(nominal_drive, circuit.threshold_voltage)))
 
 
 def nominal_frequency_power(circuit: Clocked, nominal_power: Real) -> Real:
@@ -133,7 +133,7 @@ def _always(circuit: Clocked, leakage: Real) -> Real:
     return leakage * ((circuit.threshold_voltage + circuit.margin_voltage) / circuit.nominal_voltage)
 
 
-def _drawn(drive: Real, threshold: float, leak: Leak = _NONE) -> Real:
+def _power_factor(drive: Real, threshold: float, leak: Leak = _NONE) -> Real:
     """V (V - Vt)^2 + k (V - lowest V) of the overdrive V - Vt; monotone as computed.
 
     With k V in place of the difference, close overdrives would hardly differ where the margin is small, and many share one figure."""
@@ -146,15 +146,15 @@ def _speed(drive: Real, threshold: float) -> Real:
 
 
 def _drive(dynamic: Real, threshold: float, leak: Leak) -> Array:
-    """The largest floating-point overdrive with `_drawn(overdrive) <= dynamic`, for `dynamic` > 0.
+    """The largest floating-point overdrive with `_power_factor(overdrive) <= dynamic`, for `dynamic` > 0.
 
     A root that Newton merely approaches may land a bit high for one budget and a bit low for a larger one. The largest float that the
-    computed, monotone `_drawn` admits is one definite number: the same however it is found, and never smaller for a larger budget.
+    computed, monotone `_power_factor` admits is one definite number: the same however it is found, and never smaller for a larger budget.
     """
     drive = _newton(dynamic, threshold, leak)
-    while (above := np.greater(_drawn(drive, threshold, leak), dynamic)).any():
+    while (above := np.greater(_power_factor(drive, threshold, leak), dynamic)).any():
         drive = np.where(above, np.nextafter(drive, 0.0), drive)
-    while (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), dynamic)).any():
+    while (below := np.less_equal(_power_factor(np.nextafter(drive, np.inf), threshold, leak), dynamic)).any():
         drive = np.where(below, np.nextafter(drive, np.inf), drive)
     return drive[()]
 

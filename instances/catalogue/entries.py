@@ -541,7 +541,7 @@ def is_calibrated(entry: DeviceEntry, stack: str | None) -> bool:
 def stack_text(entry: StackEntry, *, named: bool = False) -> str:
     """Provenance of a stack's set, with the names of its sources or their number."""
     if entry.rows:
-        of = _listed(entry.rows) if named else f"{len(entry.rows)} source{'' if len(entry.rows) == 1 else 's'}"
+        of = _in_words(entry.rows) if named else f"{len(entry.rows)} source{'' if len(entry.rows) == 1 else 's'}"
         return f"fitted to {_runs(entry.runs)} of {of}{_left_out(entry.expected, 'a source')}"
     return f"taken over from {entry.taken_over}" if entry.taken_over else "guessed, fitted to no run"
 
@@ -568,7 +568,7 @@ def _runs(count: int) -> str:
     return f"{count:,} run{'' if count == 1 else 's'}"
 
 
-def _listed(names: Mapping[str, int]) -> str:
+def _in_words(names: Mapping[str, int]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -222,7 +222,7 @@ def draw_plans(instance: Instance, random: "np.random.Generator", most: int) -> 
     layouts = sound_layouts(instance)
     total = combined(instance, layouts)
     if total > most:
-        return _drawn(instance, rows_of(plain(layouts), random.integers(len(layouts), size=min(most, _DRAWN))), random)
+        return _random_options(instance, rows_of(plain(layouts), random.integers(len(layouts), size=min(most, _DRAWN))), random)
     return _all_of(instance, layouts)
 
 
@@ -232,7 +232,7 @@ def _all_of(instance: Instance, layouts: Whole) -> Plans:
     return rows_of(plans, np.flatnonzero(keeps_rules(instance, plans)))
 
 
-def _drawn(instance: Instance, plans: Plans, random: "np.random.Generator") -> Plans:
+def _random_options(instance: Instance, plans: Plans, random: "np.random.Generator") -> Plans:
     """Layouts extended by random options setting by setting; invalid ones are replaced by copies of others."""
     known, rows = LAYOUT, np.arange(len(plans))
     for name, _ in _other_options(instance):

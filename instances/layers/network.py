@@ -293,7 +293,7 @@ class Pricing:
         time, energy = float(self.times[priced][row]), float(self.energies[priced][row])
         if not operands and dtype != base:  # what it writes is narrower, of all that it reads and writes
             time, energy = self.narrower(node, dtype, time, energy)
-        size = values_in(self._counted(node, priced), self.weights) * BITS[priced] / 8.0
+        size = values_in(self._stored_weights(node, priced), self.weights) * BITS[priced] / 8.0
         saved = sum(prod(self.request.graph.tensors[name]) for name in node.outputs if name in self.saved_tensors)
         found = {
             "time": time,
@@ -312,7 +312,7 @@ class Pricing:
         own = [name for name in dict.fromkeys(node.weights) if weights[name].trained and self.owner.get(name) == node.name]
         return values_in(own, self.weights) * self.request.state_bytes if self.request.training else 0.0
 
-    def _counted(self, node: Node, dtype: str) -> list[str]:
+    def _stored_weights(self, node: Node, dtype: str) -> list[str]:
         """Weights of an operator in a format, except those that an operator before it stores in the same one."""
         operands = has_operands(node)
         in_base = dtype == self.base or {dtype, self.base} <= {"fp32", "tf32"}

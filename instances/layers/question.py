@@ -225,14 +225,14 @@ def read(written: Written) -> LayersQuestion:
     budgets = figures_of(file.budgets)
     name = file.name or Path(written.source).stem
     if file.graph is None:
-        return LayersQuestion(name, _whole(_stated(file, budgets), written), budgets, written.document)
+        return LayersQuestion(name, _integer_problem(_stated(file, budgets), written), budgets, written.document)
     request = _request(file, file.graph, written)
     notes, graph = tuple(unused_losses(request)), request.graph
     shared = len(sharing_operators(request.graph))
     if file.technology is not None:
         return _on_free_chip(name, file, request, budgets, written)
     if file.cluster is None:
-        problem = _whole(format_problem(request, file.objective, budgets), written)
+        problem = _integer_problem(format_problem(request, file.objective, budgets), written)
         return LayersQuestion(
             name,
             problem,
@@ -248,7 +248,7 @@ def read(written: Written) -> LayersQuestion:
     split = split_problem(request, parallel, file.objective, budgets)
     return LayersQuestion(
         name=name,
-        problem=(problem := _whole(split.written, written)),
+        problem=(problem := _integer_problem(split.written, written)),
         budgets=budgets,
         document=written.document,
         rules=split.rules,
@@ -285,7 +285,7 @@ def _on_free_chip(name: str, file: LayersFile, request: GraphRequest, budgets: d
     asked = chips.asked(0)
     return LayersQuestion(
         name=name,
-        problem=(problem := _whole(asked.written, written)),
+        problem=(problem := _integer_problem(asked.written, written)),
         budgets=budgets,
         document=written.document,
         types=asked.types,
@@ -308,7 +308,7 @@ def _parallel(file: LayersFile, section: DevicesSection, request: GraphRequest, 
     return parallel
 
 
-def _whole(stated: WrittenProblem, written: Written) -> Problem:
+def _integer_problem(stated: WrittenProblem, written: Written) -> Problem:
     """The problem in whole numbers; an InstanceError where totals are beyond what a float holds."""
     try:
         return problem_of(stated)

@@ -192,14 +192,14 @@ class SplitPricing:
     @cached_property
     def costs(self) -> dict[Split, dict[str, tuple[Array, Array]]]:
         """Seconds and joules of one device for its share of each operator, by split and format."""
-        return {split: self._priced(split) for split in self.every_split}
+        return {split: self._cost_tables(split) for split in self.every_split}
 
     def shared(self, split: Split) -> Columns:
         """The share of each operator that one device computes in a split; all of an operator that does not have this split."""
         chosen = [split if split in self.splits[node.name] else None for node in self.request.graph.nodes]
         return shared_columns(self.columns, self.graph, chosen)
 
-    def _priced(self, split: Split) -> dict[str, tuple[Array, Array]]:
+    def _cost_tables(self, split: Split) -> dict[str, tuple[Array, Array]]:
         shared = self.shared(split)
         found = dict[str, tuple[Array, Array]]()
         for dtype, hardware in self.request.device.formats.items():

@@ -126,8 +126,8 @@ def read_split(path: Path, question: PlacementQuestion) -> Whole:
 def _places(document: Any, question: PlacementQuestion, faults: list[Fault]) -> Iterator[tuple[str, str, int]]:  # noqa: ANN401
     """Where it stands, the node, and the device."""
     if isinstance(document, dict) and {"fpgas", "cpus"} & set(document):
-        yield from _listed(document, "fpgas", 0, question.accelerators, faults)
-        yield from _listed(document, "cpus", question.accelerators, question.cpus, faults)
+        yield from _device_nodes(document, "fpgas", 0, question.accelerators, faults)
+        yield from _device_nodes(document, "cpus", question.accelerators, question.cpus, faults)
     elif isinstance(document, dict):
         numbers = {name: number for number, name in enumerate(question.devices)}
         for name, device in document.items():
@@ -141,7 +141,7 @@ def _places(document: Any, question: PlacementQuestion, faults: list[Fault]) -> 
         faults.append(Fault(1, 1, "", "a split is a mapping, of ids to devices or with the lists `fpgas` and `cpus`"))
 
 
-def _listed(document: dict[str, Any], key: str, first: int, count: int, faults: list[Fault]) -> Iterator[tuple[str, str, int]]:
+def _device_nodes(document: dict[str, Any], key: str, first: int, count: int, faults: list[Fault]) -> Iterator[tuple[str, str, int]]:
     devices = document.get(key, [])
     if not isinstance(devices, list) or not all(isinstance(device, dict) and isinstance(device.get("nodes"), list) for device in devices):
         faults.append(Fault(1, 1, key, "a list of devices is needed, each with its list `nodes`"))

@@ -245,7 +245,7 @@ def tree_svg(nodes: Sequence[TreeNode], title: str, description: str, name: str 
     columns = _columns(lines, width)
     body = [*legend, *_branches(lines, columns, top)]
     for row, node_line in enumerate(lines):
-        body += _drawn(node_line, columns, top + row * _ROW, statuses)
+        body += _tree_row(node_line, columns, top + row * _ROW, statuses)
     return picture(Titles(name, title, description, width), top + len(lines) * _ROW + 2.0, body)
 
 
@@ -345,7 +345,7 @@ def _branches(lines: Sequence[_Line], columns: _Columns, top: float) -> Iterator
             yield line([(x, start), (x, y), (node_line.depth * columns.indent, y)], "branch")
 
 
-def _drawn(node_line: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
+def _tree_row(node_line: _Line, columns: _Columns, top: float, statuses: Sequence[str]) -> Iterator[str]:
     x, y = node_line.depth * columns.indent, top + _ROW / 2.0 + 4.5
     if not node_line.status:
         yield text_line(x + 4.0, y, fitted(node_line.label, columns.width - x - 4.0), "m")

@@ -151,7 +151,7 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     for index, curve in enumerate(series):
         ways = [None if value is None else (_AXIS + step * (at + 0.5), frame.y(value)) for at, value in enumerate(curve.values)]
         tips = ["" if value is None else f"{curve.label}, {name}: {value:.4g}" for name, value in zip(names, curve.values, strict=True)]
-        body += _drawn(index, ways, curve.rings, tips, joined=all(map(_SCALED.match, names)))
+        body += _curve(index, ways, curve.rings, tips, joined=all(map(_SCALED.match, names)))
     found = [[value for value in curve.values if value is not None] for curve in series]
     ended = [(index, frame.y(values[-1])) for index, values in enumerate(found) if values]
     for number, y in beside([y for _, y in ended], 16.0, _UNDER, frame.upward.end):
@@ -160,7 +160,7 @@ def lines(titles: Titles, names: Sequence[str], series: Sequence[Line], axes: tu
     return picture(titles, frame.height, body)
 
 
-def _drawn(index: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str], *, joined: bool) -> Iterator[str]:
+def _curve(index: int, ways: Sequence[Point | None], rings: Sequence[bool], tips: Sequence[str], *, joined: bool) -> Iterator[str]:
     """The line where it is whole and joins quantities, and its marks."""
     for before, after in pairwise(ways) if joined else ():
         if before is not None and after is not None:

@@ -501,7 +501,7 @@ def watts_of(instance: Instance | None, design: ChosenDesign) -> Watts | None:
     split, sustained = split_of(free, chosen), free.technology.sustained
     built = generate(free.technology, split)
     leaks = spare_leakage(split, free.technology, float(np.max(built.core.voltage)))
-    kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _drawn(built, free.technology, busy, leaks)) for busy in sustained]
+    kinds = [Kernels(_name(busy, alone=len(sustained) == 1), _watts_of_parts(built, free.technology, busy, leaks)) for busy in sustained]
     most = tuple((name, float(np.max(getattr(built, part).power))) for name, part in PARTS)
     return Watts(tuple(sorted(kinds, key=lambda kernels: -kernels.total)), most, instance.budget.power)
 
@@ -517,7 +517,7 @@ def _name(busy: Activity, *, alone: bool) -> str:
     return "the kernels that draw most" if alone else "streams" if busy.streams else "large products"
 
 
-def _drawn(built: Architecture, technology: Technology, busy: Activity, spare: float) -> Amounts:
+def _watts_of_parts(built: Architecture, technology: Technology, busy: Activity, spare: float) -> Amounts:
     """Bytes of L2 that pass from die to die are counted with the links that they take, beside what they take in their banks."""
     watts_of_parts = {name: float(np.max(built.drawn(part, busy))) for name, part in PARTS}
     passing = float(np.max(built.moved("l2", busy))) * _between(built, technology)

@@ -99,11 +99,11 @@ def saved_text(best: Uses, other: Uses, proved: bool) -> str:
         return ""
     saved = other.step - best.step
     named = "the optimum" if proved else "the best design found"
-    text = f"of its step of {_time(other.step)} {named} saves {_time(saved)} ({saved / other.step:.1%}): {_listed(gained)}"
-    return f"{text}; it spends more on {_listed(lost)}" if lost else text
+    text = f"of its step of {_time(other.step)} {named} saves {_time(saved)} ({saved / other.step:.1%}): {_largest_uses(gained)}"
+    return f"{text}; it spends more on {_largest_uses(lost)}" if lost else text
 
 
-def _listed(pairs: Sequence[tuple[str, float]]) -> str:
+def _largest_uses(pairs: Sequence[tuple[str, float]]) -> str:
     named = [f"{name} {_time(seconds)}" for name, seconds in pairs[:_NAMED]]
     rest = sum(seconds for _, seconds in pairs[_NAMED:])
     return ", ".join([*named, *([f"others {_time(rest)}"] if rest else [])])

@@ -139,15 +139,15 @@ class Single:
 def evaluate_single(instance: Instance) -> Single:
     """Price the only design that the question allows; an InstanceError that names the open choices if there are several."""
     chosen = _only(instance)
-    return _priced(instance, chosen, chosen_design(instance, chosen))
+    return _evaluated(instance, chosen, chosen_design(instance, chosen))
 
 
 def evaluate_design(instance: Instance, design: ChosenDesign) -> Single:
     """Price a design of the question; a ValueError where it is none."""
-    return _priced(instance, candidate_in(instance, design), design)
+    return _evaluated(instance, candidate_in(instance, design), design)
 
 
-def _priced(instance: Instance, chosen: Candidate, design: ChosenDesign) -> Single:
+def _evaluated(instance: Instance, chosen: Candidate, design: ChosenDesign) -> Single:
     verdict = verify(instance, chosen)
     return Single(design, evaluation_of(instance, verdict.details, chosen.plan), float(verdict.value))
 
@@ -175,7 +175,7 @@ def evaluate_choices(instance: Instance, choices: Mapping[str, Any]) -> Single |
     name = instance.hardware.technology.name if isinstance(instance.hardware, FreeHardware) else instance.hardware.name
     try:
         chosen = Candidate(hardware_point(instance, chip), plan)
-        return _priced(instance, chosen, ChosenDesign(ChosenHardware(name, chip), plan, str(plan)))
+        return _evaluated(instance, chosen, ChosenDesign(ChosenHardware(name, chip), plan, str(plan)))
     except ValueError:  # the question with these choices says why
         return None
 

@@ -193,17 +193,17 @@ def _not_there(assignment: Assignment, folder: Path) -> str:
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     deeper = [name for name in files if name.rpartition("/")[2] == handed]
     if deeper:
-        return f"there is no {handed} at the top, but there is {_listed(deeper)} (hand in the folder that {handed} lies in, and no other)"
+        return f"there is no {handed} at the top, but there is {_list_of(deeper)} (hand in the folder that {handed} lies in, and no other)"
     notebooks = [path.name for path in notebooks_in(folder)] if assignment.judge is None else []
     if len(notebooks) > 1:
-        return f"there is no {handed}, and which of {_listed(notebooks)} is meant is not known (hand in one notebook, or {handed})"
+        return f"there is no {handed}, and which of {_list_of(notebooks)} is meant is not known (hand in one notebook, or {handed})"
     if notebooks:
         return f"there is no {handed}, and {notebooks[0]} cannot be read as a notebook (save it anew in Jupyter, or hand in {handed})"
     neither = " and no notebook" if assignment.judge is None else ""
-    return f"there is no {handed}{neither} ({f'there is {_listed(files)}; ' if files else ''}{remedy})"
+    return f"there is no {handed}{neither} ({f'there is {_list_of(files)}; ' if files else ''}{remedy})"
 
 
-def _listed(names: list[str]) -> str:
+def _list_of(names: list[str]) -> str:
     rest = len(names) - _SENTENCES
     return f"{', '.join(names[:_SENTENCES])}{f' and {rest} more' if rest > 0 else ''}"
 
@@ -214,7 +214,7 @@ def _file(assignment: Assignment, taken: Taken | None, notebooks: tuple[str, ...
         cells = f"{taken.notebook}, its cells of code"
         return f"{cells}; {assignment.handed} beside it is all holes" if taken.beside else f"{cells}, as there is no {assignment.handed}"
     beside = assignment.judge is None and notebooks
-    return f"{assignment.handed}{f'; {_listed(list(notebooks))} beside it is not looked at' if beside else ''}"
+    return f"{assignment.handed}{f'; {_list_of(list(notebooks))} beside it is not looked at' if beside else ''}"
 
 
 def _judged(assignment: Assignment, folder: Path, seed: str) -> tuple[tuple[Mark, ...], str]:
@@ -249,7 +249,7 @@ def _placed(returned: Returned, taken: Taken | None, program: str) -> Returned:
 def together(marks: tuple[Mark, ...], bonus: int) -> tuple[Mark, ...]:
     """The marks, and one for all of them: what is counted, modelled and chosen by several formulas is wrong where one of them is."""
     open_ones = [mark.name for mark in marks if mark.points < mark.out_of]
-    why = (f"not yet right: {_listed(open_ones)}",) if open_ones else ()
+    why = (f"not yet right: {_list_of(open_ones)}",) if open_ones else ()
     return (*marks, Mark("all of it, without a mistake", 0.0 if open_ones else float(bonus), bonus, why)) if bonus else marks
 
 

@@ -322,7 +322,7 @@ def _between(question: NetworkQuestion, cheap: Point, usual: Point, cost: float)
     return tuple(low + share * (high - low) for low, high in zip(cheap, usual, strict=True))
 
 
-def _kept(best: Bandwidths | None) -> Bandwidths | None:
+def _unchanged(best: Bandwidths | None) -> Bandwidths | None:
     return best
 
 
@@ -338,7 +338,7 @@ def _weighed(question: NetworkQuestion, deadline: float, watch: Watch) -> Search
     before, stalled = -inf, 0
     while len(lines) < _LINES and stalled < _STALLS:
         bound, cost = weighed_bound(question, floor, lines)
-        watch(Progress("costs", None if best is None else value, bound, partial(_kept, best)))
+        watch(Progress("costs", None if best is None else value, bound, partial(_unchanged, best)))
         if bound >= value * (1.0 - _NEAR_COST):
             break
         if monotonic() > deadline:

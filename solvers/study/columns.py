@@ -318,11 +318,11 @@ def _judged(says: str, found: Mapping[str, Verdict], source: str) -> Finding:
         return Finding(says, "open", "nothing is known where it would hold", source)
     if not failed and not undecided:
         return Finding(says, "held", f"at {len(found):,} place{'s' * (len(found) != 1)}", source)
-    parts = [f"{what} at {_listed(names)}" for what, names in (("fails", failed), ("undecided", undecided)) if names]
+    parts = [f"{what} at {_first_names(names)}" for what, names in (("fails", failed), ("undecided", undecided)) if names]
     return Finding(says, "failed" if failed else "open", f"{'; '.join(parts)}, of {len(found):,}", source)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return f"{'; '.join(names[:_SHOWN])}{more}"
 

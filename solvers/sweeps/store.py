@@ -123,13 +123,13 @@ def listing(folder: Path) -> Listed:
         raise RefusedError(f"{folder}: this folder stores no sweep (`crossopt sweep FILE --store {folder}` makes one)")
     path = folder / STUDY
     try:
-        return read_as(path, _listed)
+        return read_as(path, _list_in)
     except InstanceError as error:
         remedy = f"`crossopt sweep FILE --store {folder}` writes it anew; what was answered stays"
         raise InstanceError(str(path), [replace(fault, message=f"{_CUT} ({remedy})") for fault in error.faults]) from error
 
 
-def _listed(data: object) -> Listed:
+def _list_in(data: object) -> Listed:
     try:
         saved = from_file(_List, data, _HEAD, _CUT)
     except ValueError as error:

@@ -746,7 +746,7 @@ def _descents(half: Half, instance: Instance, limits: Limits, began: float, reci
         yield _turns(ask, instance, usual)
     if recipe is not None and (first := ask(with_plan(instance, recipe.plan))) is not None:
         yield _turns(ask, instance, first[1].point)
-    for point in _drawn(instance, np.random.default_rng(limits.seed), began + limits.seconds):
+    for point in _random_chips(instance, np.random.default_rng(limits.seed), began + limits.seconds):
         yield _turns(ask, instance, point)
 
 
@@ -777,7 +777,7 @@ def _ask(half: Half, instance: Instance, limits: Limits, began: float, narrowed:
     return float(found.value), candidate_in(instance, found.answer.design)
 
 
-def _drawn(instance: Instance, random: np.random.Generator, deadline: float) -> Iterator[int]:
+def _random_chips(instance: Instance, random: np.random.Generator, deadline: float) -> Iterator[int]:
     """Chips that keep the budgets, each equally likely, without end but where they are too rare; none where there is but one."""
     space = grid(instance)
     box, vain = tightened(instance, space, full_box(space)), 0

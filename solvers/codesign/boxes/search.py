@@ -57,7 +57,7 @@ _CHIPS = 4
 @remembered
 def refuse_broken_bounds(instance: Instance) -> None:
     """A RefusedError that names a choice, where a design is found below the bound of a box or of a group of plans that holds it."""
-    sampled = _drawn(instance)
+    sampled = _sampled_plans(instance)
     for name in {instance.objective: None, **dict(instance.ceilings)}:
         _refuse_broken_bounds_of(replace(instance, objective=name), sampled)
 
@@ -97,7 +97,7 @@ def _refuse_faster_members(instance: Instance, space: Grid, sampled: AnyPlans, r
         raise RefusedError(f"no bound can be proved: {settings} has less {what} than the least of each; use --engine exhaustive")
 
 
-def _drawn(instance: Instance) -> AnyPlans:
+def _sampled_plans(instance: Instance) -> AnyPlans:
     """Plans drawn once for all looks: to draw them takes as long as to price them."""
     if isinstance(instance.workload, Transformer):
         return draw_plans(instance, np.random.default_rng(0), _DRAWN)

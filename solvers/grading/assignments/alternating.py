@@ -285,7 +285,7 @@ def _designs(handed: object, table: Table) -> Designs | None:
 
 def _sticking(random: Random, plans: int, chips: int, broken: float) -> Table:
     """The first draw of different times in which the ways are long, and some chips fail and others do not."""
-    draws = iter(partial(_drawn, random, plans, chips, broken), None)
+    draws = iter(partial(_random_times, random, plans, chips, broken), None)
     return next(table for table in draws if 0 < len(failing(table)) < chips and len(alternation(table, _longest(table))) > 3)
 
 
@@ -302,7 +302,7 @@ def _staircase(random: Random, stairs: int) -> Table:
     return [[table[plan][chip] for chip in chips] for plan in plans]
 
 
-def _drawn(random: Random, plans: int, chips: int, broken: float) -> Table:
+def _random_times(random: Random, plans: int, chips: int, broken: float) -> Table:
     """Different times, of which some break a limit."""
     times = iter(random.sample(range(100, 100 + 9 * plans * chips), plans * chips))
     return [[None if random.random() < broken else next(times) for _ in range(chips)] for _ in range(plans)]

@@ -263,7 +263,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     )
 
 
-def _drawn(random: Random, layers: int) -> Graph:
+def _random_graph(random: Random, layers: int) -> Graph:
     """A forward pass with skips, and a backward pass that reads outputs of it."""
     inputs: Inputs = [[]]
     for node in range(1, layers):
@@ -277,7 +277,7 @@ def _drawn(random: Random, layers: int) -> Graph:
 def _replayed(random: Random) -> tuple[Graph, tuple[int, ...]]:
     """A schedule with repetitions in which likely mistakes show."""
     while True:
-        graph = _drawn(random, 4)
+        graph = _random_graph(random, 4)
         count = len(graph)
         order = tuple(node for stage in range(count) for node in (*(one for one in range(stage) if random.random() < 0.12), stage))
         peaks = [peak_of(graph, order), *_peaks(graph, order).values()]
@@ -308,7 +308,7 @@ def _peaks(graph: Graph, order: tuple[int, ...]) -> dict[str, int]:
 
 def _floored(random: Random) -> tuple[Inputs, list[int]]:
     while True:
-        graph = _drawn(random, 6)
+        graph = _random_graph(random, 6)
         inputs, sizes = graph.inputs, graph.sizes
         node, bytes_ = floor_of(inputs, sizes)
         alone = [sum(sizes[source] for source in taken) for taken in inputs]
@@ -337,7 +337,7 @@ def _chain_mistakes(chain: Chain, budget: int) -> dict[str, float]:
 def _graph(random: Random) -> tuple[Graph, int]:
     """A graph whose best schedule needs the whole budget."""
     while True:
-        graph = _drawn(random, 5)
+        graph = _random_graph(random, 5)
         low = floor_of(graph.inputs, graph.sizes)[1]
         budget = low + round((peak_of(graph, range(len(graph))) - low) * random.uniform(0.1, 0.6))
         right = least_time(graph, budget)

@@ -140,7 +140,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     """Networks drawn anew: slow links for figures, quick ones for sends."""
     random, handed = Random(f"{seed}/10"), public("10-collectives")
     given = (handed["npus"], handed["links"])
-    slow = [given, *((npus, _drawn(random, npus, 12)) for npus in (5, 6, 7, 6))]
+    slow = [given, *((npus, _random_links(random, npus, 12)) for npus in (5, 6, 7, 6))]
     bounds = [given, *(_narrow(random, 6, inside) for inside in (1, 2, 3, 4)), _doubled(random, 7)]
     cuts = [
         (*given, handed["inside"]),
@@ -222,7 +222,7 @@ def judge_sends(handed: object, npus: int, links: Links, best: int) -> Verdict:
 # --- cases ---------------------------------------------------------------------------------------------------------------------------
 
 
-def _drawn(random: Random, npus: int, slowest: int) -> Links:
+def _random_links(random: Random, npus: int, slowest: int) -> Links:
     """A ring one way, so that all reach all, and as many further links, of different steps."""
     order = random.sample(range(npus), npus)
     ring = [(npu, order[(index + 1) % npus]) for index, npu in enumerate(order)]
@@ -259,7 +259,7 @@ def _doubled(random: Random, npus: int) -> tuple[int, Links]:
 def _reached(random: Random, npus: int) -> tuple[int, Links]:
     """The first draw of quick links on which a greedy that tries often ends at the bound, and seldom: the first try is not enough."""
     while True:
-        links = _drawn(random, npus, 2)
+        links = _random_links(random, npus, 2)
         least, ends = bound(npus, links), 0
         for _ in range(_TRIES):
             ends += finish(npus, links, greedy(npus, links, random)) == least
@@ -277,7 +277,7 @@ def _finish_cases(random: Random, handed: dict[str, list[list[int]]]) -> Iterato
     for change, npus in ((_as_it_is, 5), (_too_soon, 6), (_at_once, 7), (_without_last, 6), (_again, 5)):
         found = Sends()
         while not found:
-            links = _with_twins(random, npus) if change is _again else _drawn(random, npus, 12)
+            links = _with_twins(random, npus) if change is _again else _random_links(random, npus, 12)
             found = change(random, npus, links)
         yield _finish_case(npus, links, _mixed(random, found, npus, links))
 
@@ -333,7 +333,7 @@ def _again(random: Random, npus: int, links: Links) -> Sends:
 
 def _with_twins(random: Random, npus: int) -> Links:
     """And then as many links again, each slower."""
-    links = _drawn(random, npus, 12)
+    links = _random_links(random, npus, 12)
     return [*links, *([source, target, took + random.randrange(3, 9)] for source, target, took in links)]
 
 

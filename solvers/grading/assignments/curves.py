@@ -84,7 +84,7 @@ def judge_chords(handed: object, ends: Ends) -> Verdict:
     if points is None or len(points) < 2 or not (_same(points[0], low) and _same(points[-1], high)):
         return wrong(f"rising points from {low:.6g} to {high:.6g} are meant, not {shown(handed)}")
     fewest = chord_pieces(low, high, error).points
-    return _counted(points, worst_chord(points), error, len(fewest), _steps(low, high, 2.0 * atanh(sqrt(error))) + 1)
+    return _judge_count(points, worst_chord(points), error, len(fewest), _steps(low, high, 2.0 * atanh(sqrt(error))) + 1)
 
 
 def judge_tangents(handed: object, ends: Ends) -> Verdict:
@@ -94,10 +94,10 @@ def judge_tangents(handed: object, ends: Ends) -> Verdict:
     if not points or points[0] < low * (1.0 - SAME) or points[-1] > high * (1.0 + SAME):
         return wrong(f"rising points between {low:.6g} and {high:.6g} are meant, not {shown(handed)}")
     fewest = tangent_pieces(low, high, error).points
-    return _counted(points, worst_tangent(points, low, high), error, len(fewest), _steps(low, high, 2.0 * asinh(sqrt(error))), low)
+    return _judge_count(points, worst_tangent(points, low, high), error, len(fewest), _steps(low, high, 2.0 * asinh(sqrt(error))), low)
 
 
-def _counted(points: list[float], worst: float, error: float, fewest: int, other: int, low: float | None = None) -> Verdict:
+def _judge_count(points: list[float], worst: float, error: float, fewest: int, other: int, low: float | None = None) -> Verdict:
     """Few enough, and near enough; `other` is how many the step of the other kind takes, `low` the end where a tangent is wasted."""
     gaps = [q - p for p, q in pairwise(points)]
     even = len(points) > 2 and max(gaps) - min(gaps) <= SAME * points[-1]

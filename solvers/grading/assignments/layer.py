@@ -195,7 +195,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     flops = [(given, *handed["step_flops"].values()), *((shape, random.choice((64, 192, 512))) for shape in shapes)]
     products = [_sides(random) for _ in range(_CASES)]
     timed = [_device(random, index) for index in range(_CASES)]
-    layers = [(given, *handed["layer_activations"].values()), *(_kept(random, shape, index) for index, shape in enumerate(shapes))]
+    layers = [(given, *handed["layer_activations"].values()), *(_layer_case(random, shape, index) for index, shape in enumerate(shapes))]
     states = [(given, *handed["state_bytes"].values()), *(_state(random, shape, zero) for zero, shape in enumerate(shapes))]
     return (
         _task("weights of a layer", 9, "layer_weights", [(shape,) for shape in (given, *shapes)], _weights, WEIGHTS),
@@ -251,7 +251,7 @@ def _device(random: Random, index: int) -> tuple[int, int, int, float, float]:
     return 1 if index % 2 else rows, depth, columns, random.choice((312e12, 989e12)), random.choice((2.0e12, 3.35e12))
 
 
-def _kept(random: Random, shape: Shape, index: int) -> tuple[Shape, int, int, bool]:
+def _layer_case(random: Random, shape: Shape, index: int) -> tuple[Shape, int, int, bool]:
     """One that recomputes, and one of which a device has less than a head of keys and values; never a single sequence on all that count."""
     tensor = 2 * shape["kv_heads"] if index == 3 else random.choice((2, 4, 8))
     return shape, random.choice((2, 4, 8)), tensor, index == 2

@@ -179,7 +179,7 @@ def tasks(seed: str) -> tuple[Task, ...]:
     random, handed = Random(f"{seed}/11"), public("11-mixed-precision")
     losses, sizes, operations = ([row[place] for row in handed["layers"]] for place in (1, 2, 3))
     given, budget, last = (losses, sizes), handed["size"], handed["last"]
-    bounds = [(given, budget, handed["price"]), *(_priced(random) for _ in range(3))]
+    bounds = [(given, budget, handed["price"]), *(_random_prices(random) for _ in range(3))]
     relaxed = [(given, budget), *(_relaxed(random) for _ in range(3)), _relaxed(random, 1.0), _relaxed(random, 0.0)]
     whole = [((losses, operations), handed["operations"], handed["tied"]), *(_tied(random) for _ in range(4))]
     fronts = [(losses[-last:], sizes[-last:]), *(_network(random, 7) for _ in range(3))]
@@ -215,7 +215,7 @@ def _first(draw: Callable[[], tuple[Network, int]], tells: Callable[[Network, in
     return next((network, budget) for network, budget in iter(draw, None) if tells(network, budget))
 
 
-def _priced(random: Random) -> tuple[Network, int, float]:
+def _random_prices(random: Random) -> tuple[Network, int, float]:
     network = _network(random, 12)
     return network, _between(network, random.uniform(0.2, 0.7)), random.randrange(20, 400) / 4.0
 

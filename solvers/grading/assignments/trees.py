@@ -181,16 +181,16 @@ def fractional_bound(works: list[int], low: list[int], high: list[int], area: in
         return inf
     least, most, best = 0.0, max(work / x**2 for work, x in zip(works, low, strict=True)), -inf
     for price in (least, most):
-        best = max(best, _priced(works, low, high, area, price)[0])
+        best = max(best, _bound_at_price(works, low, high, area, price)[0])
     for _ in range(_HALVINGS):
         price = (least + most) / 2.0
-        value, used = _priced(works, low, high, area, price)
+        value, used = _bound_at_price(works, low, high, area, price)
         best = max(best, value)
         least, most = (price, most) if used > area else (least, price)
     return best
 
 
-def _priced(works: list[int], low: list[int], high: list[int], area: int, price: float) -> tuple[float, float]:
+def _bound_at_price(works: list[int], low: list[int], high: list[int], area: int, price: float) -> tuple[float, float]:
     """The bound of a price, and the area that parts take at it."""
     taken = [min(max(sqrt(work / price) if price else inf, least), most) for work, least, most in zip(works, low, high, strict=True)]
     return sum(work / x for work, x in zip(works, taken, strict=True)) + price * (sum(taken) - area), sum(taken)

@@ -257,7 +257,7 @@ def _traced(ideals: Ideals, windows: Windows, least: Array, reached: Whole, firs
 
 def _ideals(question: PlacementQuestion) -> Ideals | None:
     """All ideals of a question with what they hold; None where they, or pairs of them, are too many."""
-    found = _counted(question)
+    found = _count_ideals(question)
     scale = _scale(question.graph.accelerator_time, question.graph.cpu_time, question.graph.transfer)
     digits = _scale(question.graph.size)
     if found is None or scale is None or digits is None or not np.isfinite(question.graph.cpu_time).all():
@@ -276,7 +276,7 @@ class _Counted:
     idle: tuple[Idle, ...]
 
 
-def _counted(question: PlacementQuestion) -> _Counted | None:
+def _count_ideals(question: PlacementQuestion) -> _Counted | None:
     graph = question.graph
     colours = int(graph.colour.max()) + 1
     if colours > _MOST_COLOURS:

@@ -301,7 +301,7 @@ def test_the_design_of_the_best_recipe_is_there_before_the_first_turn() -> None:
 
 def test_drawn_chips_keep_the_budgets_and_depend_on_the_seed_alone() -> None:
     instance = ask(TINY_FREE, "budget.power=400 W")
-    first, second = (list(islice(searchers._drawn(instance, np.random.default_rng(1), float("inf")), 20)) for _ in range(2))
+    first, second = (list(islice(searchers._random_chips(instance, np.random.default_rng(1), float("inf")), 20)) for _ in range(2))
     assert first == second
     halves = [answered(on_chip(instance, point)) for point in set(first)]
     assert all(half.value is not None or "memory" in " ".join(half.reasons) for half in halves)

@@ -192,7 +192,7 @@ def test_it_finds_what_brute_force_finds_where_units_have_no_work(start: int) ->
         made = asked.graph
         made = replace(made, accelerator_time=np.where(rows, 0.0, made.accelerator_time), cpu_time=np.where(rows, 0.0, made.cpu_time))
         asked = replace(asked, graph=replace(made, transfer=made.transfer * (random.random(len(made)) < 0.7)))
-        true, best, counted = brute_force(asked), best_by_ideals(asked), ideals._counted(asked)
+        true, best, counted = brute_force(asked), best_by_ideals(asked), ideals._count_ideals(asked)
         assert best is not None
         assert counted is not None
         left_out += len(counted.idle)
