@@ -15,6 +15,7 @@ import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array, Whole
+from crossopt.formulation.accelerator.interleaved import Chunks, best_interleaved
 from crossopt.formulation.accelerator.schedule import Schedule, all_on_all, best_schedule, least_cycles
 from crossopt.formulation.accelerator.stages import Cuts, Measure, Option, Pipelines, StagePlan, best_stages, cuts_of
 from crossopt.instances.accelerator.question import AcceleratorQuestion, Objective, PipelineSchedule
@@ -198,6 +199,10 @@ class Pricing:
         unit = self.unit(network, microbatch, times, _UNITS)
         for schedule in self.question.file.pipeline:
             pipelines = self.pipelines(microbatch, unit, schedule)
+            if schedule == "interleaved":
+                chunks = list(self._chunks(network, microbatch, times, unit))
+                best = best_interleaved(cuts, chunks, pipelines, (memory, self.question.file.interleave), best)
+                continue
             for options in self.options(network, microbatch, times, unit, (memory, pipelines.flushes)):
                 found = best_stages(cuts, options, pipelines, best.value) if options else best
                 best = found if found.value < best.value else best
@@ -219,7 +224,7 @@ class Pricing:
             self.synced,
             unit,
             file.divisible,
-            schedule == "1f1b",
+            schedule != "two-weights",
             file.gradients == "every",
             _MEASURES[file.objective],
             inf if file.time_limit is None else file.time_limit,
@@ -235,6 +240,25 @@ class Pricing:
                 for tensor, recompute, only_last in group
                 if np.isfinite(times[tensor]).all()
             ]
+
+    def _chunks(self, network: int, microbatch: int, times: dict[int, Array], unit: float) -> Iterator[Chunks]:
+        """What chunks of interleaved pipelines cost, for each group of options that they may have together; one degree in each."""
+        for group in self.groups():
+            for tensor in (one for one in self.question.file.tensor if np.isfinite(times[one]).all()):
+                setting = Setting(network, microbatch, tensor)
+                own = [(again, last) for degree, again, last in group if degree == tensor]
+                kept = [self._kept(setting, again) for again, _ in own]
+                if own:
+                    yield Chunks(
+                        tensor,
+                        tuple(again for again, _ in own),
+                        tuple(last for _, last in own),
+                        np.array([self._loads(setting, again, times[tensor], unit) for again, _ in own]),
+                        np.array([self.question.file.copies * one[0] for one in kept]),
+                        np.array([one[1] for one in kept]),
+                        np.array([one[2] for one in kept]),
+                        kept[0][0],
+                    )
 
     @property
     def synced(self) -> float:
@@ -262,31 +286,33 @@ class Pricing:
 
     def _option(self, setting: Setting, recompute: bool, only_last: bool, times: Array, scale: tuple[float, float, bool]) -> Option:
         """What stages cost at one tensor degree and recomputation, in a unit of time, within a memory, with or without flushes."""
-        file, cuts, (unit, memory, flushes) = self.question.file, self.cuts(setting.network), scale
+        unit, memory, flushes = scale
+        loads = self._loads(setting, recompute, times, unit)
+        most, parameters = self._stored(setting, recompute, memory, self.question.file.copies + (not flushes))
+        return Option(setting.tensor, recompute, loads, 2 if recompute else 1, np.minimum(most, 1) if only_last else most, parameters)
+
+    def _loads(self, setting: Setting, recompute: bool, times: Array, unit: float) -> Array:
+        """Whole units of time of a stage for a microbatch, by pair of ideals."""
+        file, cuts = self.question.file, self.cuts(setting.network)
         seconds = np.floor(times / file.clock / unit * _LOWERED)
         moved = np.floor(setting.microbatch * cuts.entering / file.bandwidth / unit * _LOWERED)
         came, goes = moved[cuts.first], moved[cuts.last]
         passes = [cuts.between(seconds[:, column]) for column in range(seconds.shape[1])]
         hidden = np.maximum(passes[0], goes) if recompute else goes
-        loads = came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0)
-        most, parameters = self._stored(setting, recompute, memory, file.copies + (not flushes))
-        return Option(
-            setting.tensor,
-            recompute,
-            np.asarray(loads, np.float64),
-            2 if recompute else 1,
-            np.minimum(most, 1) if only_last else most,
-            parameters,
-        )
+        return np.asarray(came + passes[0] + hidden + (passes[1] if len(passes) > 1 else 0.0), np.float64)
+
+    def _kept(self, setting: Setting, recompute: bool) -> tuple[Array, Array, Array]:
+        """Bytes of parameters, activations, and of a microbatch that waits, of a device, by pair of ideals."""
+        cuts, kinds = self.cuts(setting.network), self.question.networks[setting.network].kinds
+        parameters = cuts.between(np.array([layer.parameters.on_device(setting.tensor) for layer in kinds]))
+        activations = cuts.between(np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds]))
+        return parameters, activations, setting.microbatch * cuts.entering[cuts.first] if recompute else activations
 
     def _stored(self, setting: Setting, recompute: bool, memory: float, copies: int) -> tuple[Whole, Array]:
         """How many stages the memory of a stage allows from it to the end, and parameters of a device, by pair of ideals."""
         key = (setting, recompute, memory, copies)
         if key not in self._memory:
-            file, cuts, kinds = self.question.file, self.cuts(setting.network), self.question.networks[setting.network].kinds
-            parameters = cuts.between(np.array([layer.parameters.on_device(setting.tensor) for layer in kinds]))
-            activations = cuts.between(np.array([layer.activations.on_device(setting.tensor, setting.microbatch) for layer in kinds]))
-            stash = setting.microbatch * cuts.entering[cuts.first] if recompute else activations
+            file, (parameters, activations, stash) = self.question.file, self._kept(setting, recompute)
             if file.passes == "forward":
                 left, stash = memory - parameters - activations, np.zeros(len(activations))
             else:
@@ -298,7 +324,7 @@ class Pricing:
     def tightest(self, network: int) -> tuple[str, float]:
         """The layer that keeps most on a device with the options that need least, and its bytes."""
         file, graph = self.question.file, self.question.networks[network]
-        copies = file.copies + ("1f1b" not in file.pipeline) if file.passes == "training" else 1
+        copies = file.copies + (file.pipeline == ("two-weights",)) if file.passes == "training" else 1
         kept = [
             min(
                 copies * layer.parameters.on_device(tensor) + layer.activations.on_device(tensor, size)
@@ -469,9 +495,11 @@ def work_bounds(pricing: Pricing, first: int = 0) -> tuple[Array, Array]:
 
     The slowest stage takes at least the mean of all devices of its pipeline, each stage by its tensor degree; none has more devices
     than the largest degree. A pipeline of one stage sums the gradients of all parameters; S stages take S - 1 rounds more, unless they
-    stay full. Of two stages and more, those are best that take as many devices as there are, or just fewer.
+    stay full, and with v chunks of each device (S - 1) / v. Of two stages and more, those are best that take as many devices as there
+    are, or just fewer.
     """
     file, found = pricing.question.file, []
+    turns = max(file.interleave) if "interleaved" in file.pipeline else 1
     for row, network in enumerate(pricing.question.networks):
         counts = np.bincount(np.array(network.kind_of), minlength=len(network.kinds)).astype(np.float64)
         stored = sum(network.kinds[kind].parameters.on_device(max(file.tensor)) for kind in network.kind_of)
@@ -484,7 +512,7 @@ def work_bounds(pricing: Pricing, first: int = 0) -> tuple[Array, Array]:
                 rounds, devices, degree = -(-microbatches // data), file.devices // data, max(file.tensor)
                 for stages in {1, max(devices // degree, 2), max(-(-devices // degree), 2)}:
                     used = min(stages, len(network), devices)
-                    more = used - 1 if "two-weights" not in file.pipeline else 0
+                    more = (used - 1) / turns if "two-weights" not in file.pipeline else 0.0
                     summed = pricing.synced * stored * (data - 1) / data if used == 1 else 0.0
                     least[0] = np.minimum(least[0], total / min(devices, used * degree) * (rounds + more) + summed)
             least[1] = np.minimum(least[1], total * microbatches)

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Array, Mask, Whole
+from crossopt.crossflow.arrays import Array, Mask, Real, Whole
 
 Measure: TypeAlias = Literal["time", "devices", "device_seconds", "feasible"]
 """What is minimised: seconds of a batch, devices in use, their product, or nothing, of which any plan within the limits has 1."""
@@ -115,6 +115,8 @@ class StagePlan:
     data: int = 0
     stages: tuple[Stage, ...] = ()
     flushes: bool = True
+    chunks: int = 1
+    """Stages that devices share in turn (`interleaved`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +136,7 @@ class Front:
     limit: float
     """Seconds that a batch may take."""
 
-    def values(self, seconds: float, largest: float) -> Array:
+    def values(self, seconds: Real, largest: Real) -> Array:
         """Values below which no plan is whose slowest stage takes so many seconds or more, and whose largest has as many bytes or more."""
         times = seconds * self.rounds + self.synced + self.rate * largest
         return np.where(times * _LOWERED <= self.limit, self.factor * times + self.fixed, inf)
@@ -235,15 +237,10 @@ class StageSearch:
 
     def _priced(self, stages: Whole, data: Whole, devices: Whole, parameters: Array) -> Front:
         """What plans of so many stages less one, pipelines and devices cost."""
-        shared, ones = self.shared, np.ones(len(stages))
+        shared = self.shared
         rounds = np.asarray(-(-shared.microbatches // data) + (stages if shared.flushes else 0), np.float64)
         rate, used = shared.synced * (data - 1) / data, np.asarray(data * devices, np.float64)
-        factor, fixed = {
-            "time": (ones, 0.0 * ones),
-            "devices": (0.0 * ones, used),
-            "device_seconds": (used, 0.0 * ones),
-            "feasible": (0.0 * ones, ones),
-        }[shared.measure]
+        factor, fixed = factors(shared, used)
         front = Front(rounds, rate * parameters, rate * shared.every, factor, fixed, stages + 1, data, devices, shared.longest)
         return _undominated(front) if shared.measure in ("time", "feasible") and not shared.every else front
 
@@ -331,6 +328,18 @@ class StageSearch:
             found.append(Stage(ideal, end, option.tensor, option.recompute))
             ideal, stages = end, stages - 1
         return tuple(found)
+
+
+def factors(shared: Pipelines, used: Array | Whole) -> tuple[Array, Array]:
+    """What a second of a batch adds to the value of plans that use so many devices, and what it is without."""
+    ones, devices = np.ones(len(used)), used.astype(np.float64)
+    found = {
+        "time": (ones, 0.0 * ones),
+        "devices": (0.0 * ones, devices),
+        "device_seconds": (devices, 0.0 * ones),
+        "feasible": (0.0 * ones, ones),
+    }
+    return found[shared.measure]
 
 
 def _undominated(front: Front) -> Front:

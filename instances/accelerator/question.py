@@ -67,7 +67,7 @@ from crossopt.instances.operators.graph_file import graph_in
 
 Recompute = Literal["none", "full"]
 Passes = Literal["training", "forward"]
-PipelineSchedule = Literal["1f1b", "two-weights"]
+PipelineSchedule = Literal["1f1b", "interleaved", "two-weights"]
 Objective = Literal["time", "area", "devices", "energy", "cost"]
 MOST_SIZE, MOST_LAYERS, MOST_OPERATORS, MOST_DEVICES, MOST_BATCH = 10**14, 1_024, 200, 1 << 16, 1 << 22
 _POWERS: Final = tuple(1 << power for power in range(13))
@@ -219,8 +219,12 @@ class AcceleratorFile:
     pipeline: Annotated[
         tuple[PipelineSchedule, ...],
         Choice(),
-        Doc("1f1b: each batch fills the pipeline anew; two-weights: it stays full with a copy more of the parameters, as in PipeDream-2BW"),
+        Doc(
+            "1f1b: each batch fills the pipeline anew; interleaved: devices hold several chunks, all stages of one tensor degree, as in "
+            "Megatron-LM; two-weights: it stays full with a copy more of the parameters, as in PipeDream-2BW"
+        ),
     ] = ("1f1b",)
+    interleave: Annotated[CountChoice, Doc("chunks of each device in an interleaved pipeline, from 2")] = (2,)
     gradients: Annotated[
         Literal["first", "every"], Doc("stages whose gradients are waited for: the first, as in PHAZE, or the one with most of them")
     ] = "first"
@@ -298,8 +302,13 @@ def designs_of(question: AcceleratorQuestion) -> float:
             for ideal in range(len(paths) - 2, -1, -1):
                 paths[ideal] = sum(paths[int(end)] for end in ideals.within[ideal].nonzero()[0]) * (1 if file.uniform else options)
             cuts = paths[0]
-        found += log10(max(cuts, 1)) + log10(len(file.microbatch) * len(file.pipeline) * min(file.devices, file.batch))
+        found += log10(max(cuts, 1)) + log10(len(file.microbatch) * _schedules_of(file) * min(file.devices, file.batch))
     return found
+
+
+def _schedules_of(file: AcceleratorFile) -> int:
+    """Number of schedules of a pipeline."""
+    return len(file.pipeline) + (len(file.interleave) - 1) * ("interleaved" in file.pipeline)
 
 
 def read(written: Written) -> AcceleratorQuestion:
@@ -368,6 +377,10 @@ def _objective_faults(file: AcceleratorFile) -> Iterator[tuple[str, str]]:
         yield "power", "chips of a technology have powers of their own (remove this)"
     if file.passes == "forward" and file.pipeline != ("1f1b",):
         yield "pipeline", "there is one schedule of a pipeline without a backward pass (remove this)"
+    if "interleaved" in file.pipeline and file.gradients == "every":
+        yield "gradients", "an interleaved pipeline waits for the gradients of its first chunk alone (take gradients: first)"
+    if "interleaved" in file.pipeline and min(file.interleave) < 2:
+        yield "interleave", "an interleaved pipeline has 2 chunks or more on each device (1 is pipeline: 1f1b)"
 
 
 def _option_faults(file: AcceleratorFile) -> Iterator[tuple[str, str]]:

@@ -106,10 +106,10 @@ def chip_text(chip: ChipAnswer | BuiltChip) -> str:
 
 def plan_text(plan: NetworkPlan) -> str:
     """A plan of a network on one line."""
-    devices = plan.data * sum(stage.tensor for stage in plan.stages)
+    devices = plan.data * sum(stage.tensor for stage in plan.stages[: len(plan.stages) // plan.interleave])
     kinds = [(stage.tensor, stage.recompute) for stage in plan.stages]
     runs = [f"{len(list(run))} x tensor {tensor}{', recomputed' * (again == 'full')}" for (tensor, again), run in groupby(kinds)]
-    full = ", without flushes" * (plan.pipeline != "1f1b")
+    full = {"1f1b": "", "interleaved": f", {plan.interleave} chunks a device", "two-weights": ", without flushes"}[plan.pipeline]
     return f"{on_devices(len(plan.stages), devices)}, data {plan.data:,}, microbatch {plan.microbatch:,}{full}: {'; '.join(runs)}"
 
 
@@ -202,6 +202,7 @@ def chip_document(question: AcceleratorQuestion, result: Result[AcceleratorPlan,
             "microbatch": plan.microbatch,
             "pipelines": plan.data,
             "pipeline": plan.pipeline,
+            "interleave": plan.interleave,
             "split_points": [stage.layers[0] for stage in plan.stages[1:]],
             "stages": [asdict(stage) for stage in plan.stages],
             "schedules": [

@@ -29,7 +29,7 @@ from crossopt.formulation.accelerator.bounds import (
 from crossopt.formulation.accelerator.model import plan_of, schedule_model, stage_model, sums_of
 from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
 from crossopt.formulation.accelerator.stages import Pipelines
-from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, Recompute
+from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, PipelineSchedule, Recompute
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import bytes_beyond
 from crossopt.solvers.accelerator.judge import (
@@ -210,6 +210,7 @@ def _beyond_programs(question: AcceleratorQuestion, chips: int, operators: int) 
     yield question.built is not None, "chips of a technology are priced by rooflines, not by schedules"
     yield len(question.networks) > 1, f"{len(question.networks)} networks share a chip, programs have one"
     yield file.objective in ("energy", "cost"), f"{file.objective} is a product of devices and time, which no linear row states"
+    yield "interleaved" in file.pipeline, "interleaved pipelines have no program"
     yield chips > most, f"{chips:,} chips that no other surpasses are more than {most}"
     yield operators > most, f"{operators:,} operators of a layer are more than {most}"
     yield places > most, f"{places:,} places to cut are more than {most}"
@@ -359,6 +360,7 @@ def _hysteresis(run: _Run) -> tuple[AcceleratorPlan | None, int]:
 
 def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection) -> Baseline[AcceleratorPlan]:
     """The plan that the question names on the best chip: layers between the ends shared evenly among the stages."""
+    pipeline: PipelineSchedule = next((one for one in question.file.pipeline if one != "interleaved"), "1f1b")
     again: Recompute = "full" if question.file.recompute == ("full",) else "none"
     plans = list[NetworkPlan]()
     for row, network in enumerate(question.networks):
@@ -368,7 +370,7 @@ def _fixed(question: AcceleratorQuestion, pricing: Pricing, fixed: FixedSection)
         kinds = {(kind, fixed.tensor) for kind in network.kind_of}
         size = question.file.microbatch[0]
         schedules = _schedules(pricing, 0, (row, size), kinds)
-        plans.append(NetworkPlan(network.name, size, fixed.data, answers, schedules, question.file.pipeline[0]))
+        plans.append(NetworkPlan(network.name, size, fixed.data, answers, schedules, pipeline))
     figures = (int(column[0]) for column in pricing.chips.columns())
     return Baseline("fixed plan", None, AcceleratorPlan(ChipAnswer(*figures), tuple(plans)))
 
@@ -393,7 +395,8 @@ def _network_plan(pricing: Pricing, chip: int, row: int, best: NetworkBest) -> N
         needed |= {(network.kind_of[layer], stage.tensor) for layer in layers}
         stages.append(StageAnswer(tuple(network.names[layer] for layer in layers), stage.tensor, "full" if stage.recompute else usual))
     schedules = _schedules(pricing, chip, (row, best.microbatch), needed)
-    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules, "1f1b" if plan.flushes else "two-weights")
+    pipeline: PipelineSchedule = "interleaved" if plan.chunks > 1 else "1f1b" if plan.flushes else "two-weights"
+    return NetworkPlan(network.name, best.microbatch, plan.data, tuple(stages), schedules, pipeline, plan.chunks)
 
 
 def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set[tuple[int, int]]) -> tuple[LayerSchedule, ...]:

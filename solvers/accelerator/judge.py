@@ -1,6 +1,6 @@
 """A chip with schedules and stages, its judge operator by operator, and the proof of a bound carried out anew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, fsum, inf
 from typing import Final
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from crossopt.crossflow.accelerator import Chips, chip_area
 from crossopt.crossflow.arrays import Array
+from crossopt.crossflow.stages import microbatches_in_flight
 from crossopt.formulation.accelerator.bounds import Pricing, is_bounded
 from crossopt.formulation.accelerator.schedule import MOST_STATES
 from crossopt.instances.accelerator.networks import Layer
@@ -22,6 +23,8 @@ BY_SETS: Final = "bounds of sets of chips, and schedules of single chips"
 
 _NO_CHIP = 1 << 31
 """No figure of a chip is as large."""
+_FILLED: Final = 3
+"""Times that an interleaved pipeline is filled, after which its passes repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class NetworkPlan:
     stages: tuple[StageAnswer, ...]
     schedules: tuple[LayerSchedule, ...]
     pipeline: PipelineSchedule = "1f1b"
+    interleave: int = 1
+    """Stages that each device holds: with n devices in a pipeline those that are n apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +196,12 @@ class _NetworkJudge:
         for stage in plan.stages:
             if stage.tensor not in file.tensor or stage.recompute not in ("none", "full"):
                 raise ValueError(f"a stage has tensor degree {stage.tensor}, which is none of the question")
+        turns = plan.interleave
+        if plan.pipeline == "interleaved" and (turns not in file.interleave or len(plan.stages) % turns or len(plan.stages) < 2 * turns):
+            raise ValueError(f"{len(plan.stages)} stages are not shared by devices with {turns} chunks each, as the question has them")
+        if turns < 1 or (plan.pipeline != "interleaved" and turns != 1):
+            raise ValueError(f"devices have {turns} chunks each in a pipeline that is not interleaved")
+        self.groups = len(plan.stages) // turns
 
     def figures(self, violations: list[str]) -> NetworkFigures:
         """Figures of the plan; adds broken rules."""
@@ -199,7 +210,10 @@ class _NetworkJudge:
         passes = self._passes()
         cycles = {(one.layer, one.tensor, one.backward): one.cycles for one in passes}
         loads = [self._load(number, layers, self._seconds(number, layers, cycles)) for number, layers in enumerate(stages)]
-        rounds = ceil(file.batch // plan.microbatch / plan.data) + (len(loads) - 1 if plan.pipeline == "1f1b" else 0)
+        if plan.interleave > 1:
+            loads = [replace(load, memory=self._played(number % self.groups, stages)) for number, load in enumerate(loads)]
+        rounds = ceil(file.batch // plan.microbatch / plan.data) if plan.interleave == 1 else self._filled() * len(loads)
+        rounds += 0 if plan.pipeline == "two-weights" else self.groups - 1
         parameters = [
             fsum(self._layer(layer).parameters.on_device(stage.tensor) for layer in layers)
             for stage, layers in zip(plan.stages, stages, strict=True)
@@ -207,7 +221,7 @@ class _NetworkJudge:
         waited = parameters[0] if file.gradients == "first" else max(parameters)
         training = file.passes == "training"
         gradients = 4.0 * ((plan.data - 1) / plan.data) * waited / file.bandwidth if training else 0.0
-        devices = plan.data * sum(stage.tensor for stage in plan.stages)
+        devices = plan.data * sum(stage.tensor for stage in plan.stages[: self.groups])
         violations += [self.prefix + rule for rule in (*self._rules(devices), *self._memory_rules(loads))]
         return NetworkFigures(max(load.total for load in loads) * rounds + gradients, devices, tuple(loads), passes, gradients)
 
@@ -290,13 +304,43 @@ class _NetworkJudge:
         again = stage.recompute == "full" and waiting > 0 and file.passes == "training"
         compute = fsum((*passes, passes[0] if again else 0.0))
         transfer = fsum((came, max(goes - passes[0], 0.0) if again else goes))
-        parameters = fsum(self._layer(row).parameters.on_device(stage.tensor) for row in layers)
-        activations = fsum(self._layer(row).activations.on_device(stage.tensor, plan.microbatch) for row in layers)
-        stash = plan.microbatch * self._passing(earlier) if stage.recompute == "full" else activations
+        parameters, activations, stash = self._kept(number, layers)
         training = file.passes == "training"
-        copies = file.copies + (plan.pipeline != "1f1b")
-        memory = copies * parameters + activations + waiting * stash if training else parameters + activations
+        memory = parameters + activations + waiting * stash if training else parameters + activations
         return StageLoad(compute, transfer, fsum((compute, transfer)), memory)
+
+    def _kept(self, number: int, layers: list[int]) -> tuple[float, float, float]:
+        """Bytes of a stage on a device: parameters with their copies, activations, and a microbatch that waits for its backward pass."""
+        file, plan, tensor = self.question.file, self.plan, self.plan.stages[number].tensor
+        copies = file.copies + (plan.pipeline == "two-weights") if file.passes == "training" else 1
+        parameters = copies * fsum(self._layer(row).parameters.on_device(tensor) for row in layers)
+        activations = fsum(self._layer(row).activations.on_device(tensor, plan.microbatch) for row in layers)
+        earlier = {self.network.names.index(name) for one in plan.stages[:number] for name in one.layers}
+        again = plan.stages[number].recompute == "full"
+        return parameters, activations, plan.microbatch * self._passing(earlier) if again else activations
+
+    def _filled(self) -> int:
+        """Times that all groups of devices are filled with microbatches."""
+        return -(-(self.question.file.batch // self.plan.microbatch) // (self.plan.data * self.groups))
+
+    def _played(self, group: int, stages: list[list[int]]) -> float:
+        """Most bytes on a device of a group in any pass of an interleaved pipeline, pass by pass until they repeat."""
+        groups, turns = self.groups, self.plan.interleave
+        kept = [self._kept(number, stages[number]) for number in range(group, len(stages), groups)]
+        filled = min(self._filled(), _FILLED)
+        order = [chunk for _ in range(filled) for chunk in range(turns) for _ in range(groups)]
+        ahead = round(float(microbatches_in_flight(group, groups, turns, filled * groups)) * turns) - 1
+        flight, most = [0] * turns, 0.0
+        for step in range(len(order) + ahead):
+            runs = list[tuple[int, int]]()
+            runs += [(order[step], 1)] if step < len(order) else []
+            runs += [(turns - 1 - order[step - ahead], -1)] if step >= ahead else []
+            for chunk, change in runs:
+                flight[chunk] += max(change, 0)
+                waiting = [(flight[one] - (one == chunk)) * stash for one, (_, _, stash) in enumerate(kept)]
+                most = max(most, fsum((*(stored for stored, _, _ in kept), *waiting, kept[chunk][1])))
+                flight[chunk] += min(change, 0)
+        return most
 
     def _passing(self, inside: set[int]) -> float:
         """Bytes of a sample that leave a set of layers."""
@@ -310,6 +354,10 @@ class _NetworkJudge:
         rules = (
             (devices <= file.devices, f"{devices:,} devices are used, there are {file.devices:,}"),
             (plan.pipeline in file.pipeline, "the pipeline runs as no option of the question says"),
+            (
+                plan.interleave == 1 or len({stage.tensor for stage in plan.stages}) == 1,
+                "the stages of an interleaved pipeline differ in tensor degree",
+            ),
             (plan.data <= microbatches, f"{plan.data:,} pipelines share {microbatches:,} microbatches"),
             (all(stage.recompute in file.recompute for stage in plan.stages), "a stage recomputes as no option of the question says"),
             (not file.uniform or len(kinds) == 1, "the stages differ in tensor degree or recomputation"),

@@ -109,6 +109,23 @@ def drawn_objective(seed: int) -> AcceleratorQuestion:
     return read_again({**question.document, "settings": [*question.document["settings"], *settings]}, KIND)  # type: ignore[no-any-return]
 
 
+def drawn_interleaved(seed: int) -> AcceleratorQuestion:
+    """A chain of up to seven layers on up to five devices with little memory, with interleaved pipelines beside others."""
+    random = Random(f"interleaved {seed}")
+    layers = [drawn_layer(random, f"layer {row}", random.randint(1, 2)) for row in range(random.randint(4, 6))]
+    layers[random.randrange(len(layers))]["count"] = random.randint(1, 2)
+    asks: dict[str, Any] = {"kind": KIND, "layers": layers, "devices": random.randint(2, 5), "batch": random.choice((2, 4, 6, 16))}
+    asks |= {"memory": f"{random.randint(100, 900)} B", "bandwidth": f"{random.choice((1000, 10000))} B/s", "clock": "100 Hz"}
+    asks["chips"] = {"tensor_cores": [1, 2], "vector_cores": [1], "width": [2, 4], "depth": [1], "buffer": [2], "least_share": 0}
+    asks |= {"tensor": random.choice(([1], [1, 2])), "recompute": random.choice((["none"], ["none", "full"], ["full"]))}
+    asks |= {"pipeline": random.choice((["interleaved"], ["1f1b", "interleaved"])), "interleave": random.choice(([2], [2, 3], [3]))}
+    asks |= {key: True for key in ("uniform", "divisible") if random.random() < 0.2}
+    if random.random() < 0.4:
+        asks |= {"objective": random.choice(("area", "devices", "energy")), "power": {"chip": "1 W"}}
+        asks["time_limit"] = f"{random.choice((10.0, 30.0, 100.0, 300.0))} s"
+    return question_of(asks)
+
+
 def _add_traffic(asks: dict[str, Any], random: Random) -> None:
     """A memory that limits operators, in some of the questions."""
     if random.random() < 0.6:
@@ -198,7 +215,8 @@ def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int
                         continue
                     chosen = list(zip(stages, tensors, again, strict=True))
                     for schedule in file.pipeline:
-                        least = min(least, _value(question, network, (size, memory, schedule), cycles, chosen))
+                        for turns in {"1f1b": (1,), "two-weights": (0,), "interleaved": file.interleave}[schedule]:
+                            least = min(least, _value(question, network, (size, memory, turns), cycles, chosen))
     return least
 
 
@@ -263,14 +281,17 @@ def _cuts(network: Network, inside: frozenset[int]) -> Iterator[tuple[frozenset[
 def _value(
     question: AcceleratorQuestion,
     network: Network,
-    chosen: tuple[int, float, str],
+    chosen: tuple[int, float, int],
     cycles: dict[tuple[int, int], list[float]],
     stages: list[tuple[frozenset[int], int, str]],
 ) -> float:
-    """The least objective over numbers of pipelines, for a chip of weight 1."""
+    """The least objective over numbers of pipelines, for a chip of weight 1; with so many chunks a device, or two weights if they are 0."""
     file, slowest, inside = question.file, 0.0, frozenset[int]()
-    size, memory, schedule = chosen
-    copies, every = file.copies + (schedule == "two-weights"), list[float]()
+    size, memory, turns = chosen
+    groups, uneven = divmod(len(stages), max(turns, 1))
+    if turns > 1 and (uneven or groups < 2 or len({tensor for _, tensor, _ in stages}) > 1):
+        return inf
+    kept = list[tuple[float, float, float]]()
     training = file.passes == "training"
     for number, (stage, tensor, again) in enumerate(stages):
         kinds = [network.kinds[network.kind_of[layer]] for layer in stage]
@@ -279,25 +300,52 @@ def _value(
         waiting = len(stages) - number - 1
         parameters = sum(kind.parameters.on_device(tensor) for kind in kinds)
         activations = sum(kind.activations.on_device(tensor, size) for kind in kinds)
-        stash = size * _passing(network, inside) if again == "full" else activations
-        every.append(parameters)
-        if (copies * parameters + activations + waiting * stash if training else parameters + activations) > memory:
-            return inf
+        kept.append((parameters, activations, size * _passing(network, inside) if again == "full" else activations))
         hidden = max(passes[0], goes) if again == "full" and waiting else goes
         slowest = max(slowest, came + passes[0] + hidden + sum(passes[1:]))
         inside |= stage
+    every = [parameters for parameters, _, _ in kept]
     waited = every[0] if file.gradients == "first" else max(every)
-    microbatches, devices = file.batch // size, sum(tensor for _, tensor, _ in stages)
-    found = inf
+    microbatches, devices = file.batch // size, sum(tensor for _, tensor, _ in stages[:groups])
+    found, copies = inf, file.copies + (turns == 0) if training else 1
     for data in range(1, min(file.devices // devices, microbatches) + 1):
         if not file.divisible or (file.devices % data == 0 and microbatches % data == 0):
+            own = ceil(microbatches / data)
+            if turns > 1:
+                own = ceil(own / groups) * groups
+                needs = [most_in_flight(kept[group::groups], (groups, group, own), copies) for group in range(groups)]
+            else:
+                needs = [copies * one[0] + one[1] + training * (len(kept) - row - 1) * one[2] for row, one in enumerate(kept)]
+            if max(needs) > memory:
+                continue
             synced = 4.0 * (data - 1) / data * waited / file.bandwidth if training else 0.0
-            seconds = slowest * (ceil(microbatches / data) + (len(stages) - 1 if schedule == "1f1b" else 0)) + synced
+            seconds = slowest * (own * max(turns, 1) + (groups - 1 if turns else 0)) + synced
             if file.time_limit is None or seconds <= file.time_limit:
                 used = data * devices
                 value = {"time": seconds, "area": 1.0, "devices": float(used)}.get(file.objective, used * seconds)
                 found = min(found, value)
     return found
+
+
+def most_in_flight(kept: list[tuple[float, float, float]], chosen: tuple[int, int, int], copies: int) -> float:
+    """Most bytes of a group of devices with these chunks, as an interleaved pipeline runs: pass by pass, of all its microbatches."""
+    (groups, group, microbatches), turns = chosen, len(kept)
+    forward = [(first + lane, chunk) for first in range(0, microbatches, groups) for chunk in range(turns) for lane in range(groups)]
+    backward = [
+        (first + lane, chunk) for first in range(0, microbatches, groups) for chunk in reversed(range(turns)) for lane in range(groups)
+    ]
+    ahead = min((groups - group - 1) * 2 + (turns - 1) * groups, len(forward) - 1)
+    passes = [("forward", one) for one in forward[:ahead]]
+    for row, one in enumerate(forward[ahead:]):
+        passes += [("forward", one), ("backward", backward[row])]
+    passes += [("backward", one) for one in backward[len(forward) - ahead :]]
+    flight, most = set[tuple[int, int]](), 0.0
+    for way, one in passes:
+        flight |= {one}
+        waiting = sum(kept[chunk][2] for microbatch, chunk in flight if (microbatch, chunk) != one)
+        most = max(most, sum(copies * parameters for parameters, _, _ in kept) + waiting + kept[one[1]][1])
+        flight -= {one} if way == "backward" else set()
+    return most
 
 
 def _passing(network: Network, inside: frozenset[int]) -> float:
