@@ -388,6 +388,14 @@ def peak_memory(model: Transformer, sharding: Sharding) -> Real:
     return most
 
 
+def memory_without_layers(model: Transformer, sharding: Sharding) -> Real:
+    """A lower bound on `peak_memory`, whatever is computed again: as if layers stored nothing."""
+    kept = replace(sharding, recompute=0.0)
+    common = replace(_common(model, kept), saved=0.0, saved_in_full=0.0)
+    most: Real = reduce(np.maximum, np.asarray(_device_memory(model, kept, np.stack(candidates(model, kept)), common).total()))
+    return most
+
+
 def host_memory(model: Transformer, sharding: Sharding) -> Real:
     """Bytes in host memory of the stage that offloads most."""
     if not np.any(sharding.offload):

@@ -6,7 +6,7 @@ from functools import reduce
 from itertools import permutations
 from math import gcd
 from operator import and_, or_
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -272,11 +272,15 @@ def costs_only(name: str, offload: int) -> bool:
 
 def rows_of(plans: Plans, rows: Whole | slice) -> Plans:
     """Some of the plans."""
-    return Plans(*(getattr(plans, name)[rows] for name in PLAN_FIELDS))
+    if isinstance(rows, slice):
+        return Plans(*(getattr(plans, name)[rows] for name in PLAN_FIELDS))
+    return Plans(*(getattr(plans, name).take(rows) for name in PLAN_FIELDS))
 
 
 def joined(parts: Sequence[Plans]) -> Plans:
     """The plans of several tables in one, in their order."""
+    if len(parts) == 1:
+        return parts[0]
     return Plans(*(np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)]) for name in PLAN_FIELDS))
 
 
@@ -432,6 +436,10 @@ def _frozen_rules(plans: Plans) -> tuple[Rule, ...]:
         ("frozen layers exclude pipeline parallelism", plans.pipeline == 1),
         ("frozen layers exclude overlapped expert communication", plans.expert_exchange == 0),
     )
+
+
+CONCESSION_RULES_ON: Final = ("context", "pipeline", "data", "overlap", "recompute", "offload", "schedule", "expert_exchange")
+"""Settings that rules about concessions mention, and those that say what a concession comes to."""
 
 
 def concession_rules(model: Transformer, plans: Plans) -> tuple[Rule, ...]:

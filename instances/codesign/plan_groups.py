@@ -14,10 +14,10 @@ from typing import cast
 
 import numpy as np
 
-from crossopt.crossflow.arrays import Whole
+from crossopt.crossflow.arrays import Whole, distinct
 from crossopt.crossflow.hardware import take
 from crossopt.crossflow.kernels.kernel_plan import broken_rules as broken_kernel_rules
-from crossopt.crossflow.plan import CONCESSIONS, Plan, Plans, concession_rules, costs_only, rows_of, rules
+from crossopt.crossflow.plan import CONCESSION_RULES_ON, CONCESSIONS, Plan, Plans, concession_rules, costs_only, joined, rows_of, rules
 from crossopt.crossflow.records import dataclass
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.codesign.instance import FreeHardware, Instance, MultiScaleQuestion, remembered
@@ -36,6 +36,10 @@ from crossopt.instances.codesign.space import (
     plans_numbered,
     sound_layouts,
 )
+from crossopt.instances.codesign.stacks.table import Stack
+
+_FAMILIES_TOGETHER, _BLOCKS_TOGETHER = 1 << 15, 8
+"""Number of families from which a block is large, and of small blocks that are joined at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +57,31 @@ class Families:
 
 def family_blocks(instance: Instance) -> Iterator[Families]:
     """All plans, family by family; plans of other workloads than transformers are families of one."""
-    for plans in plan_blocks(_without_concessions(instance)):
+    for plans in _in_large_blocks(plan_blocks(_without_concessions(instance))):
         if isinstance(plans, Plans):
             counts = _members(instance, plans)
             rows = np.flatnonzero(counts)
             least = {name: CONCESSIONS[name](codes_of(instance, name)) for name in concessions_of(instance)}
-            yield Families(with_settings(rows_of(plans, rows), least), counts[rows])
+            own = plans if len(rows) == len(plans) else rows_of(plans, rows)
+            yield Families(with_settings(own, least), counts[rows])
         else:
             yield Families(plans, np.ones(len(plans), np.int64))
+
+
+def _in_large_blocks(blocks: Iterator[AnyPlans]) -> Iterator[AnyPlans]:
+    """The blocks, several together where they are small: to price a block takes time however few plans it has. Not many at once, so that
+    callers can check the time."""
+    waiting: list[Plans] = []
+    for plans in blocks:
+        if not isinstance(plans, Plans):
+            yield plans
+            continue
+        waiting.append(plans)
+        if len(waiting) == _BLOCKS_TOGETHER or sum(map(len, waiting)) >= _FAMILIES_TOGETHER:
+            yield joined(waiting)
+            waiting = []
+    if waiting:
+        yield joined(waiting)
 
 
 def members(instance: Instance, heads: AnyPlans) -> AnyPlans:
@@ -95,21 +116,28 @@ def _without_concessions(instance: Instance) -> Instance:
 
 
 def _members(instance: Instance, plain: Plans) -> Whole:
-    """Number of combinations of concessions that satisfy the rules about them; independent groups multiply. The counts of those that no
-    rule joins multiply."""
-    model, counts = cast("Transformer", instance.workload), np.ones(len(plain), np.int64)
+    """Number of combinations of concessions that satisfy the rules about them. The counts of those that no rule joins multiply. Plans that
+    agree in all settings which these rules mention are counted once."""
+    counts = np.ones(len(plain), np.int64)
     for names in _joined_concessions(instance):
         stack = None if instance.stack is None else instance.stack.about_any(frozenset(names))
-        coming = [comings(instance, plain, name) for name in names]
-        count = np.zeros(len(plain), np.int64)
-        for places in product(*(range(came.shape[1]) for came, _ in coming)):
-            chosen = {name: came[:, option] for name, (came, _), option in zip(names, coming, places, strict=True)}
-            own = [first[:, option] for (_, first), option in zip(coming, places, strict=True)]
-            plans = replace(plain, **chosen)
-            about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans, instance.machine)))
-            count += np.logical_and.reduce([*own, *(column for _, column in about)])
-        counts *= count
+        mentioned = {*CONCESSION_RULES_ON, *(() if stack is None else (name for row in stack.rows for name in row.settings))}
+        rows, row_of = distinct(*(getattr(plain, name) for name in sorted(mentioned)))
+        counts *= _combinations_of(instance, rows_of(plain, rows), names, stack)[row_of]
     return counts
+
+
+def _combinations_of(instance: Instance, plain: Plans, names: tuple[str, ...], stack: Stack | None) -> Whole:
+    """Number of combinations of these concessions that satisfy the rules about them, of each plan."""
+    model, count = cast("Transformer", instance.workload), np.zeros(len(plain), np.int64)
+    coming = [comings(instance, plain, name) for name in names]
+    for places in product(*(range(came.shape[1]) for came, _ in coming)):
+        chosen = {name: came[:, option] for name, (came, _), option in zip(names, coming, places, strict=True)}
+        own = [first[:, option] for (_, first), option in zip(coming, places, strict=True)]
+        plans = replace(plain, **chosen)
+        about = (*concession_rules(model, plans), *(() if stack is None else stack.rules(model, plans, instance.machine)))
+        count += np.logical_and.reduce([*own, *(column for _, column in about)])
+    return count
 
 
 def _joined_concessions(instance: Instance) -> list[tuple[str, ...]]:

@@ -168,8 +168,11 @@ def _grown(instance: Instance, blocks: Iterator[Plans], name: str, known: frozen
             yield plans
             continue
         came, first = comings(instance, plans, name)
-        rows, places = np.nonzero(first)
-        grown = replace(rows_of(plans, rows), **{name: came[rows, places]})
+        if len(first) == first.sum() and first[:, 0].all():
+            grown = replace(plans, **{name: came[:, 0].copy()})
+        else:
+            rows, places = np.nonzero(first)
+            grown = replace(rows_of(plans, rows), **{name: came[rows, places]})
         valid = _may_keep_rules(instance, grown, name, known)
         yield grown if valid.all() else rows_of(grown, np.flatnonzero(valid))
 
@@ -179,10 +182,13 @@ def _batches(blocks: Iterator[Plans], size: int) -> Iterator[Plans]:
     waiting: list[Plans] = []
     for number, plans in enumerate(blocks):
         waiting.append(plans)
-        every = joined(waiting) if sum(map(len, waiting)) >= size else joined([])
-        cut = len(every) - len(every) % size
-        yield from (rows_of(every, slice(at, at + size)) for at in range(0, cut or (number > 0), size))
-        waiting = [rows_of(every, slice(cut, None))] if cut else waiting
+        if sum(map(len, waiting)) >= size:
+            every = joined(waiting)
+            cut = len(every) - len(every) % size
+            yield from (rows_of(every, slice(at, at + size)) for at in range(0, cut, size))
+            waiting = [rows_of(every, slice(cut, None))]
+        elif number:
+            yield joined([])
     yield joined(waiting)
 
 

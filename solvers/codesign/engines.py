@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from crossopt.crossflow.hardware import Hardware
 from crossopt.instances.codesign.instance import Instance
 from crossopt.instances.codesign.plan_groups import members
 from crossopt.instances.codesign.space import combinations, hardware_points
-from crossopt.instances.codesign.stacks.known import mean_error
+from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate_in
@@ -40,10 +39,10 @@ from crossopt.solvers.codesign.baselines.searchers import (
 )
 from crossopt.solvers.codesign.boxes import search as by_boxes
 from crossopt.solvers.codesign.boxes.branch import Spend
-from crossopt.solvers.codesign.boxes.search import Survey
+from crossopt.solvers.codesign.boxes.search import CACHED, Survey
 from crossopt.solvers.codesign.claims import UNREPEATED, enumerated, exact, reasons_of, relaxed, too_many
 from crossopt.solvers.codesign.claims import by_boxes as cut_in_boxes
-from crossopt.solvers.codesign.exhaustive import conflicts_of, error_of, search
+from crossopt.solvers.codesign.exhaustive import conflicts_of, search
 from crossopt.solvers.codesign.explain.conflict import nearest_infeasible, nearest_infeasible_by_search, reference_text
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import joined, rows_of, values_of
@@ -59,15 +58,14 @@ _SECONDS: Final = 5.0
 
 
 def close_calls(instance: Instance, survey: Survey, value: float | None, deadline: float) -> tuple[str, ...]:
-    """The count in a sentence, of a device that is measured; nothing where that is not known, or where groups were too many to keep.
+    """The count in a sentence, of a device that is measured; nothing where that is not known, or where groups are too many.
 
-    Devices are measured as they are, so that there is but one, and a group whose bound is farther away has no member that is near. Where
-    constants were fitted to no runs of the device the error is that on runs that came later."""
-    measured = isinstance(instance.hardware, Hardware)
-    error, bounds = error_of(instance) or (mean_error(instance) if measured else None), survey.every()
-    bounds = bounds[np.isfinite(bounds)]
-    if error is None or value is None or not survey.complete or len(bounds) != sum(map(len, survey.fitting)):
+    Devices are measured as they are, so that there is but one, and a group whose bound is farther away has no member that is near."""
+    error = close_call_error(instance)
+    if error is None or value is None or not survey.complete or survey.fit > CACHED:
         return ()
+    bounds = survey.every()
+    bounds = bounds[survey.of_interest(bounds)]
     most, found, stop = value * (1.0 + error), 0, min(deadline, monotonic() + _SECONDS)
     order = np.argsort(bounds, kind="stable")[: int((bounds <= most).sum())]
     heads, complete = joined(survey.fitting), True

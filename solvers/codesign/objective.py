@@ -17,7 +17,7 @@ from crossopt.crossflow.kernels.distributed_product import memory as gemm_memory
 from crossopt.crossflow.kernels.distributed_product import price as price_gemm
 from crossopt.crossflow.kernels.lstm import memory as lstm_memory
 from crossopt.crossflow.kernels.lstm import price as price_lstm
-from crossopt.crossflow.memory import host_memory, peak_memory
+from crossopt.crossflow.memory import host_memory, memory_without_layers, peak_memory
 from crossopt.crossflow.plan import PLAN_FIELDS, Plans
 from crossopt.crossflow.plan import joined as joined_tables
 from crossopt.crossflow.plan import rows_of as plan_rows
@@ -250,6 +250,8 @@ _KEPT_BY = tuple(field.name for field in fields(Sharding) if field.name in PLAN_
 """The settings on which memory depends."""
 _MANY = 1 << 12
 """Plans of which it is worth a look which of them need the same memory."""
+_SAMPLED = 16
+"""Heads by which the mode of recomputation that is thriftiest with most is guessed."""
 
 
 def spent(workload: Workload, hardware: Hardware, cluster: Cluster, plans: AnyPlans) -> Spent:
@@ -286,7 +288,8 @@ def values_of(instance: Instance, chips: Corners, plans: AnyPlans) -> Array:
 
 def head_values_of(instance: Instance, chips: Corners, heads: AnyPlans) -> Array:
     """What bounds the objective of every member of families from below; infinite where no member fits."""
-    return _values_where_they_fit(instance, chips, heads, least_memory_of(instance, heads))
+    devices = [chips.hardware, *(same.hardware for _, same in chips.others)]
+    return _values_where_they_fit(instance, chips, heads, deciding_memory_of(instance, heads, devices))
 
 
 def _values_where_they_fit(instance: Instance, chips: Corners, plans: AnyPlans, memory: Array) -> Array:
@@ -335,6 +338,34 @@ def _figures(instance: Instance, taken: Spent, hardware: Hardware, plans: AnyPla
     if instance.objective == "worst_step_time":
         for other in variants_of(hardware):
             found = np.maximum(found, spent(instance.workload, other, instance.cluster, plans).step_time)
+    return found
+
+
+def deciding_memory_of(instance: Instance, heads: AnyPlans, devices: Sequence[Hardware]) -> Array:
+    """Bytes that fit a device where those of the thriftiest member of each family do, with less work than these: a lower bound where that
+    fits none of the devices, those of a thrifty member where they fit all."""
+    model = instance.workload
+    if not isinstance(heads, Plans) or not isinstance(model, Transformer) or not len(heads) or "recompute" not in concessions_of(instance):
+        return least_memory_of(instance, heads)
+    thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
+    found = np.array(memory_without_layers(model, sharding(model, thrifty)))[:, 0]
+
+    def open_rows(choose: Callable[[Mask], Mask]) -> Whole:
+        """Heads of which it is open whether they fit some device, by bounds, or every device, by members."""
+        with np.errstate(invalid="ignore"):
+            fit = [found[:, None] + device.reserved_memory <= np.atleast_1d(device.dram.capacity) for device in devices]
+        return np.flatnonzero(choose(np.concatenate(fit, axis=1)))
+
+    rows = open_rows(lambda fit: np.asarray(fit.any(axis=1)))
+    if not len(rows):
+        return found
+    some = plan_rows(thrifty, rows[:: len(rows) // _SAMPLED + 1])
+    ways = np.array([codes_of(instance, "recompute")], np.float64)
+    thriftiest = np.argmin(np.asarray(peak_memory(model, replace(sharding(model, some), recompute=ways))).sum(axis=0))
+    own = plan_rows(thrifty, rows)
+    found[rows] = np.asarray(peak_memory(model, replace(sharding(model, own), recompute=ways[:, thriftiest])))[:, 0]
+    rows = np.intersect1d(rows, open_rows(lambda fit: np.asarray(~fit.all(axis=1))))
+    found[rows] = least_memory_of(instance, plan_rows(heads, rows))
     return found
 
 

@@ -6,6 +6,7 @@ Runs are known by stack and device (`catalogue.known_runs`), those of a network 
 from collections.abc import Mapping
 from typing import Final
 
+from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
 from crossopt.crossflow.plan import Plan
 from crossopt.crossflow.workload import Transformer
@@ -72,6 +73,15 @@ def mean_error(instance: Instance) -> float | None:
         return None
     found = runs_like(instance)
     return found.error if found is not None else getattr(instance.hardware, "error", None)
+
+
+def close_call_error(instance: Instance) -> float | None:
+    """Share within which the model cannot tell designs on a measured device apart; None where it is not known.
+
+    Where constants were fitted to no runs of the device it is the error on runs that came later."""
+    if not isinstance(instance.hardware, Hardware):
+        return None
+    return (instance.hardware.error if instance.measures_time else None) or mean_error(instance)
 
 
 def own_errors(instance: Instance) -> tuple[str, tuple[float, ...]]:

@@ -58,7 +58,11 @@ class Fact:
         column = quantity.column(machine if quantity.of_machine else model, plans)
         if self.above is not None:
             return np.greater(column, self.above)
-        return np.isin(column, _numbers(self))
+        first, *others = _numbers(self)
+        found: Mask = np.equal(column, first)
+        for number in others:
+            found = found | np.equal(column, number)
+        return found
 
 
 @cache

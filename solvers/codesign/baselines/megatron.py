@@ -21,7 +21,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance, remembe
 from crossopt.instances.codesign.plan_groups import family_blocks
 from crossopt.instances.codesign.space import AnyPlans, device_at, hardware_choice, plan_blocks
 from crossopt.solvers.codesign.answer import Candidate
-from crossopt.solvers.codesign.objective import hosted, least_memory_of, memory_of
+from crossopt.solvers.codesign.objective import deciding_memory_of, hosted, memory_of
 
 # The chips that practice would take: the technology's usual chip, scaled to what the question allows by one rule.
 #
@@ -295,7 +295,7 @@ def _widest(instance: Instance, heads: AnyPlans, device: Hardware) -> int:
     """The widest tensor parallelism inside a node among the families of which a member fits."""
     if not isinstance(heads, Plans):
         return 1
-    tensor = heads.tensor[least_memory_of(instance, heads) + device.reserved_memory <= device.dram.capacity]
+    tensor = heads.tensor[deciding_memory_of(instance, heads, [device]) + device.reserved_memory <= device.dram.capacity]
     return int(tensor[tensor <= instance.cluster.level_sizes[0]].max(initial=1))
 
 

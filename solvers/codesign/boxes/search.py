@@ -26,6 +26,7 @@ from crossopt.instances.codesign.instance import FreeHardware, Instance, remembe
 from crossopt.instances.codesign.plan_choices import codes_of, with_settings
 from crossopt.instances.codesign.plan_groups import concessions_of, family_blocks, members
 from crossopt.instances.codesign.space import AnyPlans, draw_plans, plan_blocks
+from crossopt.instances.codesign.stacks.known import close_call_error
 from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Progress, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate
@@ -147,7 +148,7 @@ def _text(instance: Instance, choices: tuple[str, ...]) -> str:
 
 _PROMISING = 256
 """Groups among whose members the design to start from is sought."""
-_CACHED = 1 << 20
+CACHED = 1 << 20
 """Groups of which the heads are kept for who looks at their members; of more all are listed again."""
 _HEADS = 1024
 """Groups whose members are priced together."""
@@ -167,13 +168,21 @@ class Survey:
     plans: int = 0
     pool: AnyPlans = ()
     """Heads with the least bounds."""
+    keep: float = float("inf")
+    """Largest bound of the groups that are of interest."""
     fitting: list[AnyPlans] = field(default_factory=list)
-    """Heads of groups of which a member fits, of every block; none where they are too many to keep."""
+    """Heads of the groups of interest of which a member fits, of every block; none where they are too many to keep."""
     fit: int = 0
+    """Groups of which a member fits."""
+    kept: int = 0
+    """Those of them that are of interest."""
     complete: bool = False
 
     def every(self) -> Array:
         return np.concatenate([np.zeros(0), *self.bounds])
+
+    def of_interest(self, bounds: Array) -> Mask:
+        return np.isfinite(bounds) & (bounds <= self.keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +257,10 @@ def survivors(
     refuse_broken_bounds(instance)
     space = grid(instance)
     root = root_node(instance)
-    survey = survey_of(instance, corners(instance, space, root.box), deadline)
-    start, every = _start(instance, space, members(instance, survey.pool), known, deadline, near=near, hurried=hurried), survey.every()
+    before = incumbent_of(instance, space, known)
+    keep = max(_search_below(before, within), _search_below(before, close_call_error(instance) or 0.0))
+    survey = survey_of(instance, corners(instance, space, root.box), deadline, keep)
+    start, every = _start(instance, space, members(instance, survey.pool), before, deadline, near=near, hurried=hurried), survey.every()
     left = Survivors(space, root, start, len(every), survey.plans, float(every.min(initial=np.inf)), (), np.zeros(0), False, survey)
     return _with_plans(instance, replace(left, surveyed=True), survey, deadline, within) if survey.complete else left
 
@@ -390,30 +401,31 @@ def _wrong_cut(box: Boxes, ranges: Ranges) -> str:
     return "" if ranges else "a box is cut into nothing but itself"
 
 
-def survey_of(instance: Instance, chip: Corners, deadline: float) -> Survey:
-    """Price all groups on the best chip, until the deadline."""
-    survey, pooled = Survey(chip), np.zeros(0)
+def survey_of(instance: Instance, chip: Corners, deadline: float, keep: float = float("inf")) -> Survey:
+    """Price all groups on the best chip, until the deadline; heads of those bounded above `keep` are forgotten."""
+    survey, pooled = Survey(chip, keep=keep), np.zeros(0)
     for block in family_blocks(instance):
         bounds = head_values_of(instance, chip, block.heads)[:, 0]
         survey.bounds.append(bounds)
         survey.plans += int(block.counts.sum())
-        finite = np.flatnonzero(np.isfinite(bounds))
-        fitting, together = rows_of(block.heads, finite), np.concatenate([pooled, bounds[finite]])
-        best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
-        survey.pool, pooled, survey.fit = rows_of(joined([survey.pool, fitting]), best), together[best], survey.fit + len(finite)
-        survey.fitting = [*survey.fitting, fitting] if survey.fit <= _CACHED else []
+        survey.fit += int(np.isfinite(bounds).sum())
+        better = np.flatnonzero(bounds < (pooled.max() if len(pooled) == _PROMISING else np.inf))
+        if len(better):
+            together = np.concatenate([pooled, bounds[better]])
+            best = np.sort(np.argsort(together, kind="stable")[:_PROMISING])
+            survey.pool, pooled = rows_of(joined([survey.pool, rows_of(block.heads, better)]), best), together[best]
+        near = np.flatnonzero(survey.of_interest(bounds))
+        survey.kept += len(near)
+        survey.fitting = [*survey.fitting, rows_of(block.heads, near)] if survey.kept <= CACHED else []
         if monotonic() >= deadline:
             return survey
     survey.complete = True
     return survey
 
 
-def _start(
-    instance: Instance, space: Grid, pool: AnyPlans, known: Candidate | None, deadline: float, *, near: bool, hurried: bool
-) -> Incumbent:
+def _start(instance: Instance, space: Grid, pool: AnyPlans, before: Incumbent, deadline: float, *, near: bool, hurried: bool) -> Incumbent:
     """The design to start from: down into the best boxes, then steps that lower the value, until the deadline unless there is no other
-    design and no hurry; or the known one where that is better, or near the best."""
-    before = incumbent_of(instance, space, known)
+    design and no hurry; or the one that was there before where that is better, or near the best."""
     if near and before.value < float("inf"):
         return before
     until = deadline if hurried or before.value < float("inf") else float("inf")
@@ -425,8 +437,8 @@ def promising_heads(instance: Instance, survey: Survey, masks: Sequence[Mask]) -
     """The heads of the groups that are kept, of which a member fits; none where nothing was kept."""
     if not any(block.any() for block in masks):
         return joined([])
-    if survey.fit <= _CACHED:
-        own = [which[np.isfinite(bounds)] for which, bounds in zip(masks, survey.bounds, strict=True)]
+    if survey.kept <= CACHED:
+        own = [which[survey.of_interest(bounds)] for which, bounds in zip(masks, survey.bounds, strict=True)]
         return joined([rows_of(heads, np.flatnonzero(which)) for heads, which in zip(survey.fitting, own, strict=True)])
     return joined([rows_of(block.heads, np.flatnonzero(which)) for block, which in zip(family_blocks(instance), masks, strict=True)])
 

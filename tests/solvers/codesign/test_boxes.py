@@ -239,7 +239,7 @@ def test_designs_too_close_to_call_are_counted_where_runs_came_after_the_constan
 
 
 def test_too_many_groups_to_keep_are_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_boxes, "_CACHED", 0)
+    monkeypatch.setattr(by_boxes, "CACHED", 0)
     again, found = search(QUICK, silent, Spend()), solved(QUICK)
     assert (again.best, again.value, again.bound, again.promising, again.cuts) == (
         found.best,

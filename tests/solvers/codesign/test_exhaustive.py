@@ -18,9 +18,12 @@ from crossopt.crossflow.bill import PlanCosts
 from crossopt.crossflow.evaluate import Evaluation, evaluate
 from crossopt.crossflow.hardware import Efficiency, Hardware, take
 from crossopt.crossflow.kernels import distributed_product, lstm
+from crossopt.crossflow.memory import memory_without_layers
 from crossopt.crossflow.parameters import parameters
 from crossopt.crossflow.plan import Plan, Plans
 from crossopt.crossflow.plan import joined as joined_tables
+from crossopt.crossflow.plan import rows_of as plan_rows
+from crossopt.crossflow.transformer import sharding
 from crossopt.crossflow.workload import Transformer
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign import space
@@ -49,6 +52,7 @@ from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import (
     OBJECTIVES,
     Limited,
+    deciding_memory_of,
     host_memory_of,
     joined,
     least_memory_of,
@@ -553,6 +557,25 @@ def test_the_thriftiest_member_is_that_of_each_mode_on_its_own(instance: Instanc
     modes = [with_settings(heads, {"offload": offload, "recompute": mode}) for mode in codes_of(instance, "recompute")]
     assert len(modes) > 1
     assert np.array_equal(least_memory_of(instance, heads), np.min([memory_of(instance.workload, plans) for plans in modes], axis=0))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_what_fits_by_bounds_and_by_the_thriftiest_mode_alone_is_what_fits(share: float) -> None:
+    """On devices with more and with less room than heads need, alone and together; bounds are below the least of all modes."""
+    instance = stack_question("", experts=True)
+    heads = joined_tables([block.heads for block in family_blocks(instance) if isinstance(block.heads, Plans)])
+    heads = plan_rows(heads, np.arange(0, len(heads), len(heads) // 4_000 + 1))
+    assert isinstance(instance.workload, Transformer)
+    least, device = least_memory_of(instance, heads), device_at(instance, 0)
+    rooms = [float(np.quantile(least, of)) + device.reserved_memory for of in (share, 0.3)]
+    devices = [replace(device, dram=replace(device.dram, capacity=room)) for room in rooms]
+    for some in (devices[:1], devices):
+        found = deciding_memory_of(instance, heads, some)
+        for one in some:
+            assert np.array_equal(found + one.reserved_memory <= one.dram.capacity, least + one.reserved_memory <= one.dram.capacity)
+            assert 0 < (least + one.reserved_memory <= one.dram.capacity).sum() < len(least)
+    thrifty = with_settings(heads, {"offload": reduce(or_, codes_of(instance, "offload"))})
+    assert (memory_without_layers(instance.workload, sharding(instance.workload, thrifty))[:, 0] <= least).all()
 
 
 @pytest.mark.parametrize("experts", [False, True])
