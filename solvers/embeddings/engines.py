@@ -18,9 +18,10 @@ from crossopt.instances.files.units import rounded_quantity
 from crossopt.solvers.answer import Baseline, Limits, Progress, SearchOutcome, Watch, unwatched
 from crossopt.solvers.backends import Spend, backend
 from crossopt.solvers.backends.answer import Event
+from crossopt.solvers.embeddings.annealing import balance_phases, height_of
 from crossopt.solvers.embeddings.baselines import baselines, plan_of
 from crossopt.solvers.embeddings.judge import BY_COUNTS, BY_PHASES, BY_PRICES, BY_SEARCH, EmbeddingPlan, TablePlan, judge, least_units
-from crossopt.solvers.embeddings.local import Plan, balance_phases, height_of, improve, slowest, start_from
+from crossopt.solvers.embeddings.local import Plan, improve, slowest, start_from
 from crossopt.solvers.embeddings.prices import (
     Flat,
     Priced,
@@ -30,6 +31,7 @@ from crossopt.solvers.embeddings.prices import (
     by_regions,
     cheapest,
     flat,
+    in_small_pieces,
     lacking_by_relaxation,
     lacking_prices,
     relaxed,
@@ -56,6 +58,8 @@ _ABOVE: Final = 1.03
 """Of the bound, how far above it plans are looked for where none is known."""
 _LARGE: Final = 1_000_000
 """Tables times devices of questions that have time for a single start, and for no baselines unless they are asked for."""
+_MANY: Final = 4
+"""Tables on a device from which on small pieces are the better start."""
 _MOST_CELLS: Final = 4_000
 """Tables times devices of integer models."""
 
@@ -245,8 +249,10 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
         if cut is not None and cut.bound > course.bound:
             course.regions, loose = cut, cut.loose
         most = deadline - 1.5 * (monotonic() - began)
-        plans = [start_from(ways.form, own, max(course.bound, 1e-12)) for own in loose.ways]
-        for left in (4, 3, 1):
+        small_pieces = in_small_pieces(ways, loose, _RELAXING * (deadline - monotonic())) or loose
+        begun = [small_pieces] if len(ways.form.types) >= _MANY * ways.form.devices else [loose, small_pieces]
+        plans = [start_from(ways.form, own.ways[0], max(course.bound, 1e-12)) for own in begun]
+        for left in range(len(plans) + 1 if len(plans) > 1 else 1, 0, -1):
             share = monotonic() + max(most - monotonic(), 0.0) / left
             plan = plans.pop(0) if left > 1 else min(plans, key=height_of)
             plans.append(balance_phases(plan, loose.slowest, course.bound * (1.0 + within), share, patience, random, course.seen))

@@ -35,6 +35,8 @@ _FEW, _GIVEN = 40_000, 1e-3
 """Ways that all are columns of the relaxation, and what else one may cost beyond the cheapest way of its table, of the mean device."""
 _CUT, _REGIONS = 0.5, 64
 """Of what a plan is above the bound of a region, how far a cut is above its slowest device, and regions at most."""
+_SMALLER, _UNEVEN = 0.85, 0.03
+"""Of the slowest of each phase, how long small pieces may be, and what a piece as long on each device costs, of the mean."""
 _LARGEST = 1e6
 """Milliseconds for a byte."""
 
@@ -214,13 +216,25 @@ class Relaxed:
     """By phase, of a piece that is taken in part."""
 
 
-def relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None = None) -> Relaxed | None:
+def relaxed(
+    ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None = None, dear: Array | None = None
+) -> Relaxed | None:
     """The relaxation of plans below a limit or in a region, with the devices of the largest pieces where they count; None where time is
-    short, or where some table has no way."""
+    short, or where some table has no way. Ways may be dear by further costs, in parts of the mean device."""
     try:
-        return _relaxed(ways, limit, seconds, prices, region)
+        return _relaxed(ways, limit, seconds, prices, region, dear)
     except FailedError:
         return None
+
+
+def in_small_pieces(ways: Flat, loose: Relaxed, seconds: float) -> Relaxed | None:
+    """The relaxation of plans whose pieces are far below the slowest device of each phase, and small where that costs little, so that
+    devices can be filled evenly."""
+    slowest = np.where(loose.slowest > 0.0, loose.slowest, inf)
+    free = np.array([way.spread != "all" for way in ways.ways])
+    dear = _UNEVEN * free * ways.held / ways.form.devices * (ways.times / slowest).max(axis=1) ** 2
+    region = Region((0.0,) * ways.form.phases, tuple((_SMALLER * slowest).tolist()))
+    return relaxed(ways, None, seconds, loose.priced.prices, region, dear)
 
 
 def _within(ways: Flat, limit: float | None, region: Region | None) -> Mask:
@@ -229,7 +243,7 @@ def _within(ways: Flat, limit: float | None, region: Region | None) -> Mask:
     return allowed if region is None else allowed & (ways.times < np.array(region.below)).all(axis=1)
 
 
-def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None) -> Relaxed | None:
+def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, region: Region | None, dear: Array | None) -> Relaxed | None:
     form, began, allowed = ways.form, monotonic(), _within(ways, limit, region)
     if not _every_type(ways, allowed):
         return None
@@ -250,7 +264,7 @@ def _relaxed(ways: Flat, limit: float | None, seconds: float, prices: Array, reg
         rows.row([*np.flatnonzero(here), common[phase]], [*times[here, phase] / scale, -1.0], 0.0)
     for phase, least in enumerate(region.least if region is not None else ()):
         rows.row([slow[phase]], [-1.0], -least / scale)
-    costs = np.concatenate([np.zeros(count), np.ones(phases), np.zeros(phases)])
+    costs = np.concatenate([np.zeros(count) if dear is None else dear[columns], np.ones(phases), np.zeros(phases)])
     highs = np.concatenate([ways.counts[owner], np.full(2 * phases, inf)])
     session = Session(Program(scale, costs, highs, np.zeros(len(costs), bool), rows.rows()), 1, 0)
     own = (ways.together[columns] - here)[:, None] * times / ways.counts[owner, None] / scale

@@ -4,6 +4,8 @@ import csv
 import json
 from dataclasses import replace
 from math import fsum, inf
+from random import Random
+from time import monotonic
 from typing import Any, get_args
 
 import numpy as np
@@ -37,10 +39,12 @@ from crossopt.reports.sheets.embeddings import plan_document
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.checking import check_answer, solve_and_verify
 from crossopt.solvers.embeddings import engines
-from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals
+from crossopt.solvers.embeddings.annealing import balance_phases, height_of
+from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals, plan_of
 from crossopt.solvers.embeddings.family import FAMILY
 from crossopt.solvers.embeddings.judge import BY_PHASES, EmbeddingPlan, TablePlan, judge, prove
-from crossopt.solvers.embeddings.prices import by_regions, flat, relaxed
+from crossopt.solvers.embeddings.local import start_from
+from crossopt.solvers.embeddings.prices import by_regions, flat, in_small_pieces, relaxed
 from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers
 from tests.paths import reference
 from tests.solvers.embeddings.drawn import drawn
@@ -341,6 +345,24 @@ def test_regions_of_phases_bound_more_than_prices_alone_and_edits_are_refused() 
     ):
         assert prove(question, replace(shown, proof=forged), unwatched).refused, forged
     assert prove(question, replace(shown, bound=1.001 * regions.bound), unwatched).refused
+
+
+@pytest.mark.parametrize("memory", ["", ", hbm: 3 GiB, ddr: 4 GiB"])
+def test_annealing_lowers_the_sum_of_all_phases_and_keeps_count_of_devices(memory: str) -> None:
+    question = ask(STEPS.replace("devices: 16", f"devices: 16, devices_per_node: 4{memory}"))
+    ways = flat(whole(question))
+    loose = relaxed(ways, None, 60.0, np.zeros(3))
+    assert loose is not None
+    small = in_small_pieces(ways, loose, 60.0)
+    assert small is not None
+    for own in (loose, small):
+        start = start_from(ways.form, own.ways[0], 1.0)
+        lower = 0.99 * float(start.loads.max(axis=0).sum())
+        found = balance_phases(start, loose.slowest, lower, monotonic() + 20.0, 60.0, Random(1), lambda plan: None)
+        verdict = judge(question, plan_of(question, found.held()))
+        assert verdict.accepted
+        assert off(height_of(found), float(verdict.value)) <= 1e-12
+        assert (loose.priced.bound or inf) <= float(verdict.value) <= lower
 
 
 def _regions_stay_below_every_plan(seeds: range) -> int:
