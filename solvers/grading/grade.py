@@ -17,6 +17,7 @@ from crossopt.solvers.grading.assignments.curves import CURVES
 from crossopt.solvers.grading.assignments.expert import EXPERT
 from crossopt.solvers.grading.assignments.knapsack import KNAPSACK
 from crossopt.solvers.grading.assignments.layer import LAYER
+from crossopt.solvers.grading.assignments.phaze import PHAZE
 from crossopt.solvers.grading.assignments.precision import PRECISION
 from crossopt.solvers.grading.assignments.serving import SERVING
 from crossopt.solvers.grading.assignments.stages import STAGES
@@ -303,6 +304,7 @@ ASSIGNMENTS: tuple[Assignment, ...] = (
     PRECISION,
     CHECKPOINTS,
     SERVING,
+    PHAZE,
 )
 LAB = "phaze-lab"
 """A folder beside the assignments."""
