@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isfinite, prod
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -324,7 +324,7 @@ def _head_of(head: Mapping[str, Any]) -> dict[str, float]:
     """Figures of the devices in the head of a file of tables."""
     cluster = head.get("cluster")
     figures = cluster.items() if isinstance(cluster, Mapping) else ()
-    return {str(key): float(value) for key, value in figures if isinstance(value, int | float) and isfinite(value) and value > 0}
+    return {str(key): float(value) for key, value in figures if isinstance(value, int | float) and 0 < value < 1e300}
 
 
 def _tables(file: EmbeddingsFile, written: Written) -> TableList:

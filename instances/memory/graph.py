@@ -255,12 +255,12 @@ def _figure(node: dict[str, Any], key: str, row: int | None, faults: FaultList) 
     value = node.get(key, None if key in {"time", "bytes"} else 0)
     if isinstance(value, bool):
         value = int(value) if key in {"backward", "constant"} else None
-    if not isinstance(value, int | float) or not isfinite(value):
+    if not isinstance(value, int | float) or (isinstance(value, float) and not isfinite(value)):
         faults.add(path, f"a number is needed, not {str(value)[:40]}" if key in node else "it is missing (a number from 0 on)")
     elif value < 0:
-        faults.add(path, f"{value} is below 0")
+        faults.add(path, f"{str(value)[:40]} is below 0")
     elif value >= GREATEST:
-        faults.add(path, f"{value} is 2^53 or more, where numbers are no longer exact (give it in a larger unit)")
+        faults.add(path, f"{str(value)[:40]} is 2^53 or more, where numbers are no longer exact (give it in a larger unit)")
     elif key != "time" and value != int(value):
         faults.add(path, f"{value} is no whole number of bytes")
     else:

@@ -1,10 +1,12 @@
 """Nodes within a budget and dense layers beside embedding tables: costs by hand, every choice of drawn questions, proofs, and sentences."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 from math import inf
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -320,3 +322,12 @@ def test_a_node_without_options_and_engines_of_tables_alone_are_refused() -> Non
 def test_parts_that_are_dearer_and_no_better_are_left_out() -> None:
     question: EmbeddingsQuestion = read_given(TEXT.replace("size: 9 MB", "size: 3 MB"), "embeddings")
     assert [part.index for part in space_of(question).axes[0]] == [0, 1]
+
+
+def test_figures_of_a_file_that_no_float_holds_are_left_out(tmp_path: Path) -> None:
+    tables = {"cluster": {"devices": 2, "hbm_bandwidth": 10**400}, "tables": [{"name": "a", "rows": 10, "dimension": 8}]}
+    (tmp_path / "tables.json").write_text(json.dumps(tables), encoding="utf-8")
+    text = f"kind: embeddings\ntables: {{file: {tmp_path / 'tables.json'}}}\n"
+    found = ask(text).group
+    (tmp_path / "tables.json").write_text(json.dumps(tables | {"cluster": {"devices": 2}}), encoding="utf-8")
+    assert found == ask(text).group

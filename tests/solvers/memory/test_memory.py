@@ -484,6 +484,7 @@ BAD_GRAPHS = {
     '"time": 1, "bytes": 4}]     ': ('"time": 1, "bytes": 4, "in_place": 0, "view_of": 0}]', "a view, or writes in place"),
     '"time": 1, "bytes": 4}]      ': ('"time": 9007199254740992, "bytes": 4}]', "2^53 or more"),
     '"time": 1, "bytes": 4}]       ': ('"time": 1, "bytes": 4, "workspace": -1}]', "-1 is below 0"),
+    '"time": 1, "bytes": 4}]        ': (f'"time": 1, "bytes": 4, "workspace": {-(10**400)}}}]', "000 is below 0"),
     NODE: ('{"nodes": [], "edges": []}', "a graph needs a node"),
 }
 
