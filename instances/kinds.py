@@ -142,6 +142,7 @@ KINDS = {
         family="crossopt.solvers.memory.family",
         shown=f"{_SHEETS}.memory",
         commands=f"{_COMMANDS}.memory_explained",
+        also=("pareto",),
     ),
     "serving": Kind(
         "serving of a language model",

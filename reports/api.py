@@ -130,6 +130,8 @@ def _saved(path: Path) -> "Answer | DesignFront | Comparison":
         return comparison_of(saved_study(path))
     if kind == "front":
         question, objectives, found = saved_front(path)
+        if not isinstance(question, Instance):
+            raise RefusedError(f"{path}: a front of schedules has no object in Python (`crossopt report` draws it)")
         points = (FrontPoint(point.first, point.second, _point_answer(point.result)) for point in found.points)
         return DesignFront(question, objectives, tuple(points), found.proved, found)
     if kind not in KINDS:
@@ -421,8 +423,8 @@ def front(
 
     from crossopt.reports.comparisons import DesignFront, FrontPoint  # noqa: PLC0415
     from crossopt.solvers.checking import solve_and_verify  # noqa: PLC0415
-    from crossopt.solvers.codesign.combined.pareto import front as front_of  # noqa: PLC0415
     from crossopt.solvers.codesign.family import FAMILY  # noqa: PLC0415
+    from crossopt.solvers.fronts import front as front_of  # noqa: PLC0415
 
     asked, limits = _single_design_question(question, settings, workload), Limits(_seconds(time_limit))
     deadline = monotonic() + limits.seconds
@@ -430,7 +432,7 @@ def front(
     def solve_part(part: Instance) -> Any:  # noqa: ANN401 - a result
         return solve_and_verify(FAMILY, part, engine, replace(limits, seconds=max(deadline - monotonic(), 0.0)), unwatched)
 
-    found = front_of(asked, first, second, points, solve_part)
+    found = front_of(FAMILY, asked, first, second, points, solve_part)
     several = (FrontPoint(point.first, point.second, _point_answer(point.result)) for point in found.points)
     return DesignFront(asked, (first, second), tuple(several), found.proved, found)
 

@@ -552,7 +552,9 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
         help="threads of milp, cpsat and engines for placements (default: 1, with reproducible answers)",
     )
     parser.add_argument(
-        "--pareto", metavar="A,B", help="Pareto front of two objectives, such as step_time,cost_per_token; each point with its proof"
+        "--pareto",
+        metavar="A,B",
+        help="Pareto front of two objectives, such as step_time,cost_per_token, or peak,extra_time; each point with its proof",
     )
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="another question, or a saved result: print the differences in question and answer"

@@ -19,9 +19,9 @@ from crossopt.reports.sheets.codesign.explain import LIMIT_DIMENSIONS
 from crossopt.reports.sheets.sheet import Section, Sheet, Table, names
 from crossopt.solvers.answer import Number, Status, Trace
 from crossopt.solvers.codesign.answer import ChosenDesign
-from crossopt.solvers.codesign.combined.pareto import Front
 from crossopt.solvers.codesign.explain.near_optimal import Near
 from crossopt.solvers.codesign.objective import UNITS
+from crossopt.solvers.fronts import Front
 from crossopt.solvers.study.records import Study
 
 _MOST_ROWS: Final = 6
@@ -472,7 +472,7 @@ class DesignFront(_Tabular):
         return plot_named(self._drawn(), name)
 
     def _drawn(self) -> dict[str, str]:
-        from crossopt.reports.sheets.codesign.front import front_sheet  # noqa: PLC0415
+        from crossopt.reports.sheets.front import front_sheet  # noqa: PLC0415
 
         return _pictures(front_sheet(self.question, self.objectives, self.found))
 

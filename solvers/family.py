@@ -115,6 +115,36 @@ def no_fallback(question: Any, deadline: float) -> None:  # noqa: ANN401 - any q
     del question, deadline
 
 
+def no_floor(question: Any, figure: str) -> None:  # noqa: ANN401 - any question
+    """The least of a figure takes a search."""
+    del question, figure
+
+
+def no_refusal(question: Any) -> str:  # noqa: ANN401 - any question
+    """No reason against a front."""
+    del question
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontFigures(Generic[Q, D]):
+    """Figures of answers, of which two have a Pareto front (`solvers.fronts`). Each is an objective, and may be limited."""
+
+    example: str
+    units: Callable[[Q], Mapping[str, str]]
+    """Figures by name, with their units."""
+    limits: Callable[[Q, str, str, float], list[str]]
+    """Settings that limit a figure beside an objective, no looser than the question does."""
+    keys: Mapping[str, tuple[str, ...]]
+    """Beginnings of these settings for each figure by its name, in their order."""
+    figure: Callable[[Q, D, str], float]
+    """A figure by what a result says of its answer."""
+    floor: Callable[[Q, str], float | None] = no_floor
+    """A figure that no answer is below, where it is known without a search: a long front is thinned from there."""
+    refusal: Callable[[Q], str] = no_refusal
+    """Why there is no front of a question; empty where there is one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProblemType(Generic[Q, A, D]):
     """A problem type: everything specific to one kind of question."""
@@ -159,6 +189,8 @@ class ProblemType(Generic[Q, A, D]):
     """A fallback answer by the simplest rule before a deadline, for searches stopped without an answer."""
     with_parts: Callable[[Q, SearchOutcome[A], Limits], SearchOutcome[A]] = found_alone
     """Adds the results of parts to an intermediate answer."""
+    front: FrontFigures[Q, D] | None = None
+    """Figures of fronts, if it has such."""
     least_gap: float = 0.0
     """Smallest meaningful gap, given rounding."""
     integer_proof: Callable[[Q, Result[A, D]], "IntegerProof | None"] = no_tree

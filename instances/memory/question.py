@@ -97,6 +97,9 @@ class MemoryFile:
         Objective,
         Doc("time of repetitions, time of all computations, least peak; with a batch its throughput, or the largest batch that fits"),
     ] = "extra_time"
+    most_extra_time: Annotated[
+        NotNegative | None, Doc("the most time of repetitions, in the unit of times, where the least peak is sought")
+    ] = None
     batch: Annotated[BatchSection | None, Doc("batches, where that is open")] = None
     block: Annotated[Bytes | None, Doc("sizes are rounded up to whole blocks of the allocator, such as 512 B")] = None
     rate: Annotated[Throughput | None, Doc("operations a second, where times are operations; shows seconds")] = None
@@ -128,6 +131,15 @@ class MemoryQuestion:
         """Units of time that the objective counts beside repetitions."""
         return self.graph.total_time if self.file.objective == "time" else 0
 
+    @cached_property
+    def most_extra(self) -> int | None:
+        """The most units of time of repetitions; None where the file does not limit them."""
+        given = self.file.most_extra_time
+        if given is None:
+            return None
+        units: int = floor(Fraction(given) * 10**self.graph.places) + 1  # of which the nearest float may be the one that is given
+        return units if self.stated_time(units) <= given else units - 1
+
     @property
     def unit(self) -> str:
         """Unit of times: seconds where a device prices them, else that of the file."""
@@ -151,7 +163,7 @@ class MemoryQuestion:
 
     def within(self, budget: int) -> "MemoryQuestion":
         """The question with a budget, for the least time of repetitions."""
-        return replace(self, file=replace(self.file, objective="extra_time"), budget=budget)
+        return replace(self, file=replace(self.file, objective="extra_time", most_extra_time=None), budget=budget)
 
     def time_of_a_sample(self, batch: int, units: int | Fraction) -> Fraction:
         """Time of a step for each sample, in the unit of the file, where the nodes of the step take these units."""
@@ -229,6 +241,8 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
     if budgets > 1 or (not budgets and file.objective != "peak"):
         found.append(("budget", "one budget is needed: budget, memory or budget_share"))
     found += _batch_faults(file)
+    if file.most_extra_time is not None and file.objective != "peak":
+        found.append(("most_extra_time", f"this limits the time of the least peak (leave it out for the objective {file.objective})"))
     if file.host is not None and file.host.overlapped and file.objective == "peak":
         found.append(
             ("host.overlapped", "how long computations wait for memory depends on a budget (leave out overlapped, or ask for time)")

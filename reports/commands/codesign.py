@@ -3,23 +3,18 @@
 import json
 import sys
 from argparse import Namespace
-from dataclasses import replace
-from math import isfinite
-from time import monotonic
 from typing import TYPE_CHECKING
 
-from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion
+from crossopt.instances.codesign.instance import Instance, MultiScaleQuestion, Portfolio
 from crossopt.instances.codesign.question import key_compared, narrowing, read_instance
 from crossopt.instances.errors import Fault, InstanceError
 from crossopt.instances.kinds import question_path
 from crossopt.reports.commands import asking
-from crossopt.reports.commands.console import Ending, code_of, question_of
-from crossopt.reports.commands.keeper import Kept, keeper
+from crossopt.reports.commands.console import Ending
 from crossopt.reports.render.width import fitted
-from crossopt.solvers.answer import Status
 
 if TYPE_CHECKING:
-    from crossopt.solvers.codesign.combined.pareto import Front
+    pass
 
 
 def solve(options: Namespace) -> Ending:
@@ -32,43 +27,18 @@ def solve(options: Namespace) -> Ending:
 
 
 def _front(options: Namespace) -> Ending:
-    from crossopt.reports.commands.fronts import front_in, front_json  # noqa: PLC0415
-    from crossopt.reports.render.terminal import terminal  # noqa: PLC0415
-    from crossopt.reports.sheets.codesign.front import front_sheet, without_question  # noqa: PLC0415
+    from crossopt.reports.commands.fronts import solve_front  # noqa: PLC0415
 
-    asking.refuse_before(options, "codesign")
-    limits, keep = asking.limits_of(options), keeper()
-    began = keep.began if keep else monotonic()
-    question = question_of(options, {})
-    limits = replace(limits, seconds=max(limits.seconds - (monotonic() - began), 0.0))
-    if not isinstance(question, Instance):
-        key, remedy, what = (
-            _of_counts(question) if isinstance(question, MultiScaleQuestion) else ("workloads", "--workload NAME", "workload")
-        )
-        message = f"a front is found for one {what} at a time (say {remedy})"
-        raise InstanceError(str(question.document["source"]), [Fault(1, 1, key, message)])
-    first, _, second = options.pareto.partition(",")
+    return solve_front(options, "codesign", _single)
 
-    def written(found: "Front") -> Kept:
-        text, status = front_json(question, options, found), _status(found)
-        shown = (
-            text
-            if options.json or str(options.out) == "-"
-            else fitted(terminal(without_question(front_sheet(question, (first, second), found))))
-        )
-        spare = status == "UNKNOWN" and found.stopped == "interrupted"
-        return Kept(text, shown, code_of(status, options.strict and not found.proved), spare)
 
-    def hand_over(found: "Front") -> None:
-        stopped = "time limit" if isfinite(limits.seconds) else found.stopped
-        if keep:
-            keep.keep(replace(written(replace(found, stopped=stopped)), spare=not found.points))
-
-    found, failed = front_in(question, options, limits, hand_over)
-    asking.hand_out(written(found), options.out)
-    for error in failed:  # which cost the log, and must not cost the answer
-        raise error
-    return Ending(_status(found), found.proved)
+def _single(question: Instance | MultiScaleQuestion | Portfolio) -> Instance:
+    """A question about one workload on one number of devices; an InstanceError for others."""
+    if isinstance(question, Instance):
+        return question
+    key, remedy, what = _of_counts(question) if isinstance(question, MultiScaleQuestion) else ("workloads", "--workload NAME", "workload")
+    message = f"a front is found for one {what} at a time (say {remedy})"
+    raise InstanceError(str(question.document["source"]), [Fault(1, 1, key, message)])
 
 
 def _of_counts(question: MultiScaleQuestion) -> tuple[str, str, str]:
@@ -78,11 +48,6 @@ def _of_counts(question: MultiScaleQuestion) -> tuple[str, str, str]:
     if not question.batches:
         return "cluster.devices", narrowing(question), "number of devices"
     return "workload.global_batch", narrowing(question), "batch" if len(question.numbers) == 1 else "number of devices and one batch"
-
-
-def _status(found: "Front") -> Status:
-    """What is known of the whole question."""
-    return "FEASIBLE" if found.points else "INFEASIBLE" if found.proved else "UNKNOWN"
 
 
 def evaluate(options: Namespace) -> Ending:

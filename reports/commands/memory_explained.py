@@ -11,6 +11,7 @@ from typing import Any
 from crossopt.instances.files.units import rounded_quantity
 from crossopt.instances.kinds import KINDS
 from crossopt.instances.memory.question import MemoryQuestion, with_host
+from crossopt.reports.commands import asking
 from crossopt.reports.commands.console import Ending, question_of, seconds_of, usage
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted
@@ -23,6 +24,15 @@ from crossopt.solvers.memory.judge import judge
 KIND = "memory"
 _GIB, _POINTS, _SECONDS = 1 << 30, 8, 20.0
 """Budgets of the front, and seconds of each question where no limit is given."""
+
+
+def solve(options: Namespace) -> Ending:
+    """The best schedule, or the front of budget against time where that is asked for."""
+    if not options.pareto:
+        return asking.solve(options, KIND)
+    from crossopt.reports.commands.fronts import solve_front  # noqa: PLC0415 - most commands answer one question
+
+    return solve_front(options, KIND)
 
 
 def explain(options: Namespace) -> Ending:

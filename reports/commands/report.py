@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from crossopt.instances.codesign.instance import Instance
-from crossopt.instances.codesign.question import read_question
 from crossopt.instances.errors import Fault, InstanceError, VerificationError, install_text
 from crossopt.instances.files.saved import kind_of, naming, read_as, write_whole
 from crossopt.instances.kinds import KINDS, STANDARD_INPUT, name_of
@@ -17,20 +15,19 @@ from crossopt.instances.question import read_again
 from crossopt.reports.commands.asking import read_saved
 from crossopt.reports.commands.console import check_target, refuse_overwriting_others, refuse_overwriting_question, say, usage
 from crossopt.reports.commands.families import check as checked
-from crossopt.reports.commands.fronts import front_faults, front_in_file, full_question
+from crossopt.reports.commands.fronts import front_faults, front_in_file
 from crossopt.reports.render.html import html, page
 from crossopt.reports.render.paper import paper
 from crossopt.reports.render.runs import runs_csv
 from crossopt.reports.render.tables import digest
 from crossopt.reports.render.together import Drawn, as_proved, as_reported, together_page
-from crossopt.reports.sheets.codesign.front import front_sheet
+from crossopt.reports.sheets.front import front_sheet
 from crossopt.reports.sheets.sheet import Sheet
 from crossopt.reports.sheets.study import study_sheet
 from crossopt.reports.shown import sheet_of
 from crossopt.solvers.answer import Result
 from crossopt.solvers.checking import faults_but_proof
-from crossopt.solvers.codesign.combined.pareto import Front, Point
-from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.fronts import Front, Point, full_question
 from crossopt.solvers.study.records import Study, text_of
 from crossopt.solvers.study.records import from_json as study_from_json
 
@@ -181,7 +178,7 @@ def _front(path: Path) -> Drawn:
     return _of_sheet(front_sheet(question, figures, front), read_as(path, _plain))
 
 
-def saved_front(path: Path) -> tuple[Instance, tuple[str, str], Front]:
+def saved_front(path: Path) -> tuple[Any, tuple[str, str], Front]:
     """The question, both figures and the front in a file; a VerificationError where a figure is not that of its design."""
     saved = read_as(path, front_in_file)
     hold(path, front_faults(saved))
@@ -190,12 +187,12 @@ def saved_front(path: Path) -> tuple[Instance, tuple[str, str], Front]:
         raise InstanceError(str(path), [Fault(1, 1, "points", message)], "nothing drawn")
     faults = list[str]()
     for index, (_, result) in enumerate(saved.points):
-        found = faults_but_proof(FAMILY, result, read_question(result.question))
+        found = faults_but_proof(saved.family, result, read_again(result.question, saved.family.kind))
         faults += [f"points[{index}]: {fault}" for fault in found]
     hold(path, faults)
     points = tuple(Point(pair[0], pair[1], result) for pair, result in saved.points)
     front = Front(points, saved.stopped, saved.proved)
-    return read_question(full_question(list(saved.figures), saved.points[0][1])), saved.figures, front
+    return read_again(full_question(saved.family, saved.figures, saved.points[0][1]), saved.family.kind), saved.figures, front
 
 
 def _of_sheet(sheet: Sheet, data: object) -> Drawn:

@@ -13,6 +13,7 @@ _SECONDS = {"s": 1, "ms": 10**3, "ns": 10**9}
 REGRET = "of the optimum"
 """The unit of a regret."""
 _DIMENSIONS = {"s": "time", "m^2": "area", "W": "power"}
+_OF_AMOUNTS = {**_DIMENSIONS, "B": "bytes"}
 _SHOWN = 4
 """Digits of a quantity: more say nothing to a reader."""
 _BLINK = 0.001
@@ -121,18 +122,18 @@ def amount(value: float | None, unit: str) -> str:
     """A value of an objective."""
     if value is None:
         return "none"
-    return shown(value, _DIMENSIONS[unit]) if unit in _DIMENSIONS else f"{value:.5g} {unit}"
+    return shown(value, _OF_AMOUNTS[unit]) if unit in _OF_AMOUNTS else f"{value:.5g} {unit}".rstrip()
 
 
 def bound_amount(bound: float, unit: str) -> str:
     """A bound in the unit that `amount` shows such a value in, with six digits, and never more than it is."""
-    named = amount(bound, unit).rpartition(" ")[2]
-    size = dimension_named(_DIMENSIONS[unit]).units[named] if unit in _DIMENSIONS else Fraction(1)
+    named = amount(bound, unit).rpartition(" ")[2] if unit else ""
+    size = dimension_named(_OF_AMOUNTS[unit]).units[named] if unit in _OF_AMOUNTS else Fraction(1)
     scaled = Fraction(bound) / size
     with localcontext(prec=60, rounding=ROUND_FLOOR):
         number = Decimal(scaled.numerator) / Decimal(scaled.denominator)
         unit_digit = Decimal(1).scaleb(number.adjusted() - 5) if bound else Decimal(1)
-        return f"{float(number.quantize(unit_digit)):.6g} {named}"
+        return f"{float(number.quantize(unit_digit)):.6g} {named}".rstrip()
 
 
 def time_of(seconds: float) -> str:

@@ -12,6 +12,7 @@ from crossopt.reports.sheets.amounts import seconds_of, share_of
 from crossopt.reports.sheets.sheet import (
     Breakdown,
     Column,
+    FrontText,
     Limit,
     Limits,
     Picture,
@@ -20,6 +21,7 @@ from crossopt.reports.sheets.sheet import (
     Table,
     answer_sheet,
     baselines_in,
+    given_in,
     names,
 )
 from crossopt.solvers.answer import Result
@@ -47,11 +49,10 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
     rows: tuple[tuple[str, str], ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
     if answer is not None and use is not None:
-        repeated = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if 0 <= node < stage]
         loaded = [node_of(item) for item in answer.order if item < 0]
         rows = (
             *((("batch", _batch(asked, result, answer.batch)),) if answer.batch is not None else ()),
-            ("computed again", f"{len(repeated):,} of {len(graph.names):,} nodes: {_named(question, repeated)}" if repeated else "nothing"),
+            ("computed again", _repeated(question, answer)),
             *((("read back from the host", _named(question, loaded)),) if loaded else ()),
         )
         share = use.extra_time / use.total_time if use.total_time else 0.0
@@ -71,19 +72,41 @@ def sheet(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> Shee
         summary=f"{len(graph.names):,} nodes",
         answer_rows=rows,
         figures=figures,
-        given=(
-            ("nodes", f"{len(graph.names):,}"),
-            ("budget", f"{question.budget:,} B"),
-            ("peak without repetitions", f"{graph.plain_peak:,} B"),
-            ("largest node with its inputs", f"{max(graph.floors):,} B"),
-            ("repetitions of a node", f"at most {question.repetitions:,}"),
-        ),
+        given=_given(question),
         sections=(*answered, baselines_in("schedule", result, result.baselines)),
         details=lambda: () if answer is None else tuple(_pictures(question, answer)),
         notes=result.notes,
         judged="event by event",
         next_step="`crossopt export RESULT --as schedule` lists what is computed when",
     )
+
+
+def _given(question: MemoryQuestion) -> tuple[tuple[str, str], ...]:
+    """The question in short."""
+    graph = question.graph
+    return (
+        ("nodes", f"{len(graph.names):,}"),
+        ("budget", f"{question.budget:,} B"),
+        *((("extra time", f"at most {question.file.most_extra_time:,}"),) if question.file.most_extra_time is not None else ()),
+        ("peak without repetitions", f"{graph.plain_peak:,} B"),
+        ("largest node with its inputs", f"{max(graph.floors):,} B"),
+        ("repetitions of a node", f"at most {question.repetitions:,}"),
+    )
+
+
+def front_text(question: MemoryQuestion) -> FrontText:
+    """What is said of fronts of budget against time."""
+
+    def repeated(result: Result[Schedule, MemoryUse]) -> str:
+        return "" if result.answer is None else _repeated(question, result.answer)
+
+    return FrontText((given_in(_given(question)),), "computed again", repeated)
+
+
+def _repeated(question: MemoryQuestion, answer: Schedule) -> str:
+    """Nodes that are computed again, by name."""
+    nodes = [node for node, stage in zip(answer.order, stages_of(answer.order), strict=True) if 0 <= node < stage]
+    return f"{len(nodes):,} of {len(question.graph.names):,} nodes: {_named(question, nodes)}" if nodes else "nothing"
 
 
 def _batch(question: MemoryQuestion, result: Result[Schedule, MemoryUse], batch: int) -> str:

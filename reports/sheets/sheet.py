@@ -220,6 +220,17 @@ def no_sections() -> tuple[Section, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontText:
+    """What a kind of question says of its fronts."""
+
+    question: tuple[Part, ...]
+    head: str
+    """Of the column about answers."""
+    of: Callable[[Result[Any, Any]], str]
+    """An answer of the front."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sheet:
     """Everything that is shown of one result, as plain data."""
 

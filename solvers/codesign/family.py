@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -12,9 +13,9 @@ from crossopt.solvers.codesign.answer import Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.claims import Question, faults_of
 from crossopt.solvers.codesign.combined.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
-from crossopt.solvers.codesign.objective import unit_of
+from crossopt.solvers.codesign.objective import DIMENSIONS, OBJECTIVES, UNITS, figure_in, unit_of
 from crossopt.solvers.codesign.prove import cross_check, prove
-from crossopt.solvers.family import ProblemType, lazy_import, quick_answer
+from crossopt.solvers.family import FrontFigures, ProblemType, lazy_import, quick_answer
 
 ENGINES = (
     "auto",
@@ -114,6 +115,38 @@ def _part_name(question: Question, part: Question) -> str:
     return part.name
 
 
+_WRITTEN = {"time": "s", "area": "m^2", "power": "W", "energy": "J", "money": "USD"}
+"""Units in which limits of each dimension are written."""
+
+
+def _limits(question: Question, objective: str, name: str, limit: float) -> list[str]:
+    """The limit on a figure in the budget."""
+    del objective
+    single = _single(question)
+    least = min(limit, dict(single.ceilings).get(name, inf), getattr(single.budget, name, inf))
+    return [f"budget.{name}={least!r} {_WRITTEN[DIMENSIONS[name]]}"] if least < inf else []
+
+
+def _figure(question: Question, details: EvaluatedDesigns, name: str) -> float:
+    return figure_in(_single(question), details.evaluation, name)
+
+
+def _single(question: Question) -> Instance:
+    """A question about one workload and one number of devices, of which alone there are fronts."""
+    if not isinstance(question, Instance):
+        raise RefusedError("a front is found for one workload and one number of devices")
+    return question
+
+
+def _no_front(question: Question) -> str:
+    if not _single(question).others:
+        return ""
+    return (
+        "a front is not drawn over several sets of constants (`sets`): its points ask for other figures than the worst step time "
+        "(add `--set sets=null` for a front by the first set, or leave --pareto out for the best design by the worst set)"
+    )
+
+
 FAMILY: ProblemType[Question, Designs, EvaluatedDesigns] = ProblemType(
     kind="codesign",
     what="design",
@@ -132,6 +165,14 @@ FAMILY: ProblemType[Question, Designs, EvaluatedDesigns] = ProblemType(
     parts=_parts,
     part_name=_part_name,
     described=_described,
+    front=FrontFigures(
+        example="step_time,power",
+        units=lambda _: UNITS,
+        limits=_limits,
+        keys={name: (f"budget.{name}=",) for name in OBJECTIVES},
+        figure=_figure,
+        refusal=_no_front,
+    ),
     integer_proof=lazy_import("crossopt.solvers.codesign.linear.whole", "integer_proof"),
     quick=_quick,
     with_parts=_with_parts,

@@ -1,9 +1,10 @@
 """Rematerialisation under a memory budget as a problem type."""
 
+from math import floor, inf
 from typing import Any
 
 from crossopt.instances.memory.question import MemoryQuestion
-from crossopt.solvers.family import ProblemType, lazy_import
+from crossopt.solvers.family import FrontFigures, ProblemType, lazy_import
 from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
 
 _ENGINES, _PLANNERS = "crossopt.solvers.memory.engines", "crossopt.solvers.memory.planners"
@@ -12,6 +13,18 @@ _ENGINES, _PLANNERS = "crossopt.solvers.memory.engines", "crossopt.solvers.memor
 def _described(question: MemoryQuestion) -> dict[str, Any]:
     units = {"peak": "B", "batch": ""}
     return {"unit": units.get(question.file.objective, question.unit)}
+
+
+def _limits(question: MemoryQuestion, objective: str, name: str, limit: float) -> list[str]:
+    """A budget, or the most time of repetitions where that is not the objective."""
+    if name == "peak":
+        return ["memory=null", "budget_share=null", f"budget={floor(min(limit, question.budget))} B"]
+    return [f"most_extra_time={limit!r}"] if name != objective and limit < inf else []
+
+
+def _figure(question: MemoryQuestion, details: MemoryUse, name: str) -> float:
+    del question
+    return details.peak if name == "peak" else details.extra_time
 
 
 FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
@@ -33,4 +46,12 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     prove=prove,
     proof_labels=frozenset({BY_PLAIN, BY_FLOOR, BY_LEVELS, BY_STATES, BY_TREE}),
     described=_described,
+    front=FrontFigures(
+        example="peak,extra_time",
+        units=lambda question: {"peak": "B", "extra_time": question.unit},
+        limits=_limits,
+        keys={"peak": ("memory=null", "budget_share=null", "budget="), "extra_time": ("most_extra_time=",)},
+        figure=_figure,
+        floor=lambda question, name: float(max(question.graph.floors)) if name == "peak" else 0.0,
+    ),
 )

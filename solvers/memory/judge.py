@@ -191,6 +191,8 @@ def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
         violations.append(f"{peak:,} bytes are in memory while {what}, of {question.budget:,}")
     if times[most] - 1 > question.repetitions:
         violations.append(f"{graph.label(most)} is repeated {times[most] - 1} times, of {question.repetitions}")
+    if question.most_extra is not None and extra > question.most_extra:
+        violations.append(f"repetitions take {question.stated_time(extra):,}, of {question.file.most_extra_time:,}")
     use = MemoryUse(
         peak=peak,
         extra_time=float(question.stated_time(extra)),
@@ -394,9 +396,14 @@ def levels_bound(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -> tup
     return (batch_bound(question, levels) if question.batches else peak_bound(question, levels)), done
 
 
+def is_empty(question: MemoryQuestion, level: MemoryLevel) -> bool:
+    """Whether nothing fits there, or nothing within the time of a question that limits it."""
+    return level.least is None or (question.most_extra is not None and level.least > question.most_extra)
+
+
 def peak_bound(question: MemoryQuestion, levels: Sequence[MemoryLevel]) -> int | float:
     """The least peak that is possible, where nothing fits into some budgets; infinite where nothing fits into that of the question."""
-    least = max([max(question.graph.floors), *(level.at + 1 for level in levels if level.least is None)])
+    least = max([max(question.graph.floors), *(level.at + 1 for level in levels if is_empty(question, level))])
     return inf if least > question.budget else least
 
 

@@ -7,7 +7,17 @@ from time import monotonic
 
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Watch, unwatched
-from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, Schedule, batch_bound, bounds_of_batches, extra_units, peak_bound, value_of
+from crossopt.solvers.memory.judge import (
+    BY_FLOOR,
+    BY_LEVELS,
+    Schedule,
+    batch_bound,
+    bounds_of_batches,
+    extra_units,
+    is_empty,
+    peak_bound,
+    value_of,
+)
 from crossopt.solvers.memory.rules import peak_of
 from crossopt.solvers.proofs import MemoryLevel, MemoryLevels, RecomputableBound, Retained, UnverifiedBound
 
@@ -64,6 +74,8 @@ class _Search:
     def take(self, order: tuple[int, ...], batch: int | None) -> None:
         """Keep a schedule if it is the best."""
         graph = (self.question if batch is None else self.question.at(batch)).graph
+        if self.question.most_extra is not None and extra_units(graph, order) > self.question.most_extra:
+            return
         value = value_of(self.question, batch, extra_units(graph, order), peak_of(graph, order))
         if value < self.value:
             self.best = answer = Schedule(order, batch)
@@ -106,11 +118,11 @@ def _going(search: _Search) -> bool:
 def _least_peak(search: _Search) -> Found:
     """Bisection between the largest budget into which nothing fits, and the least peak that is known."""
     question = search.question
-    graph = question.graph
+    graph, gap = question.graph, 1.0 if question.most_extra is None else 0.0
     if graph.plain_peak <= question.budget:
         search.take(tuple(range(len(graph.names))), None)
     elif peak_bound(question, ()) <= question.budget:
-        search.solve(question.budget, 1.0)
+        search.solve(question.budget, gap)
     low = int(min(peak_bound(question, search.proofs()), question.budget + 1)) - 1  # nothing fits into it
     tried, unknown = low, set[int]()
     while search.best is not None and _going(search):
@@ -122,10 +134,10 @@ def _least_peak(search: _Search) -> Found:
             budget = (low + min(unknown, default=top)) // 2
             if min(unknown, default=top) - low <= max(low // 100, 1):
                 break
-        found = search.solve(budget, 1.0)
-        if found.answer is not None:
+        search.solve(budget, gap)
+        if search.value <= budget:
             search.levels.pop(budget, None)
-        elif found.bound == inf:
+        elif budget in search.levels and is_empty(question, search.levels[budget]):
             low = max(low, budget)
         else:
             unknown.add(budget)

@@ -21,9 +21,9 @@ from crossopt.instances.question import read_again
 from crossopt.reports.commands.fronts import check_front, front_json
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.checking import solve_and_verify
-from crossopt.solvers.codesign.combined.pareto import front
 from crossopt.solvers.codesign.explain.near_optimal import near_optimum
 from crossopt.solvers.codesign.family import FAMILY
+from crossopt.solvers.fronts import front
 from tests.hunt.drawn import DRAWS, TooLargeError
 from tests.hunt.held import SECONDS, FindingError
 from tests.solvers.codesign.plain_prices import designs_of
@@ -64,7 +64,7 @@ def hunt_front(seed: int, random: Random, edits: int, compared: Counter[str], tr
         return solve_and_verify(FAMILY, asked, random.choice(("auto", "boxes", "exhaustive")), Limits(SECONDS), unwatched)
 
     try:
-        found = front(question, first, second, MOST_POINTS, solve)
+        found = front(FAMILY, question, first, second, MOST_POINTS, solve)
     except InstanceError as refused:  # the worst time of constants of its own
         raise TooLargeError from refused
     text = front_json(question, Namespace(pareto=f"{first},{second}", points=MOST_POINTS), found)

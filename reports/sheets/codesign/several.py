@@ -9,7 +9,7 @@ from crossopt.instances.codesign.open_questions import FEWEST
 from crossopt.instances.codesign.plan_groups import why_no_plan
 from crossopt.instances.codesign.question import narrowing, several_text
 from crossopt.instances.codesign.stacks.known import mean_error
-from crossopt.reports.facts.chip import design_text
+from crossopt.reports.facts.chip import design_text, hardware_text
 from crossopt.reports.facts.question import QuestionText, text_of_question, text_of_scales
 from crossopt.reports.sheets.amounts import DAY, REGRET, amount, bound_amount, count_of, seconds_of, short, shown, time_of, with_unit
 from crossopt.reports.sheets.codesign.caveats import Context, caveats_section, context_of
@@ -44,6 +44,7 @@ from crossopt.reports.sheets.sheet import (
     Breakdown,
     Cell,
     Column,
+    FrontText,
     Limit,
     Limits,
     Pairs,
@@ -68,6 +69,18 @@ _SAID = 3
 TIED = "within the model's mean error, or what one comes to is in the other's likely range"
 OF_PLANS = ("memory", "step time")
 """Limits that each workload has of its own."""
+
+
+def front_text(question: Instance) -> FrontText:
+    """What is said of fronts of a question about one workload."""
+    words = text_of_question(question)
+
+    def chosen(result: DesignResult) -> str:
+        if result.answer is None:
+            return ""
+        return "; ".join([*hardware_text(result.answer.design)[1:], result.answer.design.plan_label])
+
+    return FrontText((given_in(words.terms), *open_choices(words)), "design", chosen)
 
 
 def several_sheet(question: Portfolio, result: DesignResult) -> Sheet:

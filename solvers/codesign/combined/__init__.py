@@ -1,1 +1,1 @@
-"""Several questions in one: workloads that share a chip, numbers of devices, fronts of two figures."""
+"""Several questions in one: workloads that share a chip, numbers of devices."""

@@ -20,9 +20,10 @@ from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.solvers.answer import to_text
 from crossopt.solvers.codesign.answer import Candidate, answer_of, candidate, candidate_in, design_of
-from crossopt.solvers.codesign.combined.pareto import FIGURES, Front, ask_with, front
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import judge, verify
 from crossopt.solvers.codesign.objective import OBJECTIVES
+from crossopt.solvers.fronts import Front, ask_with, front
 from tests.solvers.codesign.asking import answered, checked
 from tests.solvers.codesign.questions import TINY_FREE, ask
 
@@ -84,7 +85,7 @@ def least(text: str, first: str, second: str) -> list[tuple[float, float]]:
     [(FIXED, "exhaustive", *PAIRS[1]), pytest.param(FREE, "boxes", *PAIRS[0], marks=pytest.mark.slow)],
 )
 def test_a_front_is_that_of_all_designs(text: str, engine: str, first: str, second: str) -> None:
-    found = front(ask(text), first, second, 1000, lambda asked: answered(asked, engine))
+    found = front(FAMILY, ask(text), first, second, 1000, lambda asked: answered(asked, engine))
     assert found.proved
     assert [(point.first, point.second) for point in found.points] == least(text, first, second)
 
@@ -100,7 +101,7 @@ choices: {rows: [1, 2], columns: divisors}
 
 def test_a_worst_step_time_of_a_front_is_by_constants_and_not_by_public_runs(tmp_path: Path) -> None:
     """Public runs widen the likely step times of an A100; engines minimise the slowest set of constants."""
-    found = front(ask(BOUGHT), "worst_step_time", "energy_per_token", 10, answered)
+    found = front(FAMILY, ask(BOUGHT), "worst_step_time", "energy_per_token", 10, answered)
     assert found.points[0].first == answered(ask(BOUGHT, "objective=worst_step_time")).value
     evaluation = found.points[0].result.details.evaluation if found.points[0].result.details else None
     assert evaluation is not None
@@ -136,12 +137,12 @@ def test_a_front_over_several_sets_of_constants_is_refused_with_the_remedy(capsy
 @pytest.mark.parametrize(
     ("text", "first", "second"),
     [
-        *((FIXED, first, second) for first, second in combinations(FIGURES, 2)),
-        *((FREE, first, second) for second, first in combinations(FIGURES, 2) if "worst_step_time" not in (first, second)),
+        *((FIXED, first, second) for first, second in combinations(OBJECTIVES, 2)),
+        *((FREE, first, second) for second, first in combinations(OBJECTIVES, 2) if "worst_step_time" not in (first, second)),
     ],
 )
 def test_a_front_of_any_two_objectives_is_that_of_all_designs(text: str, first: str, second: str, engine: str) -> None:
-    found = front(ask(text), first, second, 1000, lambda asked: answered(asked, engine))
+    found = front(FAMILY, ask(text), first, second, 1000, lambda asked: answered(asked, engine))
     assert found.proved
     assert [(point.first, point.second) for point in found.points] == least(text, first, second)
 
@@ -263,7 +264,7 @@ def test_a_point_that_another_design_beats_in_the_first_figure_alone_is_refused(
 ) -> None:
     """Its own proof only says that nothing as fast takes less power."""
     last = found["points"][-1]
-    asked = ask_with(ask(ASKED), "power", {"power": last["power"], "step_time": 10.0 * last["step_time"]})
+    asked = ask_with(FAMILY, ask(ASKED), "power", {"power": last["power"], "step_time": 10.0 * last["step_time"]})
     answer = answered(asked, "auto")
     design = answer.answer.design
     assert design is not None
@@ -312,7 +313,7 @@ def test_a_front_that_is_interrupted_says_so_and_keeps_its_points(found: dict[st
         answers.append(answered(question))
         return answers[-1]
 
-    ended = front(ask(ASKED), "step_time", "power", 100, solve, told.append)
+    ended = front(FAMILY, ask(ASKED), "step_time", "power", 100, solve, told.append)
     whole = [(point["step_time"], point["power"]) for point in found["points"]]
     assert [len(one.points) for one in told] == [0, *([1] * (asked > 0)), *range(1, (asked - 1) // 2 + 1)]
     assert told[-1].points == ended.points

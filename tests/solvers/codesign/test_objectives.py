@@ -15,15 +15,16 @@ from crossopt.instances.codesign.space import devices, hardware_points, plan_blo
 from crossopt.instances.errors import InstanceError
 from crossopt.reports.cli import main
 from crossopt.reports.render.terminal import terminal
-from crossopt.reports.sheets.codesign.front import front_sheet
+from crossopt.reports.sheets.front import front_sheet
 from crossopt.reports.sheets.sheet import Bound, Column, Table
 from crossopt.solvers.codesign import exhaustive
 from crossopt.solvers.codesign.answer import Candidate, DesignResult, design_of
 from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.boxes.search import reread, search
-from crossopt.solvers.codesign.combined.pareto import Front, front
+from crossopt.solvers.codesign.family import FAMILY
 from crossopt.solvers.codesign.judge import verify
 from crossopt.solvers.codesign.objective import OBJECTIVES, spent
+from crossopt.solvers.fronts import Front, front
 from crossopt.solvers.proofs import Enumerated
 from tests.extent import some
 from tests.paths import INSTANCES
@@ -250,7 +251,7 @@ def test_tokens_per_second_and_watt_are_the_reciprocal_of_the_rated_energy() -> 
 def test_a_front_is_all_designs_that_nothing_beats_in_both_figures() -> None:
     """Against the whole list of designs, by hand."""
     instance = ask(TINY_FREE)
-    points = [(point.first, point.second) for point in front(instance, "step_time", "power", 100, auto).points]
+    points = [(point.first, point.second) for point in front(FAMILY, instance, "step_time", "power", 100, auto).points]
     figures = every_design(instance)
     best = {one for one in figures if not any(a <= one[0] and b <= one[1] and (a, b) != one for a, b in figures)}
     assert sorted(best) == points
@@ -269,7 +270,8 @@ def every_design(instance: Instance) -> set[tuple[float, float]]:
 def test_a_thinned_front_has_its_ends_and_about_as_many_points_as_asked_for() -> None:
     instance = ask(TINY_FREE, "compute_power={from: 60 W, to: 220 W, step: 20 W}", "hbm_stacks=[1, 2, 4, 6]")
     whole, few = (
-        [(point.first, point.second) for point in front(instance, "step_time", "power", points, auto).points] for points in (1000, 4)
+        [(point.first, point.second) for point in front(FAMILY, instance, "step_time", "power", points, auto).points]
+        for points in (1000, 4)
     )
     assert few[0] == whole[0]
     assert few[-1] == whole[-1]
@@ -305,7 +307,7 @@ def test_a_front_that_is_stopped_says_so_and_claims_nothing(reason: str, after: 
             result = auto(one)
             return replace(result, stopped=reason, proved=False, value=value) if len(asked) > after else result
 
-        found = front(ask(TINY_FREE), "step_time", "power", 100, stopping)
+        found = front(FAMILY, ask(TINY_FREE), "step_time", "power", 100, stopping)
         assert (found.stopped, found.proved) == (reason, False)
         least = 1 if after or value else 0  # the design with the least second figure, where there is no other
         assert len(found.points) == max((after if value else after - 1) // 2, least)
@@ -329,7 +331,7 @@ def test_every_point_of_a_front_can_be_checked_as_a_result_and_edits_are_refused
 def test_the_terminal_shows_the_bound_of_each_point_where_one_is_known() -> None:
     """No bound is rounded up, one that is the value is said to be, and without any there is no column."""
     asked = ask(TINY_FREE)
-    found = front(asked, "step_time", "power", 3, auto)
+    found = front(FAMILY, asked, "step_time", "power", 3, auto)
     first = found.points[0]
     assert bounds_in(asked, found)[0].texts[0] == "= value"
     legend = "no design whose step time is that of the line or less has a lower power"
