@@ -595,7 +595,7 @@ def checkpoint(
     from crossopt.reports.commands.place import KIND_OF_MEMORY, memory_question  # noqa: PLC0415
 
     options = Namespace(model=Path(model), hardware=hardware, memory=memory, share=share, precision=precision, save=None)
-    options.repetitions = repetitions
+    options.repetitions, options.policy = repetitions, None
     with refused_as_error():
         _, question = memory_question(options, dict(axes or {}))
     return _answered(KIND_OF_MEMORY, question, USUAL_LIMIT if time_limit is None else _seconds(time_limit))

@@ -391,12 +391,14 @@ def _add_checkpoint(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repetitions", metavar="N", help="the most that an operator is computed again (default: 1)")
     largest = "find the greatest length of this open axis that fits, such as batch, and answer for it"
     parser.add_argument("--largest", metavar="AXIS", help=largest)
+    policy = "write policies of torch.utils.checkpoint to this file, and take only schedules that these run"
+    parser.add_argument("--policy", type=Path, metavar="FILE.py", help=policy)
     axes = "the length of an open axis of the network, such as batch=32"
     parser.add_argument("--set", action="append", default=[], dest="settings", metavar="AXIS=LENGTH", help=axes)
     parser.add_argument("--save", type=Path, metavar="FILE.yaml", help="write the question as a file, with its graph beside it")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON to this file")
     parser.add_argument("--verbose", action="store_true", help="print the full result")
-    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s, and 60s for each length that --largest tries)")
+    parser.add_argument("--time-limit", metavar="TIME", help="time limit (default: 300s, and 150s before for lengths that --largest tries)")
     parser.set_defaults(command="checkpoint")
 
 

@@ -101,6 +101,7 @@ class MemoryFile:
         NotNegative | None, Doc("the most time of repetitions, in the unit of times, where the least peak is sought")
     ] = None
     batch: Annotated[BatchSection | None, Doc("batches, where that is open")] = None
+    checkpoints: Annotated[bool, Doc("only schedules that regions of torch.utils.checkpoint run")] = False
     block: Annotated[Bytes | None, Doc("sizes are rounded up to whole blocks of the allocator, such as 512 B")] = None
     rate: Annotated[Throughput | None, Doc("operations a second, where times are operations; shows seconds")] = None
     name: Annotated[str | None, Doc("name of the question; default: the file's")] = None
@@ -240,9 +241,7 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
     budgets = sum(limit is not None for limit in (file.budget, file.budget_share, file.memory))
     if budgets > 1 or (not budgets and file.objective != "peak"):
         found.append(("budget", "one budget is needed: budget, memory or budget_share"))
-    found += _batch_faults(file)
-    if file.most_extra_time is not None and file.objective != "peak":
-        found.append(("most_extra_time", f"this limits the time of the least peak (leave it out for the objective {file.objective})"))
+    found += [*_batch_faults(file), *_schedule_faults(file)]
     if file.host is not None and file.host.overlapped and file.objective == "peak":
         found.append(
             ("host.overlapped", "how long computations wait for memory depends on a budget (leave out overlapped, or ask for time)")
@@ -261,6 +260,17 @@ def _faults_of(file: MemoryFile) -> list[tuple[str, str]]:
         found.append(("hardware", "nodes have times of their own (leave out hardware)"))
     if file.block is not None and (file.block < 1.0 or file.block != int(file.block)):
         found.append(("block", "a block is a whole number of bytes from 1 on"))
+    return found
+
+
+def _schedule_faults(file: MemoryFile) -> list[tuple[str, str]]:
+    """Faults of what limits schedules."""
+    found = list[tuple[str, str]]()
+    if file.checkpoints and (file.host is not None or not file.repetitions):
+        key = "repetitions" if file.host is None else "host"
+        found.append((key, "torch.utils.checkpoint repeats nodes, and moves nothing to the host (leave it out, or leave out checkpoints)"))
+    if file.most_extra_time is not None and file.objective != "peak":
+        found.append(("most_extra_time", f"this limits the time of the least peak (leave it out for the objective {file.objective})"))
     return found
 
 

@@ -21,7 +21,7 @@ from crossopt.reports.commands.console import ANSWERED, check_target, code_of, r
 from crossopt.reports.commands.progress import progress_on
 from crossopt.reports.render.width import fitted, listed, wrapped
 from crossopt.reports.shown import text_of
-from crossopt.solvers.answer import Limits, to_text
+from crossopt.solvers.answer import Limits, Result, to_text
 from crossopt.solvers.checking import solve_and_verify
 from crossopt.solvers.family import family_of, simplest_of
 
@@ -55,11 +55,23 @@ def answer_written(
     written: Written,
     question: Any,  # noqa: ANN401 - of the kind
     usual_limit: float = USUAL_LIMIT,
-    known: object = None,
 ) -> int:
-    """Answer, print and write; the exit code is that of `solve`. Where the search finds nothing in time, the known answer is given."""
-    limits = Limits(seconds_of(options.time_limit) if options.time_limit else usual_limit)
-    family = family_of(kind)
+    """Answer, print and write; the exit code is that of `solve`."""
+    seconds = seconds_of(options.time_limit) if options.time_limit else usual_limit
+    return code_of(result_written(options, kind, unit, written, question, seconds).status, unproved=False)
+
+
+def result_written(
+    options: Namespace,
+    kind: str,
+    unit: str,
+    written: Written,
+    question: Any,  # noqa: ANN401 - of the kind
+    seconds: float,
+    known: object = None,
+) -> Result[Any, Any]:
+    """The answer, printed and written. Where the search finds nothing in time, the known answer is given."""
+    limits, family = Limits(seconds), family_of(kind)
     with progress_on(sys.stderr, unit) as watch:
         simplest = simplest_of(family, question) if known is None else lambda _: known
         result = solve_and_verify(family, question, "auto", limits, watch, simplest=simplest)
@@ -70,7 +82,7 @@ def answer_written(
     if options.out is not None:
         write_whole(options.out, to_text(result))
     sys.stdout.write(fitted(text_of(kind, question, result, options.verbose)))
-    return code_of(result.status, unproved=False)
+    return result
 
 
 def check_targets(options: Namespace) -> None:

@@ -12,13 +12,22 @@ from time import monotonic
 from crossopt.instances.catalogue.registry import device
 from crossopt.instances.codesign.short import device_named, groups_in
 from crossopt.instances.errors import InstanceError, RefusedError
+from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.written import Files
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.placement.question import PlacementQuestion
 from crossopt.instances.question import read_given
-from crossopt.reports.commands.console import seconds_of, usage
-from crossopt.reports.commands.networks import Written, answer_written, check_targets, lengths_of, read_network
+from crossopt.reports.commands.console import check_target, code_of, seconds_of, usage
+from crossopt.reports.commands.networks import (
+    USUAL_LIMIT,
+    Written,
+    answer_written,
+    check_targets,
+    lengths_of,
+    read_network,
+    result_written,
+)
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import engine_of, family_of
 from crossopt.solvers.memory.judge import Schedule
@@ -75,8 +84,9 @@ def _lines(options: Namespace, graph_file: str) -> Iterator[str]:
 # The command `checkpoint`.
 
 KIND_OF_MEMORY = "memory"
-MOST_LENGTH, _SEEKING, _SHARE = 1 << 20, 150.0, 0.12
-"""Longest axis, seconds for schedules of lengths and for proofs that some do not fit, and the share of what is left for a length."""
+MOST_LENGTH, _SEEKING, _OF_LENGTHS, _SHARE = 1 << 20, 150.0, 0.6, 0.12
+"""Longest axis, seconds for schedules of lengths and for proofs that some do not fit, their share of a time limit, and the share of what is
+left for a length."""
 _MEMORY_OPTIONS = {"graph": "MODEL", "hardware": "--hardware", "budget_share": "--share"}
 """Options by the keys of the question that they write, where they are called otherwise."""
 
@@ -84,15 +94,25 @@ _MEMORY_OPTIONS = {"graph": "MODEL", "hardware": "--hardware", "budget_share": "
 def checkpoint(options: Namespace) -> int:
     """Answer, print and write; the exit code is that of `solve`."""
     check_targets(options)
-    lengths, known = lengths_of(options.settings), None
+    check_target(options.policy, "--policy")
+    lengths, known, seconds, began = lengths_of(options.settings), None, None, monotonic()
+    if options.time_limit:
+        seconds = seconds_of(options.time_limit)
     if options.largest is not None:
-        lengths[options.largest], known = _largest(options, lengths)
-    return answer_written(options, KIND_OF_MEMORY, "s", *memory_question(options, lengths), known=known)
+        lengths[options.largest], known = _largest(options, lengths, _SEEKING if seconds is None else seconds * _OF_LENGTHS)
+    left = USUAL_LIMIT if seconds is None else max(seconds - (monotonic() - began), 0.0)
+    written, question = memory_question(options, lengths)
+    result = result_written(options, KIND_OF_MEMORY, "s", written, question, left, known)
+    if options.policy is not None and result.answer is not None:
+        from crossopt.reports.launching.checkpointing import policy_text  # noqa: PLC0415 - of this option alone
+
+        write_whole(options.policy, policy_text(question, result))
+    return code_of(result.status, unproved=False)
 
 
-def _largest(options: Namespace, lengths: dict[str, int]) -> tuple[int, Schedule | None]:
-    """The greatest length of an axis for which a schedule is found, with that schedule if it took a search; printed with the least
-    length that is proved not to fit."""
+def _largest(options: Namespace, lengths: dict[str, int], seconds: float) -> tuple[int, Schedule]:
+    """The greatest length of an axis for which a schedule is found, with that schedule; printed with the least length that is proved not to
+    fit."""
     if options.share is not None:
         usage("--largest: a share of the peak grows with the network (give --memory, or leave it to the device)")
 
@@ -105,14 +125,14 @@ def _largest(options: Namespace, lengths: dict[str, int]) -> tuple[int, Schedule
         top *= 2
     fails = _bisected(top // 2, top, lambda length: not _too_large(at(length))) + 1 if top <= MOST_LENGTH else top
     fits = _bisected(0, fails, lambda length: at(length).graph.plain_peak <= at(length).budget)
-    fits, fails, known = _decided(at, fits, fails, seconds_of(options.time_limit) if options.time_limit else _SEEKING)
+    fits, fails, known = _decided(at, fits, fails, seconds)
     if not fits:
         proof = "as is proved" if fails == 1 else "as far as was found in time"
         raise RefusedError(f"--largest: {options.largest}=1 does not fit, {proof} (give more --memory, or --precision bf16)")
     more = f"{fails:,} does not fit, as is proved" if fails <= MOST_LENGTH else f"{fits + 1:,} was not tried"
     more += "" if fails == fits + 1 or fails > MOST_LENGTH else "; lengths between them are not decided"
     sys.stdout.write(f"{options.largest} of {fits:,} fits; {more}\n")
-    return fits, known
+    return fits, known or Schedule(tuple(range(len(at(fits).graph.names))))
 
 
 def _too_large(question: MemoryQuestion) -> bool:
@@ -188,6 +208,8 @@ def _memory_lines(options: Namespace, graph_file: str) -> Iterator[str]:
         yield f"budget_share: {json.dumps(options.share)}"
     else:
         yield f"memory: {json.dumps(options.memory or f'{device(name).dram.capacity:.0f} B')}"
+    if options.policy is not None:
+        yield "checkpoints: true"
     for key in ("precision", "repetitions"):
         if (value := getattr(options, key)) is not None:
             yield f"{key}: {value}"

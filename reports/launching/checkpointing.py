@@ -5,59 +5,14 @@ operators that are not kept up to the last one that is needed. A region is what 
 from what comes before to what comes behind. The header of the file states peak and time of that order, which may be above the schedule's.
 """
 
-from dataclasses import dataclass
-from itertools import pairwise
-
 from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.files.units import rounded_quantity
-from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.operators.graph_file import graph_in, is_operators
 from crossopt.instances.operators.torch_export import ATEN_NAMES
 from crossopt.solvers.answer import Result
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, replay, stages_of
-from crossopt.solvers.memory.planners import cuts_of
-
-
-@dataclass(frozen=True, slots=True)
-class Regions:
-    """Which outputs of the forward pass are kept, and what is computed again together."""
-
-    kept: tuple[bool, ...]
-    """Of each forward node, by its place among them."""
-    nodes: tuple[int, ...]
-    """The forward nodes."""
-    spans: tuple[tuple[int, int], ...]
-    """First place of each region, and the first one behind it."""
-    order: tuple[int, ...]
-    """The schedule as PyTorch runs it."""
-
-
-def regions_of(graph: MemoryGraph, order: tuple[int, ...]) -> Regions:
-    """Regions for a schedule."""
-    nodes = tuple(node for node, backward in enumerate(graph.backward) if not backward)
-    stages, found = stages_of(order), replay(graph, order)
-    begins = nodes[-1] + 1
-    first = {node: event for event, (node, stage) in enumerate(zip(order, stages, strict=True)) if node == stage}
-    repeated = {node for node, stage in zip(order, stages, strict=True) if node != stage}
-    kept = tuple(stages[found.ends[first[node]]] >= begins or node == nodes[-1] for node in nodes)
-    alone = set(cuts_of(graph))
-    cuts = [0, *(place + 1 for place, node in enumerate(nodes) if kept[place] and node in alone)]
-    spans = [(a, b) for a, b in pairwise(cuts) if repeated & set(nodes[a:b])]
-    return Regions(kept, nodes, tuple(spans), _as_run(graph, nodes, kept, spans))
-
-
-def _as_run(graph: MemoryGraph, nodes: tuple[int, ...], kept: tuple[bool, ...], spans: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Each region computed again where it is first needed, up to the last operator that is."""
-    begins, count = nodes[-1] + 1, len(graph.names)
-    again: list[list[int]] = [[] for _ in range(count)]
-    for first, end in spans:
-        dropped = [nodes[place] for place in range(first, end) if not kept[place]]
-        readers = {node: [user for user in graph.users[node] if user >= begins] for node in dropped}
-        if needed := [node for node in dropped if readers[node]]:
-            again[min(readers[node][0] for node in needed)] += [node for node in dropped if node <= needed[-1]]
-    return tuple(node for stage in range(count) for node in (*sorted(again[stage]), stage))
+from crossopt.solvers.memory.judge import MemoryUse, Regions, Schedule, regions_of, replay
 
 
 def policy_text(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -> str:
@@ -71,7 +26,7 @@ def policy_text(question: MemoryQuestion, result: Result[Schedule, MemoryUse]) -
         raise RefusedError("the schedule reads outputs back from the host, which policies do not say (take --as schedule)")
     regions = regions_of(graph, answer.order)
     classes = {node.name: node.operator for source in operators_of(question) for node in source.nodes}
-    lines = [f'"""{_header(question, use, regions)}"""', "", *_IMPORTS]
+    lines = [f'"""{_header(question, result, use, regions)}"""', "", *_IMPORTS]
     for number, (first, end) in enumerate(regions.spans):
         names = [graph.names[node] for node in regions.nodes[first:end]]
         lines.append(f"    [  # {number}: {names[0]} to {names[-1]}")
@@ -103,12 +58,14 @@ def peak_of(question: MemoryQuestion, schedule: Schedule) -> int:
     return max(replay(question.graph, regions_of(question.graph, schedule.order).order).bytes_)
 
 
-def _header(question: MemoryQuestion, use: MemoryUse, regions: Regions) -> str:
+def _header(question: MemoryQuestion, result: Result[Schedule, MemoryUse], use: MemoryUse, regions: Regions) -> str:
     graph = question.graph
     found = replay(graph, regions.order)
     peak, extra = max(found.bytes_), sum(graph.times[node] for node in regions.order) - graph.total_time
     excess = excess_text(question, peak)
     over = f"\n{excess}\n" if excess else ""
+    if not excess and result.bound is not None and question.file.objective == "extra_time":
+        over = f"\nNo schedule that is asked for takes less than {result.bound:.6g} of repetitions.\n"
     return (
         f"Activation checkpoints of {question.name}: {len(regions.spans)} region{'s' * (len(regions.spans) != 1)}.\n\n"
         f"The schedule takes {_bytes(use.peak)} at most, and {use.extra_time:.6g} {question.unit or 'units'} of repetitions. PyTorch\n"

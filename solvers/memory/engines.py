@@ -37,8 +37,9 @@ from crossopt.solvers.memory.judge import (
     Schedule,
     extra_units,
     is_open,
-    least_extra,
+    least_of_all,
     node_of,
+    regions_of,
     replay,
     stages_of,
 )
@@ -56,6 +57,7 @@ from crossopt.solvers.memory.rules import (
     repaired,
     schedules_of_rules,
     sets_of_rules,
+    toggled,
 )
 from crossopt.solvers.proofs import RecomputableBound, Retained, UnverifiedBound
 
@@ -119,7 +121,7 @@ def _by_states(question: MemoryQuestion, found: Found, limits: Limits, watch: Wa
 def _by_stages(question: MemoryQuestion, found: Found, limits: Limits, watch: Watch) -> Found:
     """What the relaxation found, with the better schedule of Checkmate's model, if that has one: the bound stays with its proof."""
     graph = question.graph
-    if len(graph.names) > _MOST_OF_STAGES or graph.host is not None:
+    if len(graph.names) > _MOST_OF_STAGES or graph.host is not None or question.file.checkpoints:
         return found
     exact = milp(question, limits, watch)
     if exact.answer is None:
@@ -157,7 +159,7 @@ def exhaustive(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
 
 
 def _searched(question: MemoryQuestion, most: int, seconds: float) -> Found:
-    extra, order = least_extra(question.graph, question.budget, question.repetitions, most, monotonic() + seconds)
+    extra, order = least_of_all(question, most, monotonic() + seconds)
     if extra is None:
         return SearchOutcome(None, inf, RecomputableBound(BY_STATES), reasons=_reasons(question))
     return SearchOutcome(Schedule(order), question.value(extra), RecomputableBound(BY_STATES))
@@ -170,6 +172,8 @@ def _reasons(question: MemoryQuestion) -> tuple[str, ...]:
     if graph.floors[node] > question.budget:
         text = f"{graph.label(node)} needs {graph.floors[node]:,} bytes with its inputs and workspace, the budget is {question.budget:,}"
         return (f"budget: {text}",)
+    if question.file.checkpoints:
+        return (f"budget: no regions of torch.utils.checkpoint fit into {question.budget:,} bytes",)
     times = f"{question.repetitions} time{'s' * (question.repetitions != 1)}"
     return (f"budget: no schedule fits into {question.budget:,} bytes, where each node may be repeated {times}",)
 
@@ -183,8 +187,9 @@ def milp(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
         return SearchOutcome(None, engine="milp", stopped="time limit")
     if len(graph.names) > _MOST_OF_STAGES:
         raise RefusedError(f"Checkmate's model takes graphs of up to {_MOST_OF_STAGES} nodes (take the engine auto)")
-    if graph.host is not None:
-        raise RefusedError("Checkmate's model moves nothing to the host (take the engine auto)")
+    if graph.host is not None or question.file.checkpoints:
+        what = "moves nothing to the host" if graph.host is not None else "knows no regions of torch.utils.checkpoint"
+        raise RefusedError(f"Checkmate's model {what} (take the engine auto)")
     stages = stage_model(graph, question.budget, question.repetitions)
 
     def see(event: Event) -> bool:
@@ -255,6 +260,9 @@ def retention(question: MemoryQuestion, limits: Limits, watch: Watch) -> Found:
     _search(run, watch)
     if not run.infeasible and not run.closed:
         _anneal(run, _STEPS, watch)
+        if question.file.checkpoints:
+            for order in dict.fromkeys([*([run.order] if run.order else []), *rules.values()]):
+                _take(run, toggled(graph, order, question.budget, run.deadline), watch)
     run.deadline = began + seconds * 0.95
     baselines = tuple(Baseline(name, None, Schedule(order)) for name, order in rules.items())
     return replace(_proved(run), baselines=baselines)
@@ -271,9 +279,12 @@ def _begin(run: _Run, seconds: float, watch: Watch) -> dict[str, tuple[int, ...]
     planned = schedules_of_planners(graph, question.budget, question.repetitions, began + seconds * _RULING / 2)
     rules = schedules_of_rules(graph, question.budget, began + seconds * _RULING) | planned
     start = best_start(graph, rules, question.budget) if question.repetitions else None
+    if question.file.checkpoints:
+        for order in rules.values():
+            _take(run, order, watch)
     if start is not None:
         _take(run, start, watch)
-    else:
+    elif run.order is None:
         _anneal(run, _FEW_STEPS, watch, first=True)
     if graph.host is not None:
         _take(run, moved_to_the_host(graph, question.budget, began + seconds * _RULING), watch)
@@ -309,7 +320,7 @@ def _round(run: _Run, watch: Watch) -> None:
         relaxed = Session(_program(model), run.limits.workers, run.limits.seed).relaxed(run.left(), SolveMonitor(lambda: False))
         if relaxed.ending != "solved":
             return
-        fits = [_take(run, _best_schedule(question.graph, model, relaxed.columns, least), watch) for least in _LEASTS]
+        fits = [_take(run, _best_schedule(question, model, relaxed.columns, least), watch) for least in _LEASTS]
         if any(fits):
             return
 
@@ -329,7 +340,7 @@ def _search(run: _Run, watch: Watch) -> None:
         columns = _solved(run, model)
         if columns is None:
             break
-        order = _best_schedule(graph, model, columns)
+        order = _best_schedule(run.question, model, columns)
         if _take(run, order, watch):
             run.closed = run.solved and extra_units(graph, order) * (1.0 - run.limits.gap) <= _cost(model, columns)
             if run.closed or round_ == _ROUNDS - 1 or not _more_stages(run):
@@ -348,7 +359,7 @@ def _search(run: _Run, watch: Watch) -> None:
             run.depth = deeper[0]
         run.stages |= stages
         run.entries |= entries
-    if run.order is None and not run.exhausted and not run.infeasible:
+    if (run.order is None or (run.question.file.checkpoints and not run.closed)) and not run.exhausted and not run.infeasible:
         _shrink(run, watch)
 
 
@@ -374,7 +385,7 @@ def _shrink(run: _Run, watch: Watch) -> None:
         columns = _solved(run, model) if max(graph.floors) <= budget else None
         if columns is None:
             break
-        order = _best_schedule(graph, model, columns)
+        order = _best_schedule(run.question, model, columns)
         if _take(run, order, watch):
             break
         budget -= max((peak_of(graph, order) - run.question.budget) // 4, budget // 200, 1)
@@ -384,6 +395,8 @@ def _shrink(run: _Run, watch: Watch) -> None:
 def _take(run: _Run, order: tuple[int, ...], watch: Watch) -> bool:
     """Keep a schedule if it fits and is the best; whether it fits."""
     question = run.question
+    if question.file.checkpoints:
+        order = regions_of(question.graph, order).order
     counts = np.bincount(np.array([node for node in order if node >= 0]), minlength=len(question.graph.names))
     if peak_of(question.graph, order) > question.budget or int(counts.max()) > question.repetitions + 1:
         return False
@@ -449,9 +462,9 @@ def _program(model: Retention) -> Program:
 # Schedules from what is retained.
 
 
-def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array, least: float = 0.5) -> tuple[int, ...]:
+def _best_schedule(question: MemoryQuestion, model: Retention, columns: Array, least: float = 0.5) -> tuple[int, ...]:
     """The schedule of the least peak among three ways to read a solution, in which columns above a number count as 1."""
-    chosen = columns > least
+    graph, chosen = question.graph, columns > least
     end = len(graph.names)
     repeated = {gap for gap, column in model.gaps.items() if chosen[column]}
     loaded = {gap for gap, column in model.read.items() if chosen[column]} - repeated
@@ -470,6 +483,8 @@ def _best_schedule(graph: MemoryGraph, model: Retention, columns: Array, least: 
         late_schedule(graph, windows, {}, staying, loaded),
         late_schedule(graph, windows, {}, set(), loaded),
     ]
+    if question.file.checkpoints:
+        ways = [regions_of(graph, order).order for order in ways]
     return min(ways, key=lambda order: peak_of(graph, order))
 
 

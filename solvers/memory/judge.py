@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
-from itertools import combinations
+from itertools import combinations, pairwise, product
 from math import inf
 from time import monotonic
 from typing import Final
@@ -26,6 +26,8 @@ MOST_LEVELS = 200
 MOST_STATES, MOST_NODES_OF_SEARCH = 200_000, 24
 MOST_STEPS, LARGEST_SCALE = 500_000, 128
 """Steps of a tree, and bits of a scale."""
+MOST_IN_REGIONS = 12
+"""Forward nodes of which all sets are kept in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,8 @@ def judge(question: MemoryQuestion, answer: Schedule) -> Verdict[MemoryUse]:
         violations.append(f"{graph.label(most)} is repeated {times[most] - 1} times, of {question.repetitions}")
     if question.most_extra is not None and extra > question.most_extra:
         violations.append(f"repetitions take {question.stated_time(extra):,}, of {question.file.most_extra_time:,}")
+    if question.file.checkpoints and order != regions_of(graph, order).order:
+        violations.append("these repetitions are not those of regions of torch.utils.checkpoint")
     use = MemoryUse(
         peak=peak,
         extra_time=float(question.stated_time(extra)),
@@ -228,6 +232,81 @@ def parts_at(graph: MemoryGraph, order: tuple[int, ...], found: Replay, event: i
         parts["being written to the host"] = more
     parts["gradients" if graph.backward[own] else "activations"] += min(more, 0)  # what the output takes over
     return parts
+
+
+# Regions of torch.utils.checkpoint. PyTorch computes a region again at once, when the backward pass first needs an output of it that is not
+# kept, and in their order all operators that are not kept up to the last one that is needed. A region is what lies between two outputs that
+# are kept and that alone lead from what comes before to what comes behind.
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Which outputs of the forward pass are kept, and what is computed again together."""
+
+    kept: tuple[bool, ...]
+    """Of each forward node, by its place among them."""
+    nodes: tuple[int, ...]
+    """The forward nodes."""
+    spans: tuple[tuple[int, int], ...]
+    """First place of each region, and the first one behind it."""
+    order: tuple[int, ...]
+    """The schedule as PyTorch runs it."""
+
+
+def regions_of(graph: MemoryGraph, order: tuple[int, ...]) -> Regions:
+    """Regions for a schedule."""
+    nodes = forward_nodes(graph)
+    stages, found = stages_of(order), replay(graph, order)
+    begins = nodes[-1] + 1
+    first = {node: event for event, (node, stage) in enumerate(zip(order, stages, strict=True)) if node == stage}
+    repeated = {node for node, stage in zip(order, stages, strict=True) if node != stage}
+    kept = tuple(stages[found.ends[first[node]]] >= begins or node == nodes[-1] for node in nodes)
+    spans = [(a, b) for a, b in _spans(graph, nodes, kept) if repeated & set(nodes[a:b])]
+    return Regions(kept, nodes, tuple(spans), run_in_regions(graph, nodes, kept))
+
+
+def _spans(graph: MemoryGraph, nodes: tuple[int, ...], kept: tuple[bool, ...]) -> Iterator[tuple[int, int]]:
+    """What lies between two kept outputs that alone lead on."""
+    alone = set(cuts_of(graph))
+    return pairwise([0, *(place + 1 for place, node in enumerate(nodes) if kept[place] and node in alone)])
+
+
+def run_in_regions(graph: MemoryGraph, nodes: tuple[int, ...], kept: tuple[bool, ...]) -> tuple[int, ...]:
+    """Each region computed again where it is first needed, up to the last operator that is."""
+    begins, count = nodes[-1] + 1, len(graph.names)
+    again: list[list[int]] = [[] for _ in range(count)]
+    for first, end in _spans(graph, nodes, kept):
+        dropped = [nodes[place] for place in range(first, end) if not kept[place]]
+        readers = {node: [user for user in graph.users[node] if user >= begins] for node in dropped}
+        if needed := [node for node in dropped if readers[node]]:
+            again[min(readers[node][0] for node in needed)] += [node for node in dropped if node <= needed[-1]]
+    return tuple(node for stage in range(count) for node in (*sorted(again[stage]), stage))
+
+
+def forward_nodes(graph: MemoryGraph) -> tuple[int, ...]:
+    return tuple(node for node, backward in enumerate(graph.backward) if not backward)
+
+
+def cuts_of(graph: MemoryGraph) -> tuple[int, ...]:
+    """Forward nodes whose outputs alone lead from what comes before to the forward nodes behind."""
+    nodes = [node for node, backward in enumerate(graph.backward) if not backward]
+    found, least = list[int](), len(graph.names)
+    for node in reversed(nodes):
+        if least >= node:
+            found.append(node)
+        least = min([least, *graph.inputs[node]])
+    return tuple(reversed(found))
+
+
+def least_regions(graph: MemoryGraph, budget: int) -> tuple[int | None, tuple[int, ...]]:
+    """The least time of repetitions in regions, over all sets of forward outputs that are kept, with its schedule; None where none fits. A
+    ManyStatesError where there are too many of them."""
+    nodes = forward_nodes(graph)
+    if len(nodes) > MOST_IN_REGIONS:
+        raise ManyStatesError
+    runs = {run_in_regions(graph, nodes, (*kept, True)) for kept in product((False, True), repeat=max(len(nodes) - 1, 0))}
+    fitting = [(extra_units(graph, order), order) for order in runs if max(replay(graph, order).bytes_) <= budget]
+    return min(fitting, default=(None, ()))
 
 
 # A search over all states, for small graphs: the next first computation, the last repetition of the stage, the outputs in memory, and how
@@ -361,6 +440,13 @@ def is_open(question: MemoryQuestion) -> bool:
     return question.file.objective in {"peak", "throughput", "batch"}
 
 
+def least_of_all(question: MemoryQuestion, most: int = MOST_STATES, deadline: float = inf) -> tuple[int | None, tuple[int, ...]]:
+    """The least time of a small question, with a schedule, by a look at all; None where nothing fits."""
+    if question.file.checkpoints:
+        return least_regions(question.graph, question.budget)
+    return least_extra(question.graph, question.budget, question.repetitions, most, deadline)
+
+
 def units_shown(question: MemoryQuestion, proof: Retained | RecomputableBound) -> tuple[int | None, str, str]:
     """The time of repetitions that a proof shows, None where nothing fits; what was done, and by what it is proved. A ValueError where it
     is no proof."""
@@ -371,7 +457,7 @@ def units_shown(question: MemoryQuestion, proof: Retained | RecomputableBound) -
         try:
             if len(graph.names) > MOST_NODES_OF_SEARCH:
                 raise ManyStatesError
-            units = least_extra(graph, question.budget, question.repetitions)[0]
+            units = least_of_all(question)[0]
         except ManyStatesError as error:
             raise ValueError("the search has more states than `check` looks at") from error
         return units, "all states of memory were searched again", BY_STATES

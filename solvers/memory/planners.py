@@ -31,7 +31,7 @@ from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.backends.arrays import Session, SolveMonitor
-from crossopt.solvers.memory.judge import Schedule, is_open
+from crossopt.solvers.memory.judge import Schedule, cuts_of, is_open
 from crossopt.solvers.memory.rules import Gaps, cheapest, dropping, longest_gaps, peak_of
 
 _SIZES = 24
@@ -51,17 +51,6 @@ _PATIENCE = 60.0
 _DRAWN = 8
 """Roundings by chance."""
 _SCORES = ("attention", "softmax", "scores")
-
-
-def cuts_of(graph: MemoryGraph) -> tuple[int, ...]:
-    """Forward nodes whose outputs alone lead from what comes before to the forward nodes behind."""
-    nodes = [node for node, backward in enumerate(graph.backward) if not backward]
-    found, least = list[int](), len(graph.names)
-    for node in reversed(nodes):
-        if least >= node:
-            found.append(node)
-        least = min([least, *graph.inputs[node]])
-    return tuple(reversed(found))
 
 
 def blocks_of(graph: MemoryGraph, most: int) -> list[list[int]]:

@@ -15,13 +15,13 @@ whatever inputs are gone by then. Where a rule repeats more than it needs, outpu
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import exp, inf, isqrt
 from random import Random
 from time import monotonic
 
 from crossopt.instances.memory.graph import MemoryGraph
-from crossopt.solvers.memory.judge import extra_units, replay, stages_of
+from crossopt.solvers.memory.judge import extra_units, forward_nodes, regions_of, replay, run_in_regions, stages_of
 
 Windows = Mapping[int, Sequence[tuple[int, int]]]
 """Of each node, pairs of stages between which it may be repeated."""
@@ -361,3 +361,26 @@ def best_start(graph: MemoryGraph, orders: Mapping[str, tuple[int, ...]], budget
 def repaired(graph: MemoryGraph, dropped: Gaps, budget: int, deadline: float) -> tuple[int, ...]:
     """The schedule that drops these nodes, and more at the peak until it fits, with outputs kept again where the budget allows."""
     return kept_again(graph, *_at_the_peak(graph, dropped, budget, deadline), budget, deadline)
+
+
+def toggled(graph: MemoryGraph, order: tuple[int, ...], budget: int, deadline: float) -> tuple[int, ...]:
+    """Regions of torch.utils.checkpoint that are better than those of a schedule: one output after the other is kept or dropped, or two at
+    once, as long as fewer bytes are above the budget, or as many and less time is taken."""
+    nodes, kept = forward_nodes(graph), regions_of(graph, order).kept
+
+    def score(kept: tuple[bool, ...]) -> tuple[int, int, tuple[int, ...]]:
+        made = run_in_regions(graph, nodes, kept)
+        return max(peak_of(graph, made) - budget, 0), extra_units(graph, made), made
+
+    best, better = score(kept), True
+    while better:
+        better = False
+        single = [(place,) for place in range(len(nodes) - 1)]
+        for changed in (*single, *combinations(range(len(nodes) - 1), 2)):
+            if monotonic() > deadline:
+                return best[2]
+            other = tuple(flag != (place in changed) for place, flag in enumerate(kept))
+            if (found := score(other))[:2] < best[:2]:
+                best, kept, better = found, other, True
+                break
+    return best[2]

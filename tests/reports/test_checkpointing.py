@@ -1,5 +1,7 @@
 """Schedules as policies of PyTorch's checkpoints, and sets of recomputed modules as options of Megatron."""
 
+from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -13,14 +15,16 @@ from crossopt.instances.errors import RefusedError
 from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.memory.question import MemoryQuestion
 from crossopt.instances.question import read_given
-from crossopt.reports.launching.checkpointing import excess_text, peak_of, policy_text, regions_of
+from crossopt.reports.launching.checkpointing import excess_text, peak_of, policy_text
 from crossopt.reports.launching.launch import launch
 from crossopt.solvers.answer import Limits, Result, unwatched
 from crossopt.solvers.family import solve
+from crossopt.solvers.memory.engines import retention
 from crossopt.solvers.memory.family import FAMILY
-from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, replay
+from crossopt.solvers.memory.judge import MemoryUse, Schedule, judge, regions_of, replay, run_in_regions
 from crossopt.solvers.memory.rules import repaired
 from tests.solvers.codesign.questions import ask
+from tests.solvers.memory.drawn import peak_of as peak_in
 from tests.solvers.memory.drawn import question_of
 
 
@@ -92,6 +96,36 @@ def test_a_file_says_where_regions_are_above_the_budget() -> None:
     assert result.answer is not None
     assert excess_text(question, peak_of(question, result.answer)) in text
     assert excess_text(question, question.budget) == ""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_schedules_in_regions_are_the_best_of_all_sets_of_kept_outputs(seed: int) -> None:
+    """By a look at all sets for small graphs, and by the search for larger ones, whose bound is below and whose schedule runs."""
+    graph = network(seed, 6)
+    drawn = question_of(graph, max(graph.floors) + (graph.plain_peak - max(graph.floors)) * (1 + seed % 3) // 4)
+    question = replace(drawn, file=replace(drawn.file, checkpoints=True))
+    found = list[int]()
+    for kept in product((False, True), repeat=5):
+        order = run_in_regions(graph, tuple(range(6)), (*kept, True))
+        if peak_in(graph, list(order)) <= question.budget:
+            found.append(sum(graph.times[node] for node in order) - graph.total_time)
+    best = min(found, default=None)
+    result = solve(FAMILY, question, "auto", Limits(10.0), unwatched)
+    assert (result.value, result.proved) == (best, True)
+    near = retention(question, Limits(5.0), unwatched)
+    assert near.bound is None or near.bound <= (float("inf") if best is None else best)
+    for schedule in (result.answer, near.answer):
+        if schedule is not None:
+            assert judge(question, schedule).violations == ()
+            assert excess_text(question, peak_of(question, schedule)) == ""
+            assert regions_of(graph, schedule.order).order == schedule.order
+
+
+def test_a_schedule_that_no_regions_run_is_a_violation() -> None:
+    question, result = _over_budget(0)
+    assert result.answer is not None
+    strict = replace(question, file=replace(question.file, checkpoints=True))
+    assert judge(strict, result.answer).violations == ("these repetitions are not those of regions of torch.utils.checkpoint",)
 
 
 def _over_budget(seed: int) -> tuple[MemoryQuestion, Result[Schedule, MemoryUse]]:

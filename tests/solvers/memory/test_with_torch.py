@@ -16,11 +16,11 @@ from crossopt.instances.memory.graph import MemoryGraph
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.operators.torch_export import graph_of_module
 from crossopt.instances.question import read_given
-from crossopt.reports.launching.checkpointing import policy_text, regions_of
+from crossopt.reports.launching.checkpointing import policy_text
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from crossopt.solvers.memory.family import FAMILY
-from crossopt.solvers.memory.judge import Schedule, replay
+from crossopt.solvers.memory.judge import Schedule, regions_of, replay
 from tests.solvers.memory.drawn import question_of
 
 torch = pytest.importorskip("torch")
