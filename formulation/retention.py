@@ -10,8 +10,9 @@ once. For every schedule, and stage k, which ends with the first computation of 
     w(u, a, b)    1 if u is repeated twice in a gap, where that is allowed
     x(v, a, b)    1 if v is not retained from a to b, and is read back from the host last before b; y is 0 then
     l(u), h(v)    1 if u is read back after its last need; if v is written to the host
-    e             the time, where transfers run beside computations: at least that of repetitions, that of all reading, and for each output
-                  that of its transfers less the nodes between its needs
+    e             the time, where transfers run beside computations: at least that of repetitions, that of all reading, for each output
+                  that of its transfers less the nodes between its needs, and for each stage that of writing before it and of reading
+                  behind it what is not in memory there, each less the nodes meanwhile
 
     memory at k   bytes(k) + workspace(k) + inputs of k + sum over gaps a < k < b of size(v) (1 - y) + sum size(v) p(v, k)  <=  budget
 
@@ -33,7 +34,7 @@ All of this is implied by the definition of a schedule, for any order inside sta
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 from math import gcd
 
 from crossopt.formulation.certificate import Whole
@@ -46,6 +47,8 @@ Term = tuple[int, int]
 """A factor, and a column."""
 _BITS_OF_TIME = 20
 """Steps of the column e, as a power of 2."""
+_SIDES = 5
+"""Sets of outputs that are written before a stage, and of those read after it, of which each pair has a row."""
 MOST_DEPTH, MOST_ROWS = 12, 60_000
 """Longest paths, and rows from which on no more paths are followed."""
 
@@ -197,15 +200,23 @@ def retention_model(
     for (node, a, b), column in list(model.gaps.items()):
         _explore(build, (node,), a, b, column, column, a, -1)
     _close_tails(build)
+    beside = graph.host is not None and graph.host.overlapped
+    absent = {stage: _absent(build, stage) for stage in listed} if beside else {}
     for stage in listed:
         if build.always[stage] + sum(factor for factor, _ in build.usage[stage] if factor > 0) > budget:
             model.at_most(build.usage[stage], budget - build.always[stage])
     _while_repeated(build)
     for node, stage in entries:
         _entering(build, node, stage)
-    if graph.host is not None and graph.host.overlapped:
-        _beside(build, graph.host)
+    if graph.host is not None and beside:
+        _beside(build, graph.host, absent)
     return model
+
+
+def _absent(build: _Builder, stage: int) -> list[tuple[Gap, int, int]]:
+    """Gaps around a stage after which an output may be read back, with columns x, and p that is 1 if the output is in memory there."""
+    around = [(gap, read) for gap, read in build.model.read.items() if gap[1] < stage < gap[2]]
+    return [(gap, read, build.present(gap[0], stage)[0]) for gap, read in around]
 
 
 def _drop(build: _Builder, gap: Gap) -> None:
@@ -220,7 +231,7 @@ def _drop(build: _Builder, gap: Gap) -> None:
         model.at_least([build.written(node)], [read], 0)
 
 
-def _beside(build: _Builder, host: HostLink) -> None:
+def _beside(build: _Builder, host: HostLink, absent: Mapping[int, list[tuple[Gap, int, int]]]) -> None:
     """The column e takes the place of all costs."""
     graph, model, base = build.graph, build.model, build.graph.total_time
     repeating = [(model.costs[column], column) for column in (*model.gaps.values(), *model.repeated.values())]
@@ -241,9 +252,27 @@ def _beside(build: _Builder, host: HostLink) -> None:
             model.at_most([(stall, column), (-unit, time)], unit - 1)
     reads = [(host.times[node], column) for (node, _, _), column in model.read.items()]
     reads += [(host.times[node], column) for node, column in model.read_late.items()]
+    for stage, gaps in absent.items():
+        _moved_around(build, host, stage, gaps, time, unit)
     if reads:
         before = min(sum(graph.times[: node + 1]) + host.times[node] for node in {gap[0] for gap in model.read} | model.read_late.keys())
         model.at_most([*reads, (-unit, time)], unit - 1 + max(base - before, 0))
+
+
+def _moved_around(build: _Builder, host: HostLink, stage: int, gaps: list[tuple[Gap, int, int]], time: int, unit: int) -> None:
+    """What is read back after a stage and is not in memory there was written before the stage began, in one queue, and is read after it has
+    ended, in another one, before the next need. Either waits for what takes longer than the nodes meanwhile, and the time e has both."""
+    times, long = build.graph.times, [(gap, read, inside, host.times[gap[0]]) for gap, read, inside in gaps if host.times[gap[0]]]
+    parts: tuple[list[tuple[list[Term], int]], ...] = ([([], 0)], [([], 0)])
+    for first in sorted({gap[0] for gap, *_ in long}):
+        terms = [term for gap, read, inside, size in long if gap[0] >= first for term in ((size, read), (-size, inside))]
+        parts[0].append((terms, sum(times[first + 1 : stage])))
+    for last in sorted({gap[2] for gap, *_ in long}):
+        terms = [term for gap, read, inside, size in long if gap[2] <= last for term in ((size, read), (-size, inside))]
+        parts[1].append((terms, sum(times[stage + 1 : last])))
+    for written, read_back in product(*(part[:: -(-len(part) // _SIDES)] for part in parts)):
+        if written[0] or read_back[0]:
+            build.model.at_most([*written[0], *read_back[0], (-unit, time)], unit - 1 + written[1] + read_back[1])
 
 
 def _in_place(build: _Builder, stage: int) -> None:

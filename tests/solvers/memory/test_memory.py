@@ -215,6 +215,17 @@ def test_bounds_beside_transfers_are_below_all_schedules(seed: int) -> None:
     assert not check_answer(FAMILY, found, question).refused
 
 
+def test_what_is_moved_around_a_stage_waits_for_both_queues() -> None:
+    """Two outputs leave memory for a workspace: the second one is written for 10 s, and both are read for 20 s, beside nothing."""
+    nodes = ["a: {time: 100, bytes: 10 B}", "b: {time: 100, bytes: 10 B}", "m: {time: 5, bytes: 0 B, workspace: 20 B}"]
+    text = "".join(f"  {node}\n" for node in (*nodes, "e: {time: 1, bytes: 0 B, after: [a, b]}"))
+    link = "host: {bandwidth: 1 B/s, overlapped: true}"
+    question = read_given(f"kind: memory\nbudget: 20 B\n{link}\nnodes:\n{text}", "memory", ())
+    found = solved(question)
+    assert (found.value, found.bound, found.proved) == (30, 30, True)
+    assert not check_answer(FAMILY, found, question).refused
+
+
 def test_a_link_has_times_in_the_unit_of_the_file() -> None:
     host = read_given(MEMORY, "memory", ("host={bandwidth: 3 B/s, latency: 1 s}",)).graph.host
     assert host is not None
