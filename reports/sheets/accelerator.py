@@ -39,6 +39,7 @@ from crossopt.solvers.accelerator.judge import (
     NetworkPlan,
     PassCycles,
 )
+from crossopt.solvers.accelerator.stage_chips import StageChip, stage_chips
 from crossopt.solvers.answer import Result
 
 _PACE = Pace(("compute", "transfer that nothing hides"), "a microbatch")
@@ -272,10 +273,12 @@ def _cut(network: Network, plan: NetworkPlan, prefix: str) -> Iterator[Section]:
 
 
 def _networks(question: AcceleratorQuestion, answer: AcceleratorPlan, said: AcceleratorFigures) -> Iterator[Section]:
-    for network, plan, figures in zip(question.networks, answer.plans, said.networks, strict=True):
+    wishes = stage_chips(question, answer, said)
+    for row, (network, plan, figures) in enumerate(zip(question.networks, answer.plans, said.networks, strict=True)):
         prefix = f"{network.name}: " if len(question.networks) > 1 else ""
         yield from _cut(network, plan, prefix)
         yield from _stages(question, plan, figures, prefix)
+        yield _wishes(answer.chip, figures, wishes[row], prefix)
         if isinstance(answer.chip, ChipAnswer):
             yield _schedules(question, network, plan, figures, answer.chip, prefix)
 
@@ -292,6 +295,39 @@ def _stages(question: AcceleratorQuestion, plan: NetworkPlan, figures: NetworkFi
         for number, (stage, load) in enumerate(zip(plan.stages, figures.stages, strict=True), 1)
     ]
     yield stages_section(stages, _PACE, question.file.memory, f"{prefix}the stages" if prefix else "The stages")
+
+
+def _wishes(chip: ChipAnswer | BuiltChip, figures: NetworkFigures, wishes: Sequence[StageChip], prefix: str) -> Section:
+    """For each stage the chip that it would take alone, and the parts of the die that are larger on it."""
+    own, parts = _parts(chip), [_parts(one.chip) for one in wishes]
+    larger = [[(name, area - own[name]) for name, area in each.items() if area > own[name]] for each in parts]
+    seconds = [figures.stages[one.stages[0]].compute for one in wishes]
+    saved = [max(1.0 - one.seconds / here, 0.0) if here else 0.0 for one, here in zip(wishes, seconds, strict=True)]
+    table = Table(
+        (
+            names("stages", (_numbers(one.stages) for one in wishes)),
+            names("chip alone", (chip_text(one.chip) for one in wishes)),
+            names("more area for", ("; ".join(f"{name} {area * 1e6:+.4g} mm^2" for name, area in row) or "-" for row in larger)),
+            Column("compute", tuple(map(time_of, seconds)), tuple(seconds), "compute in s"),
+            Column("alone", tuple(time_of(one.seconds) for one in wishes), tuple(one.seconds for one in wishes), "compute alone in s"),
+            Column("saved", tuple(f"{one:.1%}" for one in saved), tuple(saved), "saved share"),
+        )
+    )
+    title = "what each stage would take of the die, at no more area"
+    return Section(f"{prefix}{title}" if prefix else title.capitalize(), (table,))
+
+
+def _parts(chip: ChipAnswer | BuiltChip) -> dict[str, float]:
+    """Areas of parts of the die; of chips of a technology those that are chosen."""
+    if isinstance(chip, ChipAnswer):
+        return area_parts(chip.columns())
+    return {name.removesuffix("_area").replace("_", " "): value for name, value in chip.choices.items() if name.endswith("_area")}
+
+
+def _numbers(stages: Sequence[int]) -> str:
+    """Numbers of stages, those in a row by their ends."""
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(stages), lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0] + 1) if len(run) == 1 else f"{run[0] + 1} to {run[-1] + 1}" for run in runs)
 
 
 def _runs(layers: Sequence[str], tensor: int, again: bool) -> str:
