@@ -25,20 +25,10 @@ from crossopt.crossflow.roofline import NOTHING
 from crossopt.crossflow.technology import Technology, at_precision
 from crossopt.instances.catalogue.chips import TechnologyChip, placed, split_of
 from crossopt.instances.catalogue.entries import TechnologyEntry
+from crossopt.instances.catalogue.formats import BITS, Device, Format
 from crossopt.instances.catalogue.registry import constants_of, setups_of, technology_named
 from crossopt.instances.catalogue.technologies import build_technology, edges_of, usual_areas
-from crossopt.instances.layers.network import (
-    BITS,
-    Device,
-    Format,
-    GraphRequest,
-    Pricing,
-    format_problem,
-    has_operands,
-    is_view,
-    narrow_saving,
-    offered_formats,
-)
+from crossopt.instances.layers.network import GraphRequest, Pricing, format_problem, has_operands, is_view, narrow_saving, offered_formats
 from crossopt.instances.layers.problem import Figures
 from crossopt.instances.layers.splits import Parallel, SplitPricing, SplitProblem, split_problem
 

@@ -27,6 +27,7 @@ from crossopt.crossflow.fields import (
 )
 from crossopt.crossflow.operator_graph import OperatorGraph
 from crossopt.crossflow.operator_splits import SplitKind
+from crossopt.instances.catalogue.formats import BITS, NO_DEVICE, Device, Format, device_in
 from crossopt.instances.catalogue.registry import UnknownNameError, device, device_or_file, technology_named
 from crossopt.instances.catalogue.registry import names as registered
 from crossopt.instances.errors import Fault, InstanceError
@@ -35,13 +36,8 @@ from crossopt.instances.files.schema import read_as
 from crossopt.instances.files.units import nearest, quoted
 from crossopt.instances.files.written import Written, short_repr
 from crossopt.instances.layers.network import (
-    BITS,
-    NO_DEVICE,
-    Device,
-    Format,
     GraphRequest,
     Tying,
-    device_in,
     format_problem,
     operand_formats,
     seconds_at_peak,

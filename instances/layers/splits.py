@@ -28,7 +28,8 @@ from crossopt.crossflow.operator_costs import OPERATORS, Columns, columns_of, gr
 from crossopt.crossflow.operator_graph import Node, Weights, group_of, weight_values
 from crossopt.crossflow.operator_splits import Split, SplitGraph, SplitKind, shared_columns
 from crossopt.crossflow.relayouts import NOTHING, Layout, Network, Spent, backward, forward, together
-from crossopt.instances.layers.network import BITS, GraphRequest, Pricing, added, has_operands, is_view, offered_formats, total_cost
+from crossopt.instances.catalogue.formats import BITS
+from crossopt.instances.layers.network import GraphRequest, Pricing, added, has_operands, is_view, offered_formats, total_cost
 from crossopt.instances.layers.problem import Figures, Pairs, Written, ties_by
 
 BUCKET = 25.0 * 2**20

@@ -9,6 +9,7 @@ from os.path import relpath
 from pathlib import Path
 
 from crossopt.crossflow.operator_graph import weight_values
+from crossopt.instances.catalogue.formats import BITS
 from crossopt.instances.catalogue.registry import is_path
 from crossopt.instances.codesign.short import device_named
 from crossopt.instances.errors import InstanceError, RefusedError
@@ -16,7 +17,7 @@ from crossopt.instances.files.graphs import text_of as text_of_file
 from crossopt.instances.files.saved import write_whole
 from crossopt.instances.files.units import quoted
 from crossopt.instances.files.written import Files
-from crossopt.instances.layers.network import BITS, has_operands
+from crossopt.instances.layers.network import has_operands
 from crossopt.instances.layers.problem import FIGURES
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text

@@ -10,9 +10,9 @@ import pytest
 from crossopt.crossflow.operator_costs import columns_of, graph_costs
 from crossopt.crossflow.operator_graph import Node, OperatorGraph, Shape, Weights, repeated_blocks
 from crossopt.crossflow.roofline import stream_cost
+from crossopt.instances.catalogue.formats import BITS, device_in
 from crossopt.instances.catalogue.registry import build_device, device
 from crossopt.instances.errors import InstanceError
-from crossopt.instances.layers.network import BITS, device_in
 from crossopt.instances.layers.problem import chosen
 from crossopt.instances.layers.question import LayersQuestion
 from crossopt.instances.operators.graph_file import graph_text
