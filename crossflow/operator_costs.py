@@ -10,6 +10,7 @@ all, fill no tile of a matrix engine and run on the vector engine. Operators of 
 All figures are columns over nodes; hardware may hold arrays over devices, which then stand along the second axis.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -249,3 +250,64 @@ def _column_of(figures: Sequence[float]) -> Array:
 def node_bytes(columns: Columns, value_bytes: float) -> tuple[Real, Real, Real, Real]:
     """Bytes of weights, inputs, outputs and kept activations of every node."""
     return tuple(value_bytes * column for column in (columns.weights, columns.inputs, columns.outputs, columns.kept))  # type: ignore[return-value]
+
+
+# Forward passes with merged operators, at several batches. A batch norm behind a convolution or product is merged into its weights, since
+# at inference it is a factor and a shift of each channel (Jacob et al. 2018, arXiv 1712.05877). An activation that alone takes the output
+# of an operator runs in that operator's kernel. Both then read and write nothing. With b times the batch, products with weights have b
+# times the rows, others b times the count.
+
+Merging = Literal["none", "norms", "activations"]
+_WITH_CHANNELS = frozenset(("convolution", "transposed convolution", "product"))
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Seconds of a forward pass, and bytes of the weights with the largest operator's inputs and outputs, by batch."""
+
+    time: Array
+    memory: Array
+
+
+def merged_nodes(graph: OperatorGraph, merging: Merging) -> frozenset[int]:
+    """Numbers of the operators that run within another one: no norms or activations, norms, or both."""
+    makers = {tensor: node for node in graph.nodes for tensor in node.outputs}
+    takers = Counter(tensor for node in graph.nodes for tensor in node.inputs) + Counter(graph.outputs)
+    found = set[int]()
+    for number, node in enumerate(graph.nodes):
+        taken = node.inputs[0] if len(node.inputs) == 1 else ""
+        if taken in makers and takers[taken] == 1 and _merges(node, makers[taken], merging):
+            found.add(number)
+    return frozenset(found)
+
+
+def _merges(node: Node, maker: Node, merging: Merging) -> bool:
+    if node.operator == "norm" and "batch" in node.source.lower():
+        return merging != "none" and maker.operator in _WITH_CHANNELS
+    return merging == "activations" and node.operator == "activation" and OPERATORS.get(maker.operator, OPERATORS["other"]).priced != "view"
+
+
+def batch_of(graph: OperatorGraph) -> int | None:
+    """The first extent of all inputs; None where these have none in common."""
+    extents = {graph.tensors[name][0] if graph.tensors[name] else 0 for name in graph.inputs}
+    return next(iter(extents)) or None if len(extents) == 1 else None
+
+
+def at_batches(columns: Columns, factors: Sequence[float]) -> Columns:
+    """Nodes with so many times their batch, all nodes for each factor."""
+    rows = len(columns.types)
+    found, scale = columns.at(list(range(rows)) * len(factors)), np.repeat(np.array(factors, np.float64), rows)[:, None]
+    weighted, product = found.weights > 0.0, found.product
+    scaled = replace(product, rows=product.rows * np.where(weighted, scale, 1.0), count=product.count * np.where(weighted, 1.0, scale))
+    return replace(found, product=scaled, inputs=found.inputs * scale, outputs=found.outputs * scale, kept=found.kept * scale)
+
+
+def passes(graph: OperatorGraph, merging: Merging, factors: Sequence[float], value_bytes: float, hardware: Hardware) -> Pass:
+    """Passes of a graph with so many times its batch, all values in one format, on a device in that format."""
+    merged = merged_nodes(graph, merging)
+    columns = at_batches(columns_of(graph).at([number for number in range(len(graph)) if number not in merged]), factors)
+    time, moved, weights = (
+        np.broadcast_to(np.asarray(figure, np.float64), (len(columns.types), 1)).reshape(len(factors), -1)
+        for figure in (graph_costs(columns, value_bytes, hardware).forward.time, columns.inputs + columns.outputs, columns.weights)
+    )
+    return Pass(time.sum(axis=1), value_bytes * (weights.sum(axis=1) + moved.max(axis=1)))

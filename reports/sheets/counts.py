@@ -1,6 +1,6 @@
 """Sheets of counts of kinds: instances on a server, and a fleet of several kinds of devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -155,10 +155,10 @@ def fleet_sheet(question: FleetQuestion, result: Result[Fleet, FleetUse]) -> She
     return answer_sheet(
         result,
         "fleet",
-        "How many devices of each kind serve all classes of requests for the least cost?",
-        asks="cost",
+        f"How many devices of each kind serve all classes of requests {_SOUGHT[question.file.objective]}?",
+        asks="cost" if question.file.objective == "cost" else "peak of all devices",
         summary=_fleet_text(answer) if answer else "",
-        answer_rows=(("devices", _fleet_text(answer)),) if answer else (),
+        answer_rows=(("devices", _fleet_text(answer)), *_network_rows(question, answer)) if answer else (),
         figures=_fleet_figures(use) if use else (),
         given=(
             ("classes", f"{len(question.classes):,}"),
@@ -169,14 +169,16 @@ def fleet_sheet(question: FleetQuestion, result: Result[Fleet, FleetUse]) -> She
         ),
         sections=(
             *((_kinds(question, answer, use), _classes(question, answer)) if answer and use else ()),
+            *((_runs(question),) if question.runs else ()),
             baselines_in("fleet", result, result.baselines, [_fleet_text(one.answer) if one.answer else "" for one in result.baselines]),
         ),
-        notes=(*result.notes, *((_BUSY,) if use and use.utilization > _FULL else ())),
+        notes=(*result.notes, *((_BUSY,) if use and use.utilization > _FULL else ()), *(_shared_notes(question, answer) if answer else ())),
         judged="class by class, in exact fractions",
         next_step="`crossopt export RESULT --as replicas` writes replicas and where requests go as JSON",
     )
 
 
+_SOUGHT = {"cost": "for the least cost", "utilisation": "at the greatest utilisation"}
 _FULL, _BUSY = 0.95, "nearly all devices are always busy (utilization: 80 % in the question leaves room for bursts)"
 _NAMED = 8
 """Kinds of devices that a line names."""
@@ -193,6 +195,7 @@ def _fleet_figures(use: FleetUse) -> tuple[tuple[str, str], ...]:
         ("devices", f"{use.devices:,}"),
         ("busy", f"{use.utilization:.1%} of what is paid"),
         ("a million requests", f"{use.cost_per_million:.4g} USD"),
+        *((("utilisation", f"{use.achieved:.1%} of peak"),) if use.achieved is not None else ()),
     )
 
 
@@ -200,6 +203,41 @@ def _sent(question: FleetQuestion, answer: Fleet, kind: str) -> dict[str, Fracti
     """Requests a second of each class that go to a kind."""
     loads = dict(zip(question.classes, question.loads, strict=True))
     return {name: loads[name] * Fraction(shares[kind]) for name, shares in answer.shares.items() if kind in shares}
+
+
+def _network_rows(question: FleetQuestion, answer: Fleet) -> tuple[tuple[str, str], ...]:
+    """Batch and format of each network where it is served."""
+    return tuple(
+        (name, ", ".join(f"batch {question.runs[name, kind].batch} in {question.runs[name, kind].format} on {kind}" for kind in shares))
+        for name, shares in answer.shares.items()
+        if name in question.work
+    )
+
+
+def _shared_notes(question: FleetQuestion, answer: Fleet) -> Iterator[str]:
+    """Of the kinds that serve several networks: what a request waits for where they share a device."""
+    for kind in answer.devices:
+        times = [question.runs[name, kind].time for name in question.work if kind in answer.shares.get(name, {})]
+        if len(times) > 1:
+            yield f"where networks share a {kind}, a request waits for a batch of each: {_time(sum(times) + max(times))} at most"
+
+
+def _runs(question: FleetQuestion) -> Section:
+    """The best batch and format of each network on each kind of device."""
+    runs = list(question.runs.values())
+    table = Table(
+        (
+            names("network", [name for name, _ in question.runs]),
+            names("device", [kind for _, kind in question.runs]),
+            names("format", [run.format for run in runs]),
+            counts("batch", [run.batch for run in runs]),
+            amounts("latency", [run.latency for run in runs], _time, "s"),
+            Column("requests a second", tuple(f"{run.rate:,.0f}" for run in runs), tuple(run.rate for run in runs)),
+            Column("utilisation", tuple(f"{run.utilisation:.1%}" for run in runs), tuple(run.utilisation for run in runs), "busy share"),
+        ),
+        most=_ROWS,
+    )
+    return Section("Networks on each kind of device", (table,))
 
 
 def _kinds(question: FleetQuestion, answer: Fleet, use: FleetUse) -> Section:

@@ -40,6 +40,8 @@ class FleetUse:
     """Share of all devices that is busy, weighted by price."""
     cost_per_million: float
     """USD per million requests."""
+    achieved: float | None = None
+    """Share of the peak of all devices, each in its fastest format, that multiply-adds reach; None without networks."""
 
 
 _MOST_DEVICES: Final = 10**15
@@ -71,13 +73,23 @@ def judge(question: FleetQuestion, answer: Fleet) -> Verdict[FleetUse]:
     spent = sum((question.prices[places[name]] * amount for name, amount in busy.items()), start=Fraction(0))
     allowed = exact(question.file.utilization)
     hourly = 3600 * sum(question.loads, start=Fraction(0))
+    paid = sum((exact(question.file.devices[name].price) * count for name, count in answer.devices.items()), start=Fraction(0))
     use = FleetUse(
         devices=sum(answer.devices.values()),
         busy={name: float(amount * allowed) for name, amount in busy.items()},
         utilization=float(spent * allowed / units),
-        cost_per_million=float(Fraction(units * 10**6) / Fraction(10) ** question.places / hourly),
+        cost_per_million=float(paid * 10**6 / hourly),
+        achieved=_achieved(question, answer),
     )
     return Verdict(question.cost(units), tuple(violations), use)
+
+
+def _achieved(question: FleetQuestion, answer: Fleet) -> float | None:
+    """FLOPs of all networks in a second, over the peak of the devices."""
+    if set(question.work) != set(question.classes):
+        return None
+    done = sum(float(load) * question.work[name] for name, load in zip(question.classes, question.loads, strict=True))
+    return done / sum(question.peaks[name] * count for name, count in answer.devices.items())
 
 
 def _fraction(text: str) -> Fraction:
@@ -115,7 +127,7 @@ def prove(question: FleetQuestion, saved: Result[Fleet, FleetUse], watch: Watch)
     except (ValueError, OverflowError) as error:
         return Proved((), (f"proof: {error}",))
     shown, said = inf if units is None else question.cost(units), inf if saved.bound is None else saved.bound
-    fault = f"bound: its proof shows {shown!r} USD/h, the result claims {said!r}"
+    fault = f"bound: its proof shows {shown!r} {_unit_of(question)}, the result claims {said!r}"
     done = f"a tree of {len(proof.steps):,} steps was counted anew in whole numbers"
     return Proved((done,), () if said <= shown else (fault,), by=by)
 
@@ -130,6 +142,10 @@ def _units_of(question: FleetQuestion, proof: Integers, by: str) -> int | None:
     return bound_of_tree(integer_form(slice_model(question, inner=False).model), tree)
 
 
+def _unit_of(question: FleetQuestion) -> str:
+    return "USD/h" if question.file.objective == "cost" else "TFLOP/s"
+
+
 _ENGINES = "crossopt.solvers.counts.fleet_engines"
 FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     kind="fleet",
@@ -142,4 +158,5 @@ FAMILY: ProblemType[FleetQuestion, Fleet, FleetUse] = ProblemType(
     judged="shares, load and number of devices of each kind",
     prove=prove,
     proof_labels=frozenset({BY_PRICES, BY_TREE}),
+    described=lambda question: {"unit": _unit_of(question)},
 )
