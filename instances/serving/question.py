@@ -194,6 +194,7 @@ class ChipSection:
     technology: Annotated[str, Doc("a technology of `crossopt list technologies`")]
     choices: Annotated[ChipChoices, Doc("options of its parts")]
     budget: Annotated[ChipBudget, Doc("limits of a chip")] = ChipBudget()
+    kinds: Annotated[int, Bounds(1, 2), Doc("2: prefill and decode workers may have a chip of their own each")] = 1
 
 
 Available = Annotated[int, Bounds(1, MOST_DEVICES)]
@@ -285,6 +286,8 @@ class DeviceKind:
     """Of a device and hour; nan if unknown."""
     usable_memory: float
     """Bytes of a device for weights, cache and activations."""
+    roles: tuple[Role, ...] = ()
+    """Parts of workers that it may have; all where none is named."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,6 +305,8 @@ class ServingQuestion:
     """Those of the question, or of a pool of workers; without a name where there are no classes."""
     chip: "FreeChip | None" = field(default=None, repr=False)
     log: tuple[LoggedRequest, ...] = field(default=(), repr=False)
+    part: Role | None = None
+    """Workers of one part alone, where a chip is sought for these."""
 
     __repr__ = short_repr
 
@@ -441,15 +446,25 @@ def _of_free_chip(file: ServingFile, section: ChipSection, shape: Transformer, w
     return ServingQuestion(name, file, shape, (), written.document, _classes(file), chip)
 
 
-def with_chip(question: ServingQuestion, choice: Mapping[str, float]) -> ServingQuestion:
-    """The question on the chip of a design; a ValueError where it is none of the question or breaks a budget."""
+PREFILL_CHIP, DECODE_CHIP = "prefill chip", "decode chip"
+
+
+def with_chip(question: ServingQuestion, choice: Mapping[str, float], decode: Mapping[str, float] | None = None) -> ServingQuestion:
+    """The question on the chip of a design, or with another one for decode workers; a ValueError where a design is none of the question or
+    breaks a budget."""
     from crossopt.instances.serving.chip import device_of_choice  # noqa: PLC0415 - most questions name a device
 
     if question.chip is None:
-        if choice:
+        if choice or decode:
             raise ValueError("the question has no free chip")
         return question
-    return on_hardware(question, device_of_choice(question.chip, choice))
+    if not decode:
+        return on_hardware(question, device_of_choice(question.chip, choice))
+    if question.file.chip is None or question.file.chip.kinds < 2:
+        raise ValueError("the question has one kind of chip")
+    parts: tuple[tuple[str, Role, Mapping[str, float]], ...] = ((PREFILL_CHIP, "prefill", choice), (DECODE_CHIP, "decode", decode))
+    known = [(name, role, on_hardware(question, device_of_choice(question.chip, own)).kinds[0]) for name, role, own in parts]
+    return replace(question, kinds=tuple(replace(kind, name=name, roles=(role,)) for name, role, kind in known))
 
 
 def on_hardware(question: ServingQuestion, hardware: Hardware) -> ServingQuestion:
@@ -572,6 +587,7 @@ def _faults(file: ServingFile) -> Iterator[tuple[str, str]]:
     if (file.model is None) == (file.config is None):
         yield "model" if file.model else "", "one of model and config is needed (such as model: llama3-70b)"
     yield from _faults_of_machine(file)
+    yield from _faults_of_two_chips(file)
     yield from _faults_of_drafts(file)
     for key, by_kind in (("available", file.available), ("rents", file.rents)):
         for name in set(by_kind or ()) - set(file.hardware or ()):
@@ -630,6 +646,15 @@ def _faults_of_machine(file: ServingFile) -> Iterator[tuple[str, str]]:
         yield "hardware", "a device is needed (such as hardware: h100-sxm; `crossopt list hardware` names them)"
     elif len(file.hardware) > MOST_KINDS:
         yield "hardware", f"{len(file.hardware)} kinds of devices are more than the {MOST_KINDS} of a question (name fewer)"
+
+
+def _faults_of_two_chips(file: ServingFile) -> Iterator[tuple[str, str]]:
+    if file.chip is None or file.chip.kinds == 1:
+        return
+    if file.objective not in FOR_RATE:
+        yield "chip.kinds", "two chips are sought for a rate (take objective: devices, energy or die_area, or one chip)"
+    if "apart" not in file.choices.mode:
+        yield "choices.mode", "workers that do both have one chip (allow apart, or take chip: {kinds: 1})"
 
 
 def _faults_of_workers(file: ServingFile) -> Iterator[tuple[str, str]]:

@@ -107,7 +107,7 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
         options, device = kind.options, kind.name if len(question.kinds) > 1 else ""
         every = product(options.weights, options.cache, options.tensor, options.pipeline, options.expert)
         splits = [split for split in every if not split[2] % split[4]]
-        for role in roles_of(question):
+        for role in (role for role in roles_of(question) if role in (kind.roles or (role,))):
             drafts = options.drafted[-1:] if role == "prefill" else options.drafted  # a draft model needs its cache of the prompts
             for split, chunk, data, drafted in product(splits, options.chunk, options.data, drafts):
                 if split[2] % data:
@@ -121,6 +121,8 @@ def shapes_of(question: ServingQuestion) -> Iterator[Shape]:
 
 def roles_of(question: ServingQuestion) -> tuple[Role, ...]:
     """Parts of workers by the modes of the question; answers of one token need no decode."""
+    if question.part is not None:
+        return (question.part,)
     modes, split = question.file.choices.mode, question.output > 1
     apart: tuple[Role, ...] = ("prefill", "decode") if "apart" in modes and split else ()
     return (*(("both",) if "together" in modes or not apart else ()), *apart)
@@ -203,7 +205,9 @@ def columns_of(question: ServingQuestion, shapes: Sequence[Shape], hardware: Har
     ]
     longest = Requests(question.input, max(own.input + own.output for own in question.classes) - question.input)
     memory = worker_memory(model, replace_batch(worker, batch), longest, stored)
-    link = question.file.matching.link or (hardware.links[-1].bandwidth if question.chip is not None else sent_at(question))
+    link = question.file.matching.link or (
+        hardware.links[-1].bandwidth if question.chip is not None and len(question.kinds) < 2 else sent_at(question)
+    )
     return {
         name: np.broadcast_to(np.asarray(value, np.float64), batch.shape)
         for name, value in {

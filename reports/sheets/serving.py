@@ -36,7 +36,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
     """What is shown."""
     plan, said = result.answer, result.details
     free = question.chip
-    question = with_chip(question, plan.chip) if plan is not None else question
+    question = with_chip(question, plan.chip, plan.decode_chip) if plan is not None else question
     sections: tuple[Section, ...] = ()
     meaning: tuple[tuple[str, str], ...] = ()
     if plan is not None and said is not None:
@@ -74,7 +74,8 @@ def copies_text(copies: Copies) -> str:
 
 def _answer(question: ServingQuestion, plan: ServingPlan, said: ServingFigures) -> tuple[tuple[str, str], ...]:
     rows = [("workers" if place == 0 else "", copies_text(copies)) for place, copies in enumerate(plan.workers)]
-    rows += [("chip", ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in plan.chip.items()))] if plan.chip else []
+    chips = (("prefill chip" if plan.decode_chip else "chip", plan.chip), ("decode chip", plan.decode_chip))
+    rows += [(label, ", ".join(f"{_chosen(name, value)} {_part(name)}" for name, value in own.items())) for label, own in chips if own]
     modes = {"together" if copies.shape.role == "both" else "prefill and decode apart" for copies in plan.workers}
     how = modes.pop() if len(modes) == 1 else "together and apart"
     asked = question.rate

@@ -11,7 +11,7 @@ halved; chips alone are answered by the dynamic program.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf
 from time import monotonic
@@ -23,19 +23,22 @@ from crossopt.crossflow.hardware import Hardware, take
 from crossopt.crossflow.serving.workers import Pool
 from crossopt.instances.codesign.boxes import Boxes, full_box, tightened
 from crossopt.instances.serving.chip import FreeChip, best_chips, choice_at
-from crossopt.instances.serving.question import Role, ServingQuestion, on_hardware, with_chip
+from crossopt.instances.serving.question import DECODE_CHIP, PREFILL_CHIP, Role, ServingQuestion, on_hardware, with_chip
 from crossopt.instances.serving.workers import UNITS, Shape, columns_of, pool_units, shapes_of
 from crossopt.solvers.answer import Result
 from crossopt.solvers.family import Proved
 from crossopt.solvers.serving.judge import (
     BY_BOXES,
     Best,
+    Copies,
     ServingFigures,
     ServingPlan,
     Table,
     best_of,
+    judge,
     modes_of,
     needed_units,
+    plan_of,
     rate_sought,
     table_of,
     unit_costs,
@@ -53,9 +56,9 @@ _NEAR = 1 << 12
 class Found:
     """The best chip and plan, and what no chip is better than."""
 
-    choice: dict[str, float]
-    table: Table | None
-    best: Best | None
+    plan: ServingPlan | None
+    cost: int
+    """What the plan counts, where the rate is asked for."""
     value: float
     bound: float
     chips: int
@@ -88,7 +91,43 @@ def search(question: ServingQuestion, until: float, hear: Callable[[float, float
                 tightened(chip.instance, chip.space, Boxes(np.stack([low for low, _ in parts]), np.stack([high for _, high in parts])))
             )
     bound = min(walk.value, walk.heap[0][0] if walk.heap else walk.value)
-    return Found(walk.choice, walk.table, walk.best, walk.value, bound, walk.chips, walk.boxes, stopped)
+    if walk.table is None or walk.best is None:
+        return Found(None, 0, walk.value, bound, walk.chips, walk.boxes, stopped)
+    plan = replace(plan_of(with_chip(question, walk.choice), walk.table, walk.best), chip=walk.choice)
+    return Found(plan, walk.best.cost, walk.value, bound, walk.chips, walk.boxes, stopped)
+
+
+_DOWN = 1.0 - 2.0**-50
+"""More than what sums and quotients of a few figures lose by rounding."""
+
+
+def pair_of(question: ServingQuestion, one: Found, until: float) -> Found:
+    """The best chip for each part, or the one for both where it is as good.
+
+    What prefill and decode workers cost adds up, and each part reaches the rate on its own, so that the least of a pair is the sum of the
+    least of each part. The cache passes at the rate of the slower network of both, and all devices are to be within their number: where the
+    sum of both breaks that, it is a bound alone.
+    """
+    parts = [search(replace(question, part=role), until, _unheard) for role in ("prefill", "decode")]
+    first, second = (part.plan for part in parts)
+    stopped = next((part.stopped for part in (one, *parts) if part.stopped != "complete"), "complete")
+    bound, plan, value = sum(part.bound for part in parts) * _DOWN, one.plan, one.value
+    if first is not None and second is not None:
+        if stopped == "complete":
+            bound = float(value_for_rate(question, sum(part.cost for part in parts)))
+        workers = (
+            Copies(copies.count, replace(copies.shape, device=name))
+            for name, own in ((PREFILL_CHIP, first), (DECODE_CHIP, second))
+            for copies in own.workers
+        )
+        both = ServingPlan(tuple(workers), first.chip, second.chip)
+        verdict = judge(question, both)
+        if verdict.accepted and verdict.value < value:
+            plan, value = both, float(verdict.value)
+    if question.file.objective == "devices" and bound > question.devices:
+        bound = inf
+    bound = min(one.bound, bound)
+    return Found(plan, 0, value, bound, sum(part.chips for part in (one, *parts)), sum(part.boxes for part in (one, *parts)), stopped)
 
 
 @dataclass(slots=True)
@@ -238,6 +277,11 @@ def prove_chip(question: ServingQuestion, saved: Result[ServingPlan, ServingFigu
     claimed = inf if saved.bound is None and saved.value is None else saved.bound
     if claimed is None:
         return Proved(())
+    if question.file.chip is not None and question.file.chip.kinds > 1:
+        found = pair_of(question, search(question, inf, _unheard), inf)
+        if found.bound < claimed:
+            return Proved(refused=(f"bound: two chips are bounded by {found.bound!r}, the result claims {claimed!r}",))
+        return Proved((f"{found.boxes:,} boxes of chips for both parts and each were bounded again",), by=BY_BOXES)
     found = search(question, inf, _unheard, claimed)
     if found.value < claimed:
         return Proved(refused=(f"bound: a chip has the value {found.value!r}, the result claims {claimed!r}",))

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import product
 from math import inf
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from crossopt.instances.errors import RefusedError
 from crossopt.instances.serving.question import Pools, Role, ServingQuestion, of_classes, with_chip
@@ -32,6 +32,9 @@ from crossopt.solvers.serving.judge import (
     units_of_copy,
     value_of,
 )
+
+if TYPE_CHECKING:
+    from crossopt.solvers.serving.chips import Found
 
 _MOST_PLANS: Final = 2_000_000
 
@@ -74,18 +77,39 @@ def _free_chip(question: ServingQuestion, limits: Limits, watch: Watch) -> Searc
         watch(Progress("boxes", best, bound))
 
     found = search(question, began + limits.seconds, hear)
-    if found.table is None or found.best is None:
+    if question.file.chip is not None and question.file.chip.kinds > 1:
+        return _two_chips(question, found, began, limits)
+    if found.plan is None:
         reasons = ("chip: no chip within the budgets serves the rate within the limits",) if found.bound == inf else ()
         return SearchOutcome(None, found.bound, RecomputableBound(BY_BOXES), "program", stopped=found.stopped, reasons=reasons)
-    plan = plan_of(with_chip(question, found.choice), found.table, found.best)
     return SearchOutcome(
-        answer=replace(plan, chip=found.choice),
+        answer=found.plan,
         bound=found.bound,
         proof=RecomputableBound(BY_BOXES),
         engine="program",
         stopped=found.stopped,
         trace=(*trail, (monotonic() - began, found.value, found.bound)),
         value=found.value,
+    )
+
+
+def _two_chips(question: ServingQuestion, one: "Found", began: float, limits: Limits) -> SearchOutcome[ServingPlan]:
+    """The best chip for each part, beside the best one for both."""
+    from crossopt.solvers.serving.chips import pair_of  # noqa: PLC0415 - most questions name a device
+
+    pair = pair_of(question, one, began + limits.seconds)
+    alone = None if one.plan is None or pair.plan is one.plan else one.plan
+    reasons = ("chip: no chips within the budgets serve the rate within the limits",) if pair.bound == inf else ()
+    return SearchOutcome(
+        answer=pair.plan,
+        bound=pair.bound,
+        proof=RecomputableBound(BY_BOXES),
+        engine="program",
+        stopped=pair.stopped,
+        reasons=reasons,
+        baselines=(Baseline("one kind of chip", None, alone),) if alone is not None else (),
+        trace=((monotonic() - began, None if pair.plan is None else pair.value, pair.bound),),
+        value=None if pair.plan is None else pair.value,
     )
 
 
@@ -299,19 +323,20 @@ def _every_chip(question: ServingQuestion, until: float) -> SearchOutcome[Servin
     """The dynamic program on each chip."""
     best: tuple[float, ServingPlan | None] = (inf, None)
     options = dict(question.chip.free.options) if question.chip is not None else {}
-    for values in product(*options.values()):
+    chips = [dict(zip(options, values, strict=True)) for values in product(*options.values())]
+    two = question.file.chip is not None and question.file.chip.kinds > 1
+    for choice, decode in product(chips, [{}, *chips] if two else [{}]):
         if monotonic() > until:
             break
-        choice = dict(zip(options, values, strict=True))
         try:
-            known = with_chip(question, choice)
+            known = with_chip(question, choice, decode)
         except ValueError:  # beyond a budget
             continue
         table = table_of(known)
         found = best_of(known, table)
         value = inf if found is None else float(value_of(known, found.rate, found.devices, found.cost))
         if found is not None and value < best[0]:
-            best = value, replace(plan_of(known, table, found), chip=choice)
+            best = value, replace(plan_of(known, table, found), chip=choice, decode_chip=decode)
     stopped = "time limit" if monotonic() > until else "complete"
     if best[1] is None:
         return SearchOutcome(None, engine="exhaustive", stopped=stopped)

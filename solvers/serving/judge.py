@@ -72,6 +72,8 @@ class ServingPlan:
     workers: tuple[Copies, ...]
     chip: dict[str, float] = field(default_factory=dict)
     """Choices of a free chip, in the question's options."""
+    decode_chip: dict[str, float] = field(default_factory=dict)
+    """Those of the chip of decode workers, where they have their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def judge(question: ServingQuestion, answer: ServingPlan) -> Verdict[ServingFigu
     """Value, broken limits and figures; a ValueError where a worker is none of the question."""
     if not answer.workers or any(copies.count < 1 for copies in answer.workers):
         raise ValueError("a plan has at least one worker, and of each shape at least one")
-    question = with_chip(question, answer.chip)
+    question = with_chip(question, answer.chip, answer.decode_chip)
     if max(copies.count for copies in answer.workers) > MOST_DEVICES:
         raise ValueError(f"no plan has more than {MOST_DEVICES:,} workers of a shape")
     shapes = [copies.shape for copies in answer.workers]
@@ -395,12 +397,14 @@ _MODES: Final[tuple[tuple[Role, ...], ...]] = (("both",), ("prefill", "decode"))
 def modes_of(question: ServingQuestion) -> tuple[tuple[Role, ...], ...]:
     """Parts that serve together, of the modes that the question offers."""
     offered = roles_of(question)
+    if question.part is not None:
+        return (offered,)
     return tuple(roles for roles in _MODES if set(roles) <= set(offered))
 
 
 def best_of(question: ServingQuestion, table: Table) -> Best | None:
     """The best plan of the question; None where none keeps the limits."""
-    found = [best for roles in _MODES if (best := _best_of_mode(question, table, roles)) is not None]
+    found = [best for roles in modes_of(question) if (best := _best_of_mode(question, table, roles)) is not None]
     needed = rate_sought(question)
     if needed is None and question.file.objective == "cost":
         return min(found, key=lambda best: (Fraction(best.devices, best.rate), best.devices), default=None)

@@ -101,7 +101,7 @@ def replay(question: ServingQuestion, plan: ServingPlan, said: ServingFigures, s
     """
     if question.model is None:
         return None
-    question, found = with_chip(question, plan.chip), list[Replayed]()
+    question, found = with_chip(question, plan.chip, plan.decode_chip), list[Replayed]()
     if question.log:
         return _of_log(question, plan, said)
     for label in dict.fromkeys(copies.shape.classes for copies in plan.workers):

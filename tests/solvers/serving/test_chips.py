@@ -69,6 +69,25 @@ def test_the_best_chip_as_by_the_program_on_each(edits: tuple[tuple[str, str], .
     assert verdict.value == found.value == found.bound == looked.value
 
 
+@pytest.mark.parametrize("objective", ["die_area", pytest.param("energy", marks=pytest.mark.thorough)])
+def test_two_kinds_of_chips_as_by_a_look_at_all_pairs(objective: str) -> None:
+    """The cores of a chip of prefill workers are another area than those of decode workers; `check` repeats the bound."""
+    text = CHIP.replace("[260 mm^2, 340 mm^2, 420 mm^2]", "[160 mm^2, 420 mm^2]").replace("devices: 16", "devices: 40")
+    text = text.replace("[1, 3, 5]", "[3, 5]").replace("[10 mm^2, 30 mm^2]", "10 mm^2")
+    text = text.replace("objective: devices", f"objective: {objective}").replace("output: 100", "output: 400").replace("10 ms", "6 ms")
+    question = ask(text.replace("chip:\n", "chip:\n  kinds: 2\n"))
+    family: Any = family_of("serving")
+    found, looked = solve_and_verify(family, question, "auto", Limits(), unwatched), exhaustive(question, Limits(), unwatched)
+    assert found.value == found.bound == looked.value
+    assert [baseline.name for baseline in found.baselines] == ["one kind of chip"]
+    assert found.baselines[0].value == program(ask(text), Limits(), unwatched).value > found.value
+    assert check(family, found, Path()).accepted
+    same = replace(found, answer=replace(found.answer, decode_chip=found.answer.chip))
+    high = replace(found, bound=found.bound * 1.01, value=found.value * 1.01)
+    assert not check(family, same, Path()).accepted
+    assert not check(family, high, Path()).accepted
+
+
 def test_no_chip_of_a_box_is_below_its_bound() -> None:
     random = Random(7)
     for objective in ("die_area", "energy", "throughput"):
@@ -120,6 +139,8 @@ def test_limits_that_no_chip_keeps_are_proved() -> None:
         (("hbm_stacks: [1, 3, 5]", "hbm_stacks: [0]"), "hbm_stacks"),
         (("tensor: [1, 2]", "tensor: 16"), "16 ranks are more than the 8 of which exchanges are priced"),
         (("choices: {tensor", "choices: {weights: fp4, tensor"), "has no peak in fp4"),
+        (("chip:\n", "chip:\n  kinds: 3\n"), "chip.kinds"),
+        (("batch: [16, 64], prefill_batch: 1}\nchip:\n", "mode: together}\nchip:\n  kinds: 2\n"), "workers that do both have one chip"),
     ],
 )
 def test_faults_of_chips_are_sentences(edit: tuple[str, str], message: str) -> None:
