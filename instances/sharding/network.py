@@ -8,7 +8,7 @@ one microbatch. The weights of norms are too few to count; a tied head has a tab
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from math import ceil
 
@@ -92,6 +92,7 @@ class _Mesh:
     ways: Mapping[str, tuple[Way, ...]]
     times: Mapping[str, Whole]
     known: dict[tuple[str, str], Whole] = field(default_factory=dict)
+    known_of_weights: dict[str, tuple[Whole, ...]] = field(default_factory=dict)
 
 
 def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int], level_sizes: tuple[int, ...], limit: int) -> Network:
@@ -150,17 +151,23 @@ def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mes
     ):
         usages = _bytes([size * kind.weights * part for part in parts])
         graph.rows.append(_Row(f"{row.name}, {name}", name, lays, costs, usages, start, last))
-    move = partial(reshard_time, axes=mesh.axes, links=mesh.hardware.links)
-    weights, gradients = model.weight_bytes * kind.weights, model.gradient_bytes * kind.weights
-    way_of, same = mesh.ways[row.kind], [(lay, lay) for lay in lays]
-    gathered = [(weights_lay(way), gradients_lay(way)) for way in way_of]
-    for source, target, matrix in (
-        (operator, here, [[2.0 * move(weights, lay, needed) for lay in lays] for needed, _ in gathered]),
-        (operator, here + 1, [[move(gradients, left, lay) for lay in lays] for _, left in gathered]),
-        (here + 1, here + 2, [[move(gradients, lay, owned) for owned, _ in same] for lay in lays]),
-        (here + 2, here, [[move(weights, owned, lay) for lay in lays] for owned, _ in same]),
-    ):
-        graph.edges.append((source, target, _nanoseconds(matrix)))
+    if row.kind not in mesh.known_of_weights:
+        mesh.known_of_weights[row.kind] = _moves_of_weights(row.kind, lays, mesh)
+    ends = ((operator, here), (operator, here + 1), (here + 1, here + 2), (here + 2, here))
+    graph.edges += [(*pair, costs) for pair, costs in zip(ends, mesh.known_of_weights[row.kind], strict=True)]
+
+
+def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Whole, ...]:
+    """Costs of gathering weights, summing gradients, handing these to the optimizer, and publishing updated weights."""
+    kind, move = mesh.kinds[name], cache(partial(reshard_time, axes=mesh.axes, links=mesh.hardware.links))
+    weights, gradients = mesh.model.weight_bytes * kind.weights, mesh.model.gradient_bytes * kind.weights
+    needed, left = zip(*((weights_lay(way), gradients_lay(way)) for way in mesh.ways[name]), strict=True)
+    return (
+        _nanoseconds([[2.0 * move(weights, lay, each) for lay in lays] for each in needed]),
+        _nanoseconds([[move(gradients, each, lay) for lay in lays] for each in left]),
+        _nanoseconds([[move(gradients, lay, owned) for owned in lays] for lay in lays]),
+        _nanoseconds([[move(weights, owned, lay) for lay in lays] for owned in lays]),
+    )
 
 
 def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
