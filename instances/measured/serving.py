@@ -43,13 +43,13 @@ _FURTHER: Final = (
 )
 _ALIASES: Final = {
     "deepseekr1": "deepseek-v3",
-    "kimik25": "kimi-k2",
-    "minimaxm21": "minimax-m2",
-    "minimaxm25": "minimax-m2",
-    "deepseekv31": "deepseek-v3",
-    "llama3170b": "llama3-70b",
-    "llama3370b": "llama3-70b",
-    "llama31405b": "llama3-405b",
+    "kimik2.5": "kimi-k2",
+    "minimaxm2.1": "minimax-m2",
+    "minimaxm2.5": "minimax-m2",
+    "deepseekv3.1": "deepseek-v3",
+    "llama3.170b": "llama3-70b",
+    "llama3.370b": "llama3-70b",
+    "llama3.1405b": "llama3-405b",
 }
 """Models of the same shapes as one of the registry."""
 _WEIGHTS: Final[dict[str, WeightFormat]] = {
@@ -299,7 +299,7 @@ def _shape(name: str) -> Transformer:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold().rpartition("/")[2])
+    return re.sub(r"[^a-z0-9.]", "", name.casefold().rpartition("/")[2])
 
 
 def _one_of(word: str, known: Collection[EngineName], what: str) -> EngineName:

@@ -60,6 +60,12 @@ def test_rows_are_read_with_what_engines_do_by_default(tmp_path: Path) -> None:
     assert (runs[0].output_time, runs[0].first_token) == (pytest.approx(0.01319), pytest.approx(0.1214))
 
 
+def test_models_whose_names_differ_by_a_point_have_their_own_shapes(tmp_path: Path) -> None:
+    rows = [f"{name},A100,vllm,,together,bf16,1,1,1,,1024,1024,16,121,13," for name in ("GPT3-13B", "GPT3-1.3B", "Llama-3.1-8B")]
+    shapes = [run.shape for run in read_served(table(tmp_path, "\n".join(rows))).measured]
+    assert [(shape.layers, shape.hidden) for shape in shapes] == [(40, 5120), (24, 2048), (32, 4096)]
+
+
 @pytest.mark.parametrize(("row", "reason"), REJECTED.items())
 def test_rows_that_cannot_be_priced_have_a_reason(row: str, reason: str, tmp_path: Path) -> None:
     runs = read_served(table(tmp_path, f"{ROWS}{row}\n"))
