@@ -91,6 +91,8 @@ class _Mesh:
     kinds: Mapping[str, Kind]
     ways: Mapping[str, tuple[Way, ...]]
     times: Mapping[str, Whole]
+    sizes: Mapping[str, Whole]
+    """Bytes of an output, of each way."""
     known: dict[tuple[str, str], Whole] = field(default_factory=dict)
     known_of_weights: dict[str, tuple[Whole, ...]] = field(default_factory=dict)
 
@@ -104,8 +106,7 @@ def network_problem(model: Transformer, hardware: Hardware, sizes: Sequence[int]
     graph, steps, places = _Graph(), list(network(model)), {}
     for time, (name, kind, before) in enumerate(steps):
         places[name] = here = len(graph.rows)
-        sizes_held = [mesh.kinds[kind].output * share(gives(way), mesh.axes) for way in mesh.ways[kind]]
-        graph.rows.append(_Row(name, kind, mesh.ways[kind], mesh.times[kind], _bytes(sizes_held), time, 2 * len(steps) - time))
+        graph.rows.append(_Row(name, kind, mesh.ways[kind], mesh.times[kind], mesh.sizes[kind], time, 2 * len(steps) - time))
         for earlier in before:
             source = graph.rows[places[earlier]]
             graph.edges.append((places[earlier], here, _between(source.kind, kind, mesh)))
@@ -123,7 +124,8 @@ def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) ->
     found = kinds(model)
     offered = {name: ways(kind, model, axes) for name, kind in found.items()}
     times = {name: _nanoseconds([operator_time(found[name], way, model, hardware, axes) for way in offered[name]]) for name in found}
-    return _Mesh(model, hardware, axes, found, offered, times)
+    sizes = {name: _bytes([kind.output * share(gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
+    return _Mesh(model, hardware, axes, found, offered, times, sizes)
 
 
 def _between(before: str, after: str, mesh: _Mesh) -> Whole:
@@ -173,13 +175,14 @@ def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Whol
 def _rules(graph: _Graph, axes: Sequence[MeshAxis]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Megatron-LM's plans: each axis is for tensors or for data; with or without sequence parallelism; ZeRO 0 (nothing but the plan), 1
     (optimizer), 2 (gradients too) or 3 (weights too)."""
+    offered = {row.kind: list(row.options) for row in graph.rows}
     for roles in product(("tensor", "data"), repeat=len(axes)):
         for scattered in (False, True) if "tensor" in roles else (False,):
             for zero in range(4) if "data" in roles else (0,):
-                wanted = [_ruled(row, roles, scattered, zero) for row in graph.rows]
-                if all(option in row.options for option, row in zip(wanted, graph.rows, strict=True)):
-                    choice = tuple(list(row.options).index(option) for option, row in zip(wanted, graph.rows, strict=True))
-                    yield _rule_name(roles, scattered, zero, axes), choice
+                wanted = {kind: _ruled(kind, roles, scattered, zero) for kind in offered}
+                if all(wanted[kind] in options for kind, options in offered.items()):
+                    found = {kind: options.index(wanted[kind]) for kind, options in offered.items()}
+                    yield _rule_name(roles, scattered, zero, axes), tuple(found[row.kind] for row in graph.rows)
 
 
 def _rule_name(roles: Sequence[str], scattered: bool, zero: int, axes: Sequence[MeshAxis]) -> str:
@@ -204,10 +207,10 @@ _SHARDED_FROM = {"optimizer": 1, "gradients": 2, "weights": 3}
 """The stage of ZeRO from which this is split over data-parallel ranks."""
 
 
-def _ruled(row: _Row, roles: Sequence[str], scattered: bool, zero: int) -> Option:
-    if row.kind in _SHARDED_FROM:
-        return tuple("feature" if role == "tensor" or zero >= _SHARDED_FROM[row.kind] else "whole" for role in roles)
-    return tuple(_TENSOR[row.kind][scattered] if role == "tensor" else "batch" for role in roles)
+def _ruled(kind: str, roles: Sequence[str], scattered: bool, zero: int) -> Option:
+    if kind in _SHARDED_FROM:
+        return tuple("feature" if role == "tensor" or zero >= _SHARDED_FROM[kind] else "whole" for role in roles)
+    return tuple(_TENSOR[kind][scattered] if role == "tensor" else "batch" for role in roles)
 
 
 def _problem(graph: _Graph, name: str, limit: int) -> Problem:
