@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from crossopt.crossflow.arrays import Array
 from crossopt.formulation.embeddings import Way, Whole, milliseconds, places_of, plan_model, search, whole
 from crossopt.instances.embeddings.options import TIERS
 from crossopt.instances.embeddings.question import EmbeddingsQuestion
@@ -26,9 +27,11 @@ from crossopt.solvers.embeddings.prices import (
     Flat,
     Priced,
     Regions,
+    Relaxed,
     best_bound,
     best_prices,
     by_regions,
+    cheap_small_pieces,
     cheapest,
     flat,
     in_small_pieces,
@@ -54,6 +57,8 @@ _SHARES: Final = (1.0, 0.98, 0.95, 0.9, 0.8)
 _MOST_PLANS: Final = 50_000
 _RELAXING, _LEAST_RELAXING, _JUDGING = 0.2, 2.0, 10.0
 """Of the time that is left for a relaxation, its seconds at least, and how much longer than judging a plan nothing is judged again."""
+_FILLED, _TIGHT = 0.98, 0.1
+"""Of memory that small pieces by prices fill, and of the time for these where memory is short."""
 _ABOVE: Final = 1.03
 """Of the bound, how far above it plans are looked for where none is known."""
 _LARGE: Final = 1_000_000
@@ -244,20 +249,8 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
     loose = None if small or not (step or priced.prices.any()) else relaxed(ways, None, _RELAXING * (deadline - monotonic()), priced.prices)
     if loose is not None:
         course.priced = max(course.priced, loose.priced, key=lambda found: found.bound or 0.0)
-    if loose is not None and step:
-        cut = by_regions(ways, loose, min(course.value, course.bound * _ABOVE), _RELAXING * (deadline - monotonic()))
-        if cut is not None and cut.bound > course.bound:
-            course.regions, loose = cut, cut.loose
-        most = deadline - 1.5 * (monotonic() - began)
-        small_pieces = in_small_pieces(ways, loose, _RELAXING * (deadline - monotonic())) or loose
-        begun = [small_pieces] if len(ways.form.types) >= _MANY * ways.form.devices else [loose, small_pieces]
-        plans = [start_from(ways.form, own.ways[0], max(course.bound, 1e-12)) for own in begun]
-        for left in range(len(plans) + 1 if len(plans) > 1 else 1, 0, -1):
-            share = monotonic() + max(most - monotonic(), 0.0) / left
-            plan = plans.pop(0) if left > 1 else min(plans, key=height_of)
-            plans.append(balance_phases(plan, loose.slowest, course.bound * (1.0 + within), share, patience, random, course.seen))
-        course.settle()
-    starts = _starts(ways, priced) if course.plan is None else []
+    near = _by_targets(course, ways, loose, within, (patience, began, deadline), random) if step and not small else None
+    starts = _starts(ways, priced) if course.plan is None or near is not None else []
     if loose is not None and not step:
         starts, priced = [*loose.ways, *starts][: len(starts) + 1], loose.priced
     for start in starts:
@@ -270,13 +263,45 @@ def _local_search(course: _Course, ways: Flat, within: float, patience: float, d
         if course.value <= target or monotonic() >= deadline:
             break
     if step and best is not None:
-        balance_phases(best, best.loads.mean(axis=0), course.bound * (1.0 + within), deadline, patience, random, course.seen)
+        other = best, best.loads.mean(axis=0)
+        best, least = other if near is None else min(near, other, key=lambda own: height_of(own[0]))
+        balance_phases(best, least, course.bound * (1.0 + within), deadline, patience, random, course.seen)
         course.settle()
     if course.plan is not None and not small and course.regions is None and course.value > course.bound * (1.0 + within):
         course.priced = sharpened(ways, course.priced, course.value, max(_RELAXING * (deadline - monotonic()), _LEAST_RELAXING))
     if best is not None and not step and course.value > course.bound * (1.0 + within):
         improve(best, course.bound * (1.0 + within), deadline, patience, random, course.seen, priced.prices)
         course.settle()
+
+
+def _by_targets(
+    course: _Course, ways: Flat, loose: Relaxed | None, within: float, times: tuple[float, float, float], random: Random
+) -> tuple[Plan, Array] | None:
+    """Plans with the least sum of the slowest of each phase, from small pieces; where the relaxation is not known in time, by prices. The
+    best one with its targets, and time left, where it is not and memory is short, so that other starts may be better."""
+    patience, began, deadline = times
+    if loose is not None:
+        cut = by_regions(ways, loose, min(course.value, course.bound * _ABOVE), _RELAXING * (deadline - monotonic()))
+        if cut is not None and cut.bound > course.bound:
+            course.regions, loose = cut, cut.loose
+    most = deadline - (0.0 if loose is None else 1.5 * (monotonic() - began))
+    small = None if loose is None else in_small_pieces(ways, loose, _RELAXING * (deadline - monotonic()))
+    pieces, slowest = cheap_small_pieces(ways, course.priced.prices, _FILLED)
+    begun = [pieces if small is None else small.ways[0]]
+    if loose is not None:
+        begun, slowest = begun if len(ways.form.types) >= _MANY * ways.form.devices else [loose.ways[0], *begun], loose.slowest
+    plans = [start_from(ways.form, own, max(course.bound, 1e-12)) for own in begun]
+    for plan in plans:
+        course.seen(plan)
+        course.settle()
+    if tight := loose is None and (course.plan is None or bool(course.priced.prices.any())):
+        most = monotonic() + _TIGHT * (most - monotonic())
+    for left in range(len(plans) + 1 if len(plans) > 1 else 1, 0, -1):
+        share = monotonic() + max(most - monotonic(), 0.0) / left
+        plan = plans.pop(0) if left > 1 else min(plans, key=height_of)
+        plans.append(balance_phases(plan, slowest, course.bound * (1.0 + within), share, patience, random, course.seen))
+        course.settle()
+    return (min(plans, key=height_of), slowest) if tight else None
 
 
 def _proof_of(priced: Priced) -> PricedTiers:

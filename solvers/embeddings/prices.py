@@ -104,9 +104,9 @@ def flat(form: Form) -> Flat:
     return Flat(form, np.bincount(form.types, minlength=len(form.ways)).astype(float))
 
 
-def cheapest(ways: Flat, prices: Array, allowed: Mask) -> Whole:
-    """For each type the way of least cost at these prices, among all ways."""
-    costs = np.where(allowed, ways.total + ways.stored @ prices, inf)
+def cheapest(ways: Flat, prices: Array, allowed: Mask, dear: Array | float = 0.0) -> Whole:
+    """For each type the way of least cost at these prices, and further costs, among all ways."""
+    costs = np.where(allowed, ways.total + dear + ways.stored @ prices, inf)
     least = np.minimum.reduceat(costs, ways.starts[:-1])
     equal = costs == np.repeat(least, np.diff(ways.starts))
     places = np.flatnonzero(equal)
@@ -116,25 +116,25 @@ def cheapest(ways: Flat, prices: Array, allowed: Mask) -> Whole:
     return found
 
 
-def best_prices(ways: Flat, allowed: Mask, share: float = 1.0) -> Array:
+def best_prices(ways: Flat, allowed: Mask, share: float = 1.0, dear: Array | float = 0.0) -> Array:
     """Prices at which the cheapest ways fit into a share of all memory together, or nearly so."""
     prices = np.zeros(3)
     for _ in range(_CYCLES):
         changed = False
         for tier in range(3):
-            changed |= _set_price(ways, allowed, prices, tier, share)
+            changed |= _set_price(ways, allowed, prices, tier, (share, dear))
         if not changed:
             break
     return prices
 
 
-def _set_price(ways: Flat, allowed: Mask, prices: Array, tier: int, share: float) -> bool:
+def _set_price(ways: Flat, allowed: Mask, prices: Array, tier: int, given: tuple[float, Array | float]) -> bool:
     """The least price of a tier at which what is stored there fits; whether it changed."""
-    before = prices[tier]
+    before, (share, dear) = prices[tier], given
 
     def fits(price: float) -> bool:
         prices[tier] = price
-        return bool(ways.counts @ ways.stored[cheapest(ways, prices, allowed), tier] <= share * ways.room[tier])
+        return bool(ways.counts @ ways.stored[cheapest(ways, prices, allowed, dear), tier] <= share * ways.room[tier])
 
     if fits(0.0):
         return bool(before != 0.0)
@@ -231,10 +231,30 @@ def in_small_pieces(ways: Flat, loose: Relaxed, seconds: float) -> Relaxed | Non
     """The relaxation of plans whose pieces are far below the slowest device of each phase, and small where that costs little, so that
     devices can be filled evenly."""
     slowest = np.where(loose.slowest > 0.0, loose.slowest, inf)
-    free = np.array([way.spread != "all" for way in ways.ways])
-    dear = _UNEVEN * free * ways.held / ways.form.devices * (ways.times / slowest).max(axis=1) ** 2
+    dear = _UNEVEN * ways.held / ways.form.devices * _lengths(ways, slowest) ** 2
     region = Region((0.0,) * ways.form.phases, tuple((_SMALLER * slowest).tolist()))
     return relaxed(ways, None, seconds, loose.priced.prices, region, dear)
+
+
+def _lengths(ways: Flat, slowest: Array) -> Array:
+    """How long a piece is that is not on all devices, of the slowest device of the phase in which that is most."""
+    lengths: Array = (ways.times / np.where(slowest > 0.0, slowest, inf)).max(axis=1)
+    return np.where([way.spread != "all" for way in ways.ways], lengths, 0.0)
+
+
+def cheap_small_pieces(ways: Flat, prices: Array, share: float) -> tuple[list[Way], Array]:
+    """Ways of the tables whose pieces are small as in that relaxation, but by prices alone, so that a share of all memory is filled, and
+    the least of the slowest of each phase that they allow."""
+    form, dear, allowed = ways.form, np.zeros(len(ways.ways)), np.ones(len(ways.ways), bool)
+    slowest = np.zeros(form.phases)
+    for turn in range(_CYCLES + 1):
+        chosen = cheapest(ways, prices if not turn else best_prices(ways, allowed, share, dear), allowed, dear)
+        mean = ways.counts @ (ways.held[chosen, None] * ways.times[chosen]) / form.devices
+        slowest = np.maximum(mean, ways.times[chosen].max(axis=0))
+        lengths = _lengths(ways, mean)
+        least = np.repeat(np.minimum.reduceat(lengths, ways.starts[:-1]), np.diff(ways.starts))
+        allowed, dear = lengths <= np.maximum(least, _SMALLER), _UNEVEN * mean.sum() * ways.held * lengths**2
+    return [ways.ways[chosen[kind]] for kind in form.types], slowest
 
 
 def _within(ways: Flat, limit: float | None, region: Region | None) -> Mask:

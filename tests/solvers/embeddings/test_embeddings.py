@@ -44,7 +44,7 @@ from crossopt.solvers.embeddings.baselines import by_key, greedy_proposals, plan
 from crossopt.solvers.embeddings.family import FAMILY
 from crossopt.solvers.embeddings.judge import BY_PHASES, EmbeddingPlan, TablePlan, judge, prove
 from crossopt.solvers.embeddings.local import start_from
-from crossopt.solvers.embeddings.prices import by_regions, flat, in_small_pieces, relaxed
+from crossopt.solvers.embeddings.prices import by_regions, cheap_small_pieces, cheapest, flat, in_small_pieces, relaxed
 from crossopt.solvers.proofs import PhaseLeaf, PricedCounts, PricedPhases, PricedTiers
 from tests.paths import reference
 from tests.solvers.embeddings.drawn import drawn
@@ -355,14 +355,26 @@ def test_annealing_lowers_the_sum_of_all_phases_and_keeps_count_of_devices(memor
     assert loose is not None
     small = in_small_pieces(ways, loose, 60.0)
     assert small is not None
-    for own in (loose, small):
-        start = start_from(ways.form, own.ways[0], 1.0)
+    cheap, slowest = cheap_small_pieces(ways, np.zeros(3), 1.0)
+    assert (loose.priced.bound or inf) <= slowest.sum()
+    for own in (loose.ways[0], small.ways[0], cheap):
+        start = start_from(ways.form, own, 1.0)
         lower = 0.99 * float(start.loads.max(axis=0).sum())
         found = balance_phases(start, loose.slowest, lower, monotonic() + 20.0, 60.0, Random(1), lambda plan: None)
         verdict = judge(question, plan_of(question, found.held()))
         assert verdict.accepted
         assert off(height_of(found), float(verdict.value)) <= 1e-12
         assert (loose.priced.bound or inf) <= float(verdict.value) <= lower
+
+
+def test_without_its_relaxation_a_step_begins_from_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = ask(STEPS.replace("count: 40", "count: 300").replace("devices: 16", "devices: 32"))
+    monkeypatch.setattr(engines, "relaxed", lambda *given: None)
+    monkeypatch.setattr(engines, "balance_phases", lambda plan, *given: plan)
+    ((_, value, bound),) = engines.local(question, Limits(seconds=20.0, gap=0.2), unwatched).trace
+    ways = flat(whole(question))
+    cheapest_ways = [ways.ways[own] for own in cheapest(ways, np.zeros(3), np.ones(len(ways.ways), bool))[list(ways.form.types)]]
+    assert (bound or inf) < (value or inf) < 0.85 * height_of(start_from(ways.form, cheapest_ways, 1.0))
 
 
 def _regions_stay_below_every_plan(seeds: range) -> int:
@@ -557,7 +569,7 @@ def test_an_answer_that_is_cut_off_keeps_its_bound(name: str, monkeypatch: pytes
 def test_integer_models_have_the_same_optimum(engine: str) -> None:
     for seed in (2,):
         question = drawn(seed)
-        mine, other = solved(question), solve_and_verify(FAMILY, question, engine, Limits(seconds=20.0), unwatched)
+        mine, other = solved(question), solve_and_verify(FAMILY, question, engine, Limits(seconds=90.0), unwatched)
         assert other.value == mine.value
         assert (other.bound is None) == (mine.bound is None)
 
