@@ -1,6 +1,6 @@
 """Operators of a transformer split over a mesh of devices, their prices by the full model, and the time to lay tensors otherwise."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
@@ -295,10 +295,10 @@ def _sums(kind: Kind, way: Way, model: Transformer, hardware: Hardware, axes: Se
     return time + (2.0 * moved(4.0 * model.tokens, _BEFORE_LOSS, _AFTER_LOSS) if kind.form == "head" else 0.0)
 
 
-def edge_time(size: float, before: Way, after: Way, hardware: Hardware, axes: Sequence[MeshAxis]) -> float:
-    """Seconds to bring an output of this size to its consumer's layout, and the gradient back."""
-    forward = reshard_time(size, gives(before), lay(after, _TAKES), axes, hardware.links)
-    return forward + reshard_time(size, lay(after, _RETURNED), gives(before), axes, hardware.links)
+def edge_time(size: float, before: Way, after: Way, move: Callable[[float, Lay, Lay], float]) -> float:
+    """Seconds to bring an output of this size to its consumer's layout, and the gradient back; `move` is `reshard_time` on a mesh."""
+    given = gives(before)
+    return move(size, given, lay(after, _TAKES)) + move(size, lay(after, _RETURNED), given)
 
 
 def update_time(kind: Kind, part: float, model: Transformer, hardware: Hardware) -> float:

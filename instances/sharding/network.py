@@ -6,7 +6,7 @@ where they are to where they are taken, gather weights, sum gradients, and publi
 one microbatch. The weights of norms are too few to count; a tied head has a table of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
@@ -93,6 +93,8 @@ class _Mesh:
     times: Mapping[str, Whole]
     sizes: Mapping[str, Whole]
     """Bytes of an output, of each way."""
+    move: Callable[[float, Lay, Lay], float]
+    """Seconds to convert a tensor of this size from one layout to another."""
     known: dict[tuple[str, str], Whole] = field(default_factory=dict)
     known_of_weights: dict[str, tuple[Whole, ...]] = field(default_factory=dict)
 
@@ -125,15 +127,16 @@ def _mesh(model: Transformer, hardware: Hardware, axes: tuple[MeshAxis, ...]) ->
     offered = {name: ways(kind, model, axes) for name, kind in found.items()}
     times = {name: _nanoseconds([operator_time(found[name], way, model, hardware, axes) for way in offered[name]]) for name in found}
     sizes = {name: _bytes([kind.output * share(gives(way), axes) for way in offered[name]]) for name, kind in found.items()}
-    return _Mesh(model, hardware, axes, found, offered, times, sizes)
+    move = cache(partial(reshard_time, axes=axes, links=hardware.links))
+    return _Mesh(model, hardware, axes, found, offered, times, sizes, move)
 
 
 def _between(before: str, after: str, mesh: _Mesh) -> Whole:
     """Costs of an edge between two operators."""
     if (before, after) not in mesh.known:
-        move = partial(edge_time, mesh.kinds[before].output, hardware=mesh.hardware, axes=mesh.axes)
+        size = mesh.kinds[before].output
         mesh.known[before, after] = _nanoseconds(
-            [[move(before=given, after=taken) for taken in mesh.ways[after]] for given in mesh.ways[before]]
+            [[edge_time(size, given, taken, mesh.move) for taken in mesh.ways[after]] for given in mesh.ways[before]]
         )
     return mesh.known[before, after]
 
@@ -161,7 +164,7 @@ def _add_weights(graph: _Graph, operator: int, first: int, last: int, mesh: _Mes
 
 def _moves_of_weights(name: str, lays: Sequence[Lay], mesh: _Mesh) -> tuple[Whole, ...]:
     """Costs of gathering weights, summing gradients, handing these to the optimizer, and publishing updated weights."""
-    kind, move = mesh.kinds[name], cache(partial(reshard_time, axes=mesh.axes, links=mesh.hardware.links))
+    kind, move = mesh.kinds[name], mesh.move
     weights, gradients = mesh.model.weight_bytes * kind.weights, mesh.model.gradient_bytes * kind.weights
     needed, left = zip(*((weights_lay(way), gradients_lay(way)) for way in mesh.ways[name]), strict=True)
     return (

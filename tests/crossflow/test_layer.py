@@ -666,7 +666,7 @@ def test_megatrons_layer_costs_what_the_full_model_says(a100: Hardware, scattere
     time = sum(operator_time(found[kind], way[kind], MODEL, a100, axes) for _, kind, _ in steps)
     for _, kind, before in steps:
         for one in before:
-            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], a100, axes)
+            time += edge_time(found[kind_of[one]].output, way[kind_of[one]], way[kind], partial(reshard_time, axes=axes, links=a100.links))
     one_rank = (np.float64(1.0), np.float64(1.0))
     eight = tuple(np.float64(count) for count in axes[0].members)
     ranks = Ranks(np.float64(8), np.float64(1), np.float64(1), np.float64(8), np.float64(scattered), eight, one_rank, one_rank)
