@@ -204,7 +204,7 @@ def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int
     memory = file.memory if question.built is None else min(file.memory, float(_built(question, chip).memory[0]))
     for size in file.microbatch:
         cycles = {
-            (kind, tensor): _passes(question, network, chip, (kind, tensor, size))
+            (kind, tensor): passes_of_layer(question, network, chip, (kind, tensor, size))
             for kind in range(len(network.kinds))
             for tensor in file.tensor
         }
@@ -220,7 +220,7 @@ def _least_of_network(question: AcceleratorQuestion, network: Network, chip: int
     return least
 
 
-def _passes(question: AcceleratorQuestion, network: Network, chip: int, chosen: tuple[int, int, int]) -> list[float]:
+def passes_of_layer(question: AcceleratorQuestion, network: Network, chip: int, chosen: tuple[int, int, int]) -> list[float]:
     """Seconds of the passes of a layer."""
     file, (kind, tensor, size) = question.file, chosen
     if question.built is not None:

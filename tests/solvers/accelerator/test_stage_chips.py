@@ -12,7 +12,7 @@ from crossopt.solvers.accelerator.stage_chips import stage_chips
 from crossopt.solvers.answer import Limits, unwatched
 from crossopt.solvers.family import solve
 from tests.extent import some
-from tests.solvers.accelerator.drawn import _passes, drawn
+from tests.solvers.accelerator.drawn import drawn, passes_of_layer
 
 
 @pytest.mark.parametrize("seed", some(range(60), 10))
@@ -37,5 +37,5 @@ def test_each_stage_has_its_quickest_chip_of_no_larger_area(seed: int) -> None:
 
 def _of_stage(question: AcceleratorQuestion, network: Network, chip: int, chosen: tuple[list[int], int, int], again: bool) -> float:
     kinds, tensor, size = chosen
-    passes = [_passes(question, network, chip, (kind, tensor, size)) for kind in kinds]
+    passes = [passes_of_layer(question, network, chip, (kind, tensor, size)) for kind in kinds]
     return sum(sum(one) + again * one[0] for one in passes)
