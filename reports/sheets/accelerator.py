@@ -306,15 +306,24 @@ def _wishes(chip: ChipAnswer | BuiltChip, figures: NetworkFigures, wishes: Seque
     table = Table(
         (
             names("stages", (_numbers(one.stages) for one in wishes)),
-            names("chip alone", (chip_text(one.chip) for one in wishes)),
-            names("more area for", ("; ".join(f"{name} {area * 1e6:+.4g} mm^2" for name, area in row) or "-" for row in larger)),
             Column("compute", tuple(map(time_of, seconds)), tuple(seconds), "compute in s"),
             Column("alone", tuple(time_of(one.seconds) for one in wishes), tuple(one.seconds for one in wishes), "compute alone in s"),
             Column("saved", tuple(f"{one:.1%}" for one in saved), tuple(saved), "saved share"),
+            names("larger", (", ".join(f"{name} {area * 1e6:+.4g} mm^2" for name, area in row) or "-" for row in larger)),
+            names("chip alone", (_unlike(one.chip, chip) for one in wishes)),
         )
     )
     title = "what each stage would take of the die, at no more area"
     return Section(f"{prefix}{title}" if prefix else title.capitalize(), (table,))
+
+
+def _unlike(chip: ChipAnswer | BuiltChip, own: ChipAnswer | BuiltChip) -> str:
+    """The chip of a stage beside that of the plan; of one of a technology what differs."""
+    if chip == own:
+        return "the same"
+    if isinstance(chip, BuiltChip) and isinstance(own, BuiltChip):
+        return chip_text(BuiltChip({name: value for name, value in chip.choices.items() if value != own.choices[name]}))
+    return chip_text(chip)
 
 
 def _parts(chip: ChipAnswer | BuiltChip) -> dict[str, float]:
