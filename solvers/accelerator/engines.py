@@ -31,7 +31,7 @@ from crossopt.formulation.accelerator.schedule import MOST_STATES, Schedule
 from crossopt.formulation.accelerator.stages import Pipelines
 from crossopt.instances.accelerator.question import AcceleratorQuestion, FixedSection, PipelineSchedule, Recompute
 from crossopt.instances.errors import RefusedError
-from crossopt.instances.files.units import bytes_beyond
+from crossopt.instances.files.units import bytes_beyond, format_quantity
 from crossopt.solvers.accelerator.judge import (
     BY_SETS,
     AcceleratorPlan,
@@ -55,6 +55,8 @@ _UNSEARCHED, _SEARCHED, _FINAL = range(3)
 """Whether stages of a set of chips were searched, or its bound is that of its best plan."""
 _ALIKE: Final = 5e-10
 """Relative difference of values below which chips of a technology are alike."""
+_LARGER: Final = 2.0 ** np.arange(1, 7)
+"""Factors of memory that are tried where none suffices."""
 _PATIENCE: Final = 5
 _GROUP: Final = 10_000.0
 """Square micrometres of a group of chips in PHAZE's search."""
@@ -419,19 +421,44 @@ def reasons(pricing: Pricing) -> tuple[str, ...]:
             beyond = bytes_beyond(kept, memory, "on a device of")
             found.append(f"{network.name}: {layer} alone keeps {beyond}, with the options that need least")
         elif pricing.question.file.time_limit is not None or pricing.bound(row, range(pricing.count)).value == inf:
-            found.append(f"{network.name}: {_quickest(pricing.question)}")
+            found.append(f"{network.name}: {_quickest(pricing, row)}")
     return tuple(found)
 
 
-def _quickest(question: AcceleratorQuestion) -> str:
-    """Whether the memory or the limit of the time is in the way."""
-    memory = "no stages keep the memory of every device, though each layer alone does (give more devices)"
+def _quickest(pricing: Pricing, row: int) -> str:
+    """Whether the memory or the limit of the time is in the way, and by how much."""
+    question = pricing.question
     if question.file.time_limit is None:
-        return memory
+        return _crowded(pricing, row)
     free = replace(question, file=replace(question.file, objective="time", time_limit=None))
     run = _Run(free, Limits(), unwatched, monotonic(), Pricing(free, MOST_STATES))
     _searched(run)
     limit = question.file.time_limit
-    return (
-        memory if run.answer is None else f"the quickest batch takes {run.value:.6g} s, {run.value / limit - 1.0:.3%} above {limit:.6g} s"
-    )
+    if run.answer is None:
+        return _crowded(pricing, row)
+    return f"the quickest batch takes {run.value:.6g} s, {run.value / limit - 1.0:.3%} above {limit:.6g} s"
+
+
+def _crowded(pricing: Pricing, row: int) -> str:
+    """That stages need more memory, and how many devices or bytes suffice, where any do; of boxes of chips no bound says so."""
+    file, network = pricing.question.file, pricing.question.networks[row]
+    found = ["no stages keep the memory of every device, though each layer alone does"]
+    if pricing.in_boxes:
+        return found[0]
+    most = len(network) * max(file.tensor) * max(file.interleave, default=1)
+    if (devices := _fewest(pricing, row, max(most, file.devices), file.memory)) < inf:
+        found.append(f"{devices:,.0f} devices suffice, there are {file.devices:,}")
+    short, ample = file.memory, next((size for size in _LARGER * file.memory if _fewest(pricing, row, file.devices, size) < inf), inf)
+    while 1.01 * short < ample < inf:
+        middle = 0.5 * (short + ample)
+        short, ample = (short, middle) if _fewest(pricing, row, file.devices, middle) < inf else (middle, ample)
+    if ample < inf:
+        found.append(f"{format_quantity(ample, 'bytes')} suffice, there are {format_quantity(file.memory, 'bytes')}")
+    return "; ".join(found)
+
+
+def _fewest(pricing: Pricing, row: int, devices: int, memory: float) -> float:
+    """The fewest of so many devices with so much memory."""
+    file = replace(pricing.question.file, objective="devices", time_limit=None, devices=devices, memory=memory)
+    eased = Pricing(replace(pricing.question, file=file), MOST_STATES, pricing.chips)
+    return eased.bound(row, range(eased.count)).value

@@ -371,7 +371,10 @@ def test_layers_alike_under_two_names_are_scheduled_once() -> None:
     ("settings", "reason"),
     [
         (["memory=100 B", "layers.1.parameters=60 B"], "second alone keeps 120"),
-        (["memory=150 B", "devices=1"], "no stages keep the memory of every device"),
+        (
+            ["memory=150 B", "devices=1"],
+            "no stages keep the memory of every device, though each layer alone does; 2 devices suffice, there are 1; 220.",
+        ),
         (["time_limit=1 ns"], "the quickest batch takes 5.33333e-07 s, 53233.333% above 1e-09 s"),
         (["time_limit=1 ns", "objective=area"], "the quickest batch takes 5.33333e-07 s"),
     ],
@@ -380,6 +383,13 @@ def test_why_there_is_no_plan(settings: list[str], reason: str) -> None:
     result = answered(question_of(LAYER, *settings))
     assert result.status == "INFEASIBLE"
     assert reason in result.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"), [(["memory=220 B"], "OPTIMAL"), (["memory=219 B"], "INFEASIBLE"), (["devices=2"], "OPTIMAL")]
+)
+def test_the_memory_and_the_devices_that_suffice_do(settings: list[str], status: str) -> None:
+    assert answered(question_of(LAYER, "memory=150 B", "devices=1", *settings)).status == status
 
 
 @pytest.mark.parametrize(
