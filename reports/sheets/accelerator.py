@@ -190,6 +190,12 @@ def _choice_text(name: str, value: float) -> str:
     return rounded_quantity(value, dimension, 4) if dimension in ("area", "power") else f"{value:,.0f}"
 
 
+def _split_points(network: Network, plan: NetworkPlan) -> list[str] | None:
+    """The first layers of stages; none where a stage takes branches out of the network's order, which no split of that order gives."""
+    in_order = tuple(name for stage in plan.stages for name in stage.layers) == tuple(network.names)
+    return [stage.layers[0] for stage in plan.stages[1:]] if in_order else None
+
+
 def chip_document(question: AcceleratorQuestion, result: Result[AcceleratorPlan, AcceleratorFigures]) -> dict[str, Any]:
     """The chip as a table, and for each network the layers at which its pipeline is split, stages, and schedules on the cores."""
     answer, said = result.answer, result.details
@@ -204,7 +210,7 @@ def chip_document(question: AcceleratorQuestion, result: Result[AcceleratorPlan,
             "pipelines": plan.data,
             "pipeline": plan.pipeline,
             "interleave": plan.interleave,
-            "split_points": [stage.layers[0] for stage in plan.stages[1:]],
+            "split_points": _split_points(network, plan),
             "stages": [asdict(stage) for stage in plan.stages],
             "schedules": [
                 {

@@ -37,6 +37,7 @@ from crossopt.instances.errors import InstanceError, RefusedError
 from crossopt.instances.operators.graph_file import graph_text
 from crossopt.instances.question import read
 from crossopt.reports.cli import main
+from crossopt.reports.sheets.accelerator import chip_document
 from crossopt.solvers.accelerator.family import FAMILY
 from crossopt.solvers.accelerator.judge import AcceleratorFigures, AcceleratorPlan
 from crossopt.solvers.answer import Limits, Result, unwatched
@@ -440,6 +441,20 @@ def test_the_best_chip_and_plan_of_published_networks(name: str, seconds: float)
     result = answered(read(INSTANCES / f"accelerator/{name}-on-phaze.yaml"))
     assert result.status == "OPTIMAL"
     assert result.value == pytest.approx(seconds, rel=1e-4)
+
+
+@pytest.mark.parametrize(("sizes", "points"), [((300, 400, 200, 100), None), ((300, 200, 400, 100), ["c"])])
+def test_stages_that_share_out_branches_have_no_split_points(sizes: tuple[int, ...], points: list[str] | None) -> None:
+    """Of a, b and c beside each other, and d, each pair of layers has half the work: a and c, or a and b, which are in order."""
+    before = ([], ["a"], ["a"], ["b", "c"])
+    layers = [
+        {"name": name, "parameters": "40 B", "output": "1 B", "operators": [{"name": "x", "cores": "tensor", "size": size}], "after": after}
+        for name, size, after in zip("abcd", sizes, before, strict=True)
+    ]
+    question = question_of(LAYER | {"layers": layers, "devices": 2, "memory": "200 B", "bandwidth": "1 GB/s"})
+    written = chip_document(question, answered(question))["networks"]["network"]
+    assert ["".join(stage["layers"]) for stage in written["stages"]] == (["ab", "cd"] if points else ["ac", "bd"])
+    assert written["split_points"] == points
 
 
 def test_edits_of_a_result_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
