@@ -414,6 +414,8 @@ def _schedules(pricing: Pricing, chip: int, chosen: tuple[int, int], needed: set
 
 def reasons(pricing: Pricing) -> tuple[str, ...]:
     """Why there is no plan, with what is least in the way."""
+    if not pricing.count:
+        return ("no chip of the technology can be built within the limits of area and power (allow more, or smaller parts)",)
     found = list[str]()
     for row, network in enumerate(pricing.question.networks):
         layer, kept = pricing.tightest(row)

@@ -760,6 +760,19 @@ def test_a_transformer_on_chips_of_a_technology_has_the_work_of_its_shape() -> N
         assert check_answer(FAMILY, result, question).accepted
 
 
+def test_a_fine_grid_without_a_chip_is_infeasible(tmp_path: Path) -> None:
+    """Of a grid with more chips than are priced one by one when it is read."""
+    (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
+    grid = TECHNOLOGY | {"compute_area": {"from": "100 mm^2", "to": "500 mm^2", "step": "0.05 mm^2"}, "die_area": "100 mm^2"}
+    asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
+    (tmp_path / "question.yaml").write_text(yaml.safe_dump(asks | {"technology": grid}))
+    question = read(tmp_path / "question.yaml")
+    result = answered(question)
+    assert result.status == "INFEASIBLE"
+    assert "no chip of the technology can be built" in result.reasons[0]
+    assert check_answer(FAMILY, result, question).accepted
+
+
 def test_the_answer_names_ends_of_options_and_batches_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "graph.json").write_text(graph_text(residual_graph()))
     asks = {"kind": "accelerator", "devices": 3, "batch": 8, "memory": "80 GiB", "bandwidth": "1 GB/s", "graph": "graph.json"}
