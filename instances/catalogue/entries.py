@@ -528,7 +528,7 @@ def set_text(name: str, entry: DeviceEntry, stack: str | None) -> str:
     if (found := entry.stacks.get(stack or USUAL)) is not None:
         unnamed = "" if stack else ", as no stack is named"
         return f"{name} with {stack or USUAL}{_versions(found.versions)}{unnamed}; {stack_text(found)}"
-    own = f"{_WITH}{stack}, for which it has no calibration set: the device's constants" if stack else ""
+    own = f"{_WITH}{stack}: uncalibrated" if stack else ""
     return f"{name}{own}{_versions(entry.versions)}; {own_text(entry)}"
 
 

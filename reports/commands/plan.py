@@ -363,7 +363,7 @@ def _rank(trial: Tried, options: Namespace) -> tuple[float, ...]:
 def _verdict_text(best: Tried, tried: Sequence[Tried], options: Namespace, following: str) -> str:
     """The verdict, the numbers of devices beside each other where there are several, and what to do next, where it is not given."""
     context = context_in(best.question, best.result)
-    rows = brief_of(context)[:-1] if context else (*(("why", reason) for reason in _reasons(best)), *_fitting(best, tried))
+    rows = brief_of(context, led=True)[:-1] if context else (*(("why", reason) for reason in _reasons(best)), *_fitting(best, tried))
     unusual, usual = _unusual(best), [row for row in rows if row[0] == "caveat"]
     rows = tuple(row for row in rows if row[0] != "caveat") + tuple(("caveat", caveat) for caveat in unusual)
     rows += tuple(usual[: max(len(usual) - len(unusual), 1)])
@@ -410,9 +410,7 @@ def _unusual(best: Tried) -> list[str]:
         None if model.name not in registered_names("workloads") else registered(model.name).transformer,
     )
     if model.global_batch < count:
-        found.append(
-            f"the batch of {several(model.global_batch, 'sample')} is smaller than the {count:,} devices: replicas cannot share it"
-        )
+        found.append(f"the batch of {several(model.global_batch, 'sample')} is smaller than the {count:,} devices")
     if not _FEW_TOKENS <= tokens <= _MANY_TOKENS:
         found.append(f"a step has {tokens:,} tokens: runs of large models have about {USUAL_BATCH:,} (--batch {USUAL_BATCH // 2**20}M)")
     if usual is not None and model.sequence > _FAR * usual.sequence:
@@ -498,7 +496,7 @@ def _table(tried: Sequence[Tried]) -> Table:
 
 def _following(best: Tried, tried: Sequence[Tried], options: Namespace, saved: Path) -> str:
     """The commands that take it from here."""
-    keep = "" if options.save else f"--save {saved} keeps the question; then "
+    keep = "" if options.save else f"--save {saved}; "
     stack = best.question.stack.name if best.question.stack else "megatron"
     form = {"megatron-core": "megatron"}.get(str(stack), str(stack))
     if best.result.value is None:
@@ -506,6 +504,5 @@ def _following(best: Tried, tried: Sequence[Tried], options: Namespace, saved: P
         more = "more devices" if fits is None else f"--gpus {fits.group.name}"
         return f"{more}, or another precision or stack; {keep}`crossopt explain {saved}` says which limits clash"
     late = "" if best.in_time else " --set goal.deadline=null"
-    shows = "shows all" if best.in_time else "shows the plan that is late"
     fewest = "" if best.in_time or options.mode == "fewest" else "--fewest seeks how many devices keep the deadline; "
-    return f"{fewest}{keep}`crossopt solve {saved}{late} --out run.json` {shows}, `crossopt export run.json --as {form}` launches it"
+    return f"{fewest}{keep}`crossopt solve {saved}{late} --out run.json --verbose`; `crossopt export run.json --as {form}`"

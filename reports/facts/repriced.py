@@ -249,17 +249,17 @@ _SOON: Final = 3.0
 
 def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
     """The fastest plan that takes clearly less memory than a nearly full one, where the model cannot tell both apart: by its mean error on
-    measured runs, or else by the likely range; nothing elsewhere."""
-    device, error, within = instance.hardware, mean_error(instance), "the model's error"
+    measured runs, or else by the likely range; nothing elsewhere. Its memory, its time and the setting that asks for it."""
+    device, error = instance.hardware, mean_error(instance)
     if error is None and instance.measures_time and evaluation.likely[0] < evaluation.likely[1]:
-        error, within = evaluation.likely[1] / evaluation.step_time - 1.0, "the likely range"
+        error = evaluation.likely[1] / evaluation.step_time - 1.0
     memory = next((limit for limit in evaluation.limits if limit.name == "memory"), None)
     if memory is None or error is None or instance.reserve_given or not isinstance(device, Hardware) or instance.objective != "step_time":
         return ""
     if not _FULL * memory.available < memory.used <= memory.available:
         return ""
     reserve = 2.0**30 * ceil((float(device.reserved_memory) + (1.0 - _CLEARLY) * memory.available) / 2.0**30)
-    best, value, complete = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)), _SOON)
+    best, value, _ = best_soon(replace(instance, hardware=replace(device, reserved_memory=reserve)), _SOON)
     if best is None or value is None or value > evaluation.step_time * (1.0 + error):
         return ""
     goal = instance.goal
@@ -267,11 +267,8 @@ def safer_text(instance: Instance, evaluation: DesignEvaluation) -> str:
         return ""
     priced = evaluate(instance.workload, design_of(instance, best), instance.budget, instance.prices)
     used = next(limit.used for limit in priced.limits if limit.name == "memory")
-    return (
-        f"{rounded_quantity(used, 'bytes', 4)} ({used / memory.available:.0%}) at {rounded_quantity(value, 'time', 4)} a step "
-        f"({value / evaluation.step_time - 1.0:+.1%}, within {within}): {best.plan}; "
-        f"`--set cluster.reserved_memory={reserve / 2.0**30:.0f}GiB` {'asks for it' if complete else 'seeks a faster one'}"
-    )
+    took = f"{rounded_quantity(used, 'bytes', 4)}, {rounded_quantity(value, 'time', 4)} ({value / evaluation.step_time - 1.0:+.1%})"
+    return f"{took}: `--set cluster.reserved_memory={reserve / 2.0**30:.0f}GiB`"
 
 
 def which_text(complete: bool) -> str:

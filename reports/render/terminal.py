@@ -47,12 +47,13 @@ _GAP: Final = 2
 _MARGIN: Final = 2
 _FRAME, _MARKED, _SHORT = 4, 13, 6
 """Of the frame of a limit's bar, of what stands behind it, and of the shortest one."""
-_SHORT_ANSWER: Final = 18
-"""Lines of a short answer."""
+_USUAL_WIDTH: Final = 80
+"""Columns for which the lines of a short answer are meant; narrower ones have more."""
 _DOUBTS: Final = ("note", "caveat")
-"""Its rows that may be left to the long answer, all but the first caveat."""
-_MORE: Final = ("--verbose", "`text`")
-"""How the row of next steps begins where there is a long answer: of a command, and of a Python object."""
+_SPARE: Final = ("caveat", "note", "figures", "assumed", "baselines", "replay", "binds", "safer")
+"""Doubts, of which the first one stays, and all rows that may be left to the long answer, those that matter least first."""
+_MORE: Final = ("--verbose`", "--verbose", "`text`")
+"""What the row of next steps says where there is a long answer: of a command, and of a Python object."""
 _TIE: Final = "\N{NO-BREAK SPACE}"
 
 
@@ -64,21 +65,27 @@ def terminal(sheet: Sheet) -> str:
     return text_of(f"{sheet.name}   {sheet.headline}", lines, sheet.all_sections, closing_of(sheet))
 
 
-def brief(headline: str, rows: Pairs, sections: Sequence[Section] = ()) -> str:
-    """An answer in a few rows, with tables below them; the last caveats are left to the long answer where it would be long otherwise."""
+def brief(headline: str, rows: Pairs, sections: Sequence[Section] = (), lines: int = 15) -> str:
+    """An answer in a few rows, with tables below them; what matters least is left to the long answer where it would be long otherwise."""
     wide = max((len(name) for name, _ in rows if len(name) <= _NAME), default=0)
     shown = [(name, _hung(f"  {name:<{wide}}{' ' * _GAP}", text)) for name, text in rows]
-    most = _SHORT_ANSWER - 1 - len(wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False))
-    left, first = 0, next((row for label in reversed(_DOUBTS) for row in shown if row[0] == label), None)
-    more = next((sign for sign in _MORE if rows and rows[-1][1].startswith(sign)), "")
-    spare = [row for row in shown if row[0] in _DOUBTS and row is not first] if more else []
-    while sum(len(lines) for _, lines in shown) > most and spare:
-        shown.remove(spare.pop())
-        left += 1
-    if left:
-        text = rows[-1][1].replace(more, f"{more} ({left} more caveat{'s' * (left != 1)})", 1)
+    most = lines * _USUAL_WIDTH // min(sheet_width(), _USUAL_WIDTH) - 1
+    most -= len(wrap(headline, sheet_width(), subsequent_indent="    ", break_on_hyphens=False))
+    first = next((row for label in reversed(_DOUBTS) for row in shown if row[0] == label), None)
+    more = next((sign for sign in _MORE if rows and sign in rows[-1][1]), "")
+    spare = [row for label in _SPARE for row in reversed(shown) if row[0] == label and row is not first] if more else []
+    if sum(len(row[1]) for row in shown) > most and spare:
+        text = rows[-1][1].replace(more, f"{more} ({len(spare)} more rows)", 1)
         shown[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", text))
-    return text_of(headline, [line for _, lines in shown for line in lines], sections, "")
+        room = most - sum(len(row[1]) for row in shown if row not in spare)
+        for row in reversed(spare):  # those that matter most first, and then what still fits
+            if len(row[1]) <= room:
+                spare.remove(row)
+                room -= len(row[1])
+        shown = [row for row in shown if row not in spare]
+        text = rows[-1][1].replace(more, f"{more} ({len(spare)} more row{'s' * (len(spare) > 1)})", 1)
+        shown[-1] = (rows[-1][0], _hung(f"  {rows[-1][0]:<{wide}}{' ' * _GAP}", text))
+    return text_of(headline, [line for row in shown for line in row[1]], sections, "")
 
 
 def _room() -> int:
@@ -139,11 +146,13 @@ def _wrapped(text: str, indent: str = "    ") -> list[str]:
 
 
 def _hung(label: str, text: str) -> list[str]:
-    """Words behind a label; items between points stay on one line each where each of them has room on one."""
-    most, tied = sheet_width() - len(label), text
-    if " · " in text and max(map(len, text.split(" · "))) <= most - 2:
-        tied = re.sub(r"(?<!·) (?!·)", _TIE, text)
-    lines = wrap(tied, sheet_width(), initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
+    """Words behind a label; items between points stay on one line each where that takes no more lines."""
+    tied = re.sub(r"(?<!·) (?!·)", _TIE, text) if " · " in text else text
+    lines, loose = (
+        wrap(t, sheet_width(), initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False) for t in (tied, text)
+    )
+    if len(loose) < len(lines) or max(map(len, text.split(" · "))) > sheet_width() - len(label) - 2:
+        lines = loose
     return [line.replace(_TIE, " ") for line in lines] or [label.rstrip()]
 
 

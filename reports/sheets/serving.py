@@ -42,7 +42,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
     if plan is not None and said is not None:
         sections = sections_of(question, plan, said)
         meaning = _meaning(question, said, replay(question, plan, said))
-    return answer_sheet(
+    made = answer_sheet(
         result,
         "plan",
         _SENTENCES[question.file.objective],
@@ -60,6 +60,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         judged="times, memory and rate of every worker",
         next_step=f"export --as {_launched(question)}" if question.model and plan and free is None else "",
     )
+    return replace(made, short_lines=20)  # latencies, what binds, the replay and assumed formats belong to the answer
 
 
 def _launched(question: ServingQuestion) -> str:
@@ -215,7 +216,9 @@ def _memory_text(question: ServingQuestion, said: ServingFigures) -> str:
     offer = max(said.offers, key=lambda one: one.memory)
     parts = " + ".join(f"{name} {getattr(offer, name) / _GIB:,.3g}" for name in USES)
     sizes = f"{offer.memory / _GIB:,.3g} GiB of {question.kind_of(offer.shape.device).usable_memory / _GIB:,.3g}"
-    return f"{parts} = {sizes}{f' ({brief_shape_text(offer.shape)})' if len(said.offers) > 1 else ''}"
+    roles = {other.shape.role for other in said.offers}
+    which = offer.shape.role if len(roles) == len(said.offers) else brief_shape_text(offer.shape)
+    return f"{parts} = {sizes}{f' ({which})' if len(said.offers) > 1 else ''}"
 
 
 _GIB = 1 << 30

@@ -77,9 +77,9 @@ def close_calls(instance: Instance, survey: Survey, value: float | None, deadlin
 
 
 def _text(others: int, error: float, complete: bool) -> str:
-    near = f"within {error:.1%}, the model's mean error on measured runs, of the best"
-    texts = {0: f"no other design is {near}", 1: f"one other design is {near}: the model cannot tell the two apart"}
-    many = f"{others:,} other designs are {near}: the model cannot tell them apart"
+    near = f"within the model's mean error, {error:.1%}"
+    texts = {0: f"no other design {near}", 1: f"one other design {near}"}
+    many = f"{others:,} others {near}"
     return f"too close to call: {texts.get(others, many) if complete else f'at least {many}'}"
 
 

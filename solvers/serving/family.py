@@ -42,7 +42,7 @@ FAMILY: ProblemType[ServingQuestion, ServingPlan, ServingFigures] = ProblemType(
     searched=lambda question: dict.fromkeys(
         (
             *("largest copies", "smallest copies", "matched", "recommended", "part by part"),
-            *("one pool for all classes", "a pool for each class"),
+            *("one pool for all classes", "a pool for each class", "one kind of chip"),
             *(f"{kind.name} alone" for kind in question.kinds),
         ),
         ("", NEVER),

@@ -47,7 +47,18 @@ from crossopt.reports.sheets.amounts import (
     time_of,
     tokens_of,
 )
-from crossopt.reports.sheets.codesign.caveats import BRIEF, PRICED_BY, Context, Note, caveats_section, context_of, priced_by, unnamed_text
+from crossopt.reports.sheets.codesign.caveats import (
+    BRIEF,
+    PRICED_BY,
+    Caveat,
+    Context,
+    Note,
+    caveats_section,
+    context_of,
+    memory_nearly_full,
+    priced_by,
+    unnamed_text,
+)
 from crossopt.reports.sheets.sheet import (
     FULL,
     Bar,
@@ -797,8 +808,8 @@ _ASIDE = re.compile(r" \([^()]{45,}\)")
 """A plan in brackets, which the short answer leaves to the long one."""
 
 
-def brief_of(context: Context) -> Pairs:
-    """The rows, with those left out of which nothing is known."""
+def brief_of(context: Context, *, led: bool = False) -> Pairs:
+    """The rows, with those left out of which nothing is known; days and money by the step time only where no first line leads with them."""
     question, evaluation = context.question, context.evaluation
     likely = likely_text(question, evaluation).partition(", by ")[0]
     free = isinstance(question.hardware, FreeHardware)
@@ -806,13 +817,12 @@ def brief_of(context: Context) -> Pairs:
         ("hardware", short_chip(context) if free else ""),
         ("plan", context.design.plan_label),
         *_objective(context),
-        ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}"),
+        ("step time", f"{time_of(evaluation.step_time)}{f', {likely}' if likely else ''}{_range(question) if likely else ''}"),
         ("exchange", _sites_text(question.sites, evaluation.step_time)),
         ("speed", speed_text(context)),
-        ("run", "" if question.goal is None else _run(question.goal, evaluation.step_time, evaluation.likely)),
+        ("run", "" if question.goal is None else _run(question.goal, evaluation, led=led)),
         ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely)),
-        ("range", "" if question.goal is None else _range(question, evaluation)),
-        ("rent", rent_text(question)),
+        ("rent", rent_text(question) if question.goal is not None and question.goal.rent is None else ""),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
         ("safer", "" if context.best_step is None else safer_text(question, evaluation)),
@@ -820,7 +830,7 @@ def brief_of(context: Context) -> Pairs:
         ("baselines", "" if context.result is None else _baselines(context.result)),
         ("proof", "" if context.result is None else proof_of(context.result)),
         *(("note", _ASIDE.sub("", note)) for note in (context.result.notes[:_DOUBTS] if context.result is not None else ())),
-        *caveat_rows([("", context)]),
+        *caveat_rows([("", context)], [caveat for caveat in BRIEF if caveat is not memory_nearly_full]),
         ("next", NEXT),
     )
     return tuple(row for row in rows if row[1])
@@ -876,23 +886,22 @@ def speed_text(context: Context) -> str:
     return " · ".join([f"{found['tokens a second']} tokens/s", *shares, *energy])
 
 
-def _run(goal: Goal, step_time: float, likely: tuple[float, float]) -> str:
-    """How long the run takes and what it costs, by the step time and by the likely ones."""
-    low, high = likely
-    money = goal.money(step_time)
-    parts = [f"{days_of(goal.seconds(step_time))}{'' if money is None else f' and {money:,.0f} USD'}"]
+def _run(goal: Goal, evaluation: DesignEvaluation, *, led: bool) -> str:
+    """How long the run takes, unless the first line says it, how long it likely takes, what it costs, and by which rent."""
+    (low, high), money = evaluation.likely, goal.money(evaluation.step_time)
+    first = () if led else (f"{days_of(goal.seconds(evaluation.step_time))}{'' if money is None else f' and {money:,.0f} USD'}",)
     if low < high:
         least, most = goal.money(low), goal.money(high)
-        paid = f" and {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
-        parts.append(f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}")
-    return " · ".join([*parts, _length(goal)])
+        paid = f", {least:,.0f} to {most:,.0f} USD" if least is not None and most is not None and least < most else ""
+        first = (*first, f"likely {days_between(goal.seconds(low), goal.seconds(high))}{paid}")
+    rent = "" if goal.rent is None or goal.purchase is not None else f" at {goal.rent:,.4g} USD/h"
+    return f"{' · '.join(first)}{rent}"
 
 
-def _range(question: Instance, evaluation: DesignEvaluation) -> str:
+def _range(question: Instance) -> str:
     """Which share of measured runs the likely range is to hold, and whether days count failures."""
-    share = coverage_text(question) if evaluation.likely[0] < evaluation.likely[1] else ""
-    failures = "" if question.failures is not None else "failures, restarts not counted"
-    return "; ".join(part for part in (share, failures) if part)
+    share = "9 of 10 runs" if "9 of 10" in coverage_text(question) else "coverage unknown"
+    return f" ({share}{', failures aside' if question.goal is not None and question.failures is None else ''})"
 
 
 def _length(goal: Goal) -> str:
@@ -912,13 +921,17 @@ def deadline_text(goal: Goal | None, step_time: float, likely: Range = (0.0, 0.0
 
 
 def _memory(context: Context) -> str:
-    """How full the memory is, and what fills most of it."""
+    """How full the memory is, and what fills most of it, or on what it depends whether a nearly full one holds the plan."""
     limit = next((limit_of(limit) for limit in context.evaluation.limits if limit.name == "memory"), None)
     if limit is None or not isfinite(limit.available):
         return ""
+    of = f"{shown(limit.used, 'bytes')} of {shown(limit.available, 'bytes')}"
+    if memory_nearly_full(replace(context, result=None)) is not None:
+        reserved = shown(float(context.question.hardware.reserved_memory), "bytes")
+        return f"{of} ({limit.share:.1%}): fits if {reserved} of reserve is enough"
     name, size = max(context.evaluation.memory.items(), key=lambda part: part[1])
     largest = f"; largest: {name}, {shown(size, 'bytes')}" if size > 0.0 else ""
-    return f"{shown(limit.used, 'bytes')} of {shown(limit.available, 'bytes')} ({limit.share:.0%}){largest}"
+    return f"{of} ({limit.share:.0%}){largest}"
 
 
 def _full(context: Context) -> str:
@@ -958,19 +971,20 @@ def _designs_proved(result: DesignResult) -> int:
     return int(getattr(space, "designs", 0))
 
 
-def caveat_rows(contexts: Sequence[tuple[str, Context]]) -> Pairs:
+def caveat_rows(contexts: Sequence[tuple[str, Context]], caveats: Sequence[Caveat] = BRIEF) -> Pairs:
     """The caveats that matter most, of those that apply to the designs of these workloads; what all of them share is said once.
 
     First and always that no measured run fitted the constants. Nothing is searched for them: the long sheet says what remedies cost."""
     unfitted = [name for name, context in contexts if not context.question.calibrated]
     found: dict[Note, list[str]] = {}
-    for caveat in (*([priced_by] if unfitted else []), *BRIEF):
+    for caveat in (*([priced_by] if unfitted else []), *caveats):
         for name, context in contexts if len(found) < _DOUBTS + bool(unfitted) else ():
             if (note := caveat(replace(context, result=None))) is not None and name not in found.setdefault(note, []):
                 found[note].append(name)
     most = dict(list(found.items())[: _DOUBTS + bool(unfitted)])
     of = {note: "" if len(names) == len(contexts) else f", {', '.join(names)}" for note, names in most.items()}
-    labels = {note: "" if of[note] == "" and note.text.startswith(note.label) else f"{note.label}{of[note]}: " for note in of}
+    said = {note: note.text.startswith(note.label) or (note.label == PRICED_BY and bool(unfitted)) for note in of}
+    labels = {note: "" if of[note] == "" and said[note] else f"{note.label}{of[note]}: " for note in of}
     return tuple(("caveat", f"{label}{first_clause(note)}") for note, label in labels.items())
 
 

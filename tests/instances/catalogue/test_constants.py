@@ -255,7 +255,7 @@ def test_chips_of_a_technology_are_priced_by_the_set_of_the_stack_on_its_device(
         ("hardware: b200\nstack: fsdp\n", "b200 with fsdp (FSDP2, 2025); taken over from h100-sxm with fsdp, as shares of megatron-core's"),
         ("hardware: b300\nstack: torchtitan\n", "b300 with torchtitan (FSDP2, 2025); taken over from h100-sxm with fsdp, as shares of"),
         ("hardware: v100-32g\nworkload: {model: llama3-8b, global_batch: 64, precision: fp16}\n", "v100-32g; taken over from a100-80g"),
-        ("hardware: a100-80g\nstack: fsdp\n", "a100-80g with fsdp, for which it has no calibration set: the device"),
+        ("hardware: a100-80g\nstack: fsdp\n", "a100-80g with fsdp: uncalibrated"),
         ("hardware: mi300x\n", "mi300x with megatron-core (ROCm 6 of 2025), as no stack is named; guessed, fitted to no run"),
         ("efficiency: {matrix: 0.6}\n", "taken over from a100-80g; but matrix as the question has it"),
         ("factors: {efficiency: {kernel: 2, host: 2}}\n", "; but host, kernel as the question has them"),

@@ -265,7 +265,7 @@ def test_the_page_of_a_plan_begins_with_the_line_that_plan_prints(tmp_path: Path
         assert re.fullmatch(found, printed)
         page = page_of(target)
         assert page.index(f'<p class="answer">{printed} <span class="badge') < page.index("<dt>plan</dt>")
-        assert "likely: meant to hold 9 of 10 runs; failures, restarts not counted" in page
+        assert "(9 of 10 runs, failures aside)" in page
 
 
 @pytest.mark.parametrize(

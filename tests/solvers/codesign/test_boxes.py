@@ -218,9 +218,9 @@ def test_engines_that_do_not_look_at_all_designs_count_those_that_are_too_close_
     assert space.error is not None
     assert space.within_error is not None
     assert space.within_error > 2
-    near = f"{space.within_error - 1:,} other designs are within {space.error:.1%}, the model's mean error on measured runs, of the best"
+    near = f"{space.within_error - 1:,} others within the model's mean error, {space.error:.1%}"
     for name in ("boxes", "milp", "cpsat"):
-        assert f"too close to call: {near}: the model cannot tell them apart" in answered(measured, name).notes
+        assert f"too close to call: {near}" in answered(measured, name).notes
         assert answered(ask(TINY_FREE), name).notes == ()  # nobody measured a chip that is yet to be chosen
 
 
@@ -233,8 +233,8 @@ def test_designs_too_close_to_call_are_counted_where_runs_came_after_the_constan
     assert space is not None
     assert space.within_error is not None
     assert space.within_error > 2
-    near = f"{space.within_error - 1:,} other designs are within 6.3%, the model's mean error on measured runs, of the best"
-    assert f"too close to call: {near}: the model cannot tell them apart" in answered(later, "boxes").notes
+    near = f"{space.within_error - 1:,} others within the model's mean error, 6.3%"
+    assert f"too close to call: {near}" in answered(later, "boxes").notes
     assert answered(replace(later, objective="energy_per_token"), "boxes").notes == ()
 
 
