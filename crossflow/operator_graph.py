@@ -18,6 +18,8 @@ from crossopt.crossflow.records import dataclass
 Shape = tuple[int, ...]
 MOST_NODES = 50_000
 """Nodes of a graph: ten times the largest networks that are exported layer by layer."""
+MOST_VALUES = 2**53
+"""Whole numbers below it are exact as floating-point numbers."""
 _LONGEST_BLOCK = 2_000
 """Nodes of a block that is looked for."""
 
@@ -167,6 +169,8 @@ def graph_faults(graph: OperatorGraph) -> Iterator[tuple[str, str]]:
     for name, shape in (*graph.tensors.items(), *((name, weights.shape) for name, weights in graph.weights.items())):
         if any(extent < 0 for extent in shape):
             yield f"tensors.{name}", "extents are whole numbers from 0 on"
+        elif prod(shape) >= MOST_VALUES:
+            yield f"tensors.{name}", "it has 2^53 values or more (give the shape of one step)"
 
 
 def _node_faults(graph: OperatorGraph, node: Node, at: str) -> Iterator[tuple[str, str]]:
@@ -176,8 +180,10 @@ def _node_faults(graph: OperatorGraph, node: Node, at: str) -> Iterator[tuple[st
     for name in node.weights:
         if name not in graph.weights:
             yield f"{at}.weights", f"there are no weights {name!r} (add them to weights)"
-    if node.product is not None and min(node.product) < 1:
-        yield f"{at}.product", "rows, depth, columns and count are whole numbers from 1 on"
+    if node.product is not None and not 1 <= min(node.product) <= max(node.product) < MOST_VALUES:
+        yield f"{at}.product", "rows, depth, columns and count are whole numbers from 1 on and below 2^53"
+    if prod(node.window) >= MOST_VALUES:
+        yield f"{at}.window", "it has 2^53 values or more"
 
 
 # Rows, depth, columns and count of products, from the shapes that exchange formats state.

@@ -257,17 +257,19 @@ def test_faults_of_a_graph_are_told_with_their_place() -> None:
     nodes = [
         Node("a", "view", ("later",), ("y",)),
         Node("a", "view", ("nowhere",), ("y",), ("none",), (0, 1, 1, 1)),
-        Node("b", "view", ("y",), ("later",)),
+        Node("b", "view", ("y",), ("later",), window=(2**30, 2**30)),
     ]
-    told = dict(graph_faults(graph_of(nodes, {"x": (1,), "y": (-1,)})))
+    told = dict(graph_faults(graph_of(nodes, {"x": (2, 2**52), "y": (-1,)})))
     assert told == {
         "nodes[0].inputs": "'later' is made by an operator behind it (list operators in topological order)",
         "nodes[1].name": "'a' is the name of an operator before it (give each its own)",
         "nodes[1].inputs": "'nowhere' is made by no operator",
         "nodes[1].outputs": "'y' is made twice (give each its own name)",
         "nodes[1].weights": "there are no weights 'none' (add them to weights)",
-        "nodes[1].product": "rows, depth, columns and count are whole numbers from 1 on",
+        "nodes[1].product": "rows, depth, columns and count are whole numbers from 1 on and below 2^53",
+        "nodes[2].window": "it has 2^53 values or more",
         "nodes[2].outputs": "'later' has no shape (add it to tensors)",
+        "tensors.x": "it has 2^53 values or more (give the shape of one step)",
         "tensors.y": "extents are whole numbers from 0 on",
     }
 
