@@ -1,7 +1,7 @@
 """Checks of saved results, and comparison of fields."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from crossopt.solvers.answer import (
     is_proved,
     unwatched,
 )
-from crossopt.solvers.family import A, D, Judge, ProblemType, Proved, Q, described, judge_baseline, no_op, solve, unit_of
+from crossopt.solvers.family import A, D, Judge, ProblemType, Proved, Q, described, no_op, solve, unit_of
 from crossopt.solvers.proofs import UnverifiedBound
 
 ANEW = "the proof was repeated: "
@@ -98,8 +98,8 @@ def faults_but_proof(family: ProblemType[Q, A, D], saved: Result[A, D], question
     refused = [*differences("question", described(family, question), saved.question), *status_faults(family, saved)]
     refused += _part_faults(family, saved, question) if not refused else []
     refused += _answer_faults(family, saved, question, saved.answer) if saved.answer is not None else []
-    refused += _value_faults_of_baselines(family, saved, question)
-    refused += _rule_faults(family, saved, question) if not refused else []
+    for number, baseline in enumerate(saved.baselines):
+        refused += _baseline_value_faults(family, question, f"baselines[{number}]", baseline)
     return [*refused, *family.faults(question, saved, family.judge), *baseline_faults(claimed_lower_bound(saved), saved.baselines)]
 
 
@@ -173,7 +173,6 @@ def status_faults(family: ProblemType[Q, A, D], saved: Result[A, D]) -> list[str
         (f"{short(saved.stopped)} is no reason to stop", saved.stopped in STOPPED),
         (f"status: {saved.status} does not follow", saved.status == answer_status(value, bound, saved.proved, least_gap)),
         (f"{saved.seconds!r} seconds are no time", saved.seconds >= 0.0),
-        ("proof: it has a limit or block below 0", min(getattr(saved.proof, name, 0) or 0 for name in ("limit", "block")) >= 0),
         (f"a gap of {saved.gap_asked!r} is none to ask for", least_gap <= saved.gap_asked < 1.0),
     )
     return [*(sentence for sentence, holds in rules if not holds), *_long_text(saved)]
@@ -227,53 +226,16 @@ def _amount(family: ProblemType[Q, A, D], question: Q, value: Number | None) -> 
     return f"{value!r} {unit_of(family, question)}".rstrip()
 
 
-def _value_faults_of_baselines(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
-    """Baselines with values and notes other than those that the judge and their kind have."""
-    searched, faults = family.searched(question) if family.searched else {}, list[str]()
-    for number, baseline in enumerate(saved.baselines):
-        faults += _baseline_faults(family, question, baseline, f"baselines[{number}]", searched.get(baseline.name))
-    return faults
-
-
-def _rule_faults(family: ProblemType[Q, A, D], saved: Result[A, D], question: Q) -> list[str]:
-    """Baselines whose names their kind does not have, or which are not what its rules give."""
-    if family.rules is None and family.searched is None:
-        return []
-    searched, rules = family.searched(question) if family.searched else {}, family.rules(question, saved) if family.rules else None
-    names, true = [baseline.name for baseline in saved.baselines], [judge_baseline(family.judge, question, own) for own in rules or ()]
-    by_rule = [replace(baseline, seconds=0.0) for baseline in saved.baselines if baseline.name not in searched]
-    omitted = not by_rule and (rules is None or saved.stopped != "complete")
-    faults = ["baselines: each of them has a name of its own"] if len({*names}) < len(names) else []
-    return (
-        faults if omitted or by_rule == true else [*faults, f"baselines: {_listed(true)} follow by rule, and here are {_listed(by_rule)}"]
-    )
-
-
-def _listed(baselines: Sequence[Baseline[Any]]) -> str:
-    return ", ".join(f"{baseline.name[:40]} ({baseline.value!r})" for baseline in baselines) or "none"
-
-
-def _baseline_faults(
-    family: ProblemType[Q, A, D], question: Q, baseline: Baseline[A], path: str, notes: tuple[str, str] | None
-) -> list[str]:
-    """Faults of one baseline, whose note begins by a pattern and ends with the first rule that it breaks."""
-    violations, value, note = tuple[str, ...](), None, baseline.note
-    if baseline.answer is not None:
-        try:
-            verdict = family.judge(question, baseline.answer)
-        except ValueError as error:
-            return [f"{path}: the {family.what} does not belong to the question: {error}"]
-        violations, value = verdict.violations[:1], None if verdict.violations else verdict.value
-    elif baseline.value is not None:
-        return [f"{path}: there is a value and no {family.what}"]
-    ends = note.endswith(violations) if violations else True
-    own = note.removesuffix(violations[0]).removesuffix("; ") if violations else note
-    rules = (
-        (f"the {family.what} takes {_amount(family, question, value)}, the result says {baseline.value!r}", baseline.value == value),
-        (f"{baseline.seconds!r} seconds are no time", baseline.seconds >= 0.0),
-        (f"{short(note)} is no note of it", notes is None or (ends and re.fullmatch(notes[baseline.answer is None], own) is not None)),
-    )
-    return [f"{path}: {sentence}" for sentence, holds in rules if not holds]
+def _baseline_value_faults(family: ProblemType[Q, A, D], question: Q, path: str, baseline: Baseline[A]) -> list[str]:
+    if baseline.answer is None:
+        return [] if baseline.value is None else [f"{path}: there is a value and no {family.what}"]
+    try:
+        verdict = family.judge(question, baseline.answer)
+    except ValueError as error:
+        return [f"{path}: the {family.what} does not belong to the question: {error}"]
+    true = None if verdict.violations else verdict.value
+    fault = f"{path}: the {family.what} takes {_amount(family, question, true)}, the result says {baseline.value!r}"
+    return [] if true == baseline.value else [fault]
 
 
 def least_of_few(question: Q, plans: Iterable[A], judge: Judge[Q, A, D], most: int) -> float | None:

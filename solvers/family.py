@@ -58,10 +58,6 @@ Engine = Callable[[Q, Limits, Watch], SearchOutcome[A]]
 Judge = Callable[[Q, A], Verdict[D]]
 
 
-NEVER = "(?!)"
-"""Pattern of reasons of baselines that always have an answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class Proved:
     """Outcome of a check of a bound: steps done, and faults; `unverified` if it rests on a claim."""
@@ -178,10 +174,6 @@ class ProblemType(Generic[Q, A, D]):
     """Label of a part in messages."""
     faults: Callable[[Q, Result[A, D], Judge[Q, A, D]], Sequence[str]] = no_faults
     """What else of a result is other than its question says, such as baselines that anybody can find again, and the judge prices."""
-    rules: Callable[[Q, Result[A, D]], Sequence[Baseline[A]] | None] | None = None
-    """Baselines by rules that take no search, which a check carries out again; None where there is nothing to compare with."""
-    searched: Callable[[Q], Mapping[str, tuple[str, str]]] | None = None
-    """Other baselines by name, with patterns of their notes and of reasons why there is none. Without both fields `faults` checks them."""
     proof_labels: frozenset[str] = frozenset()
     """Labels of its proofs, with N for each number; empty if `faults` checks them."""
     aliases: Mapping[str, str] = field(default_factory=dict)

@@ -169,24 +169,6 @@ def test_every_single_edit_is_refused(kind: str, all_values: bool) -> None:
 
 
 @EACH
-def test_baselines_have_the_names_notes_and_values_of_their_kind(kind: str) -> None:
-    """Names and notes that are others, figures that cannot be, a baseline twice, and where rules give them, one less."""
-    family, forged = family_of(kind), list[Result[Any, Any]]()
-    for result in results(kind):
-        for number, own in enumerate(result.baselines):
-            others = [
-                replace(own, **{field: new}) for field, new in (("name", own.name + "x"), ("note", own.note + "x"), ("seconds", -1.0))
-            ]
-            several = [(*result.baselines[:number], other, *result.baselines[number + 1 :]) for other in others]
-            several.append((*result.baselines, own))
-            if family.searched is None or own.name not in family.searched(read_again(result.question, kind, folder())):
-                several.append((*result.baselines[:number], *result.baselines[number + 1 :]))
-            forged += [replace(result, baselines=baselines) for baselines in several]
-    if kind != "knapsack":  # a toy without a declaration
-        assert [one.baselines for one in forged if check(family, one, folder()).accepted] == []
-
-
-@EACH
 def test_a_proof_is_called_what_it_is_with_its_figures(kind: str) -> None:
     """Each figure one more, and each other thing that proofs of the kind are called; whose word a bound is nothing shows."""
     family, named = family_of(kind), {result.proof.by: result for result in results(kind) if result.proof and not result.unverified}

@@ -5,7 +5,7 @@ from typing import Any
 from crossopt.instances.accelerator.question import AcceleratorQuestion
 from crossopt.solvers.accelerator.judge import BY_SETS, AcceleratorFigures, AcceleratorPlan, judge, prove
 from crossopt.solvers.answer import Number
-from crossopt.solvers.family import NEVER, ProblemType, lazy_import
+from crossopt.solvers.family import ProblemType, lazy_import
 
 _CERTIFIED = lazy_import("crossopt.solvers.accelerator.engines", "certified")
 
@@ -23,18 +23,6 @@ def _described(question: AcceleratorQuestion) -> dict[str, Any]:
     return {"objective": question.file.objective, "unit": _UNITS[question.file.objective]}
 
 
-def _baselines(question: AcceleratorQuestion) -> dict[str, tuple[str, str]]:
-    """Names of baselines, with patterns of their notes."""
-    del question
-    alone = ("one degree for all stages", "chip for one degree, then stages", "all operators on all cores", "reference chip")
-    return {
-        "chip first, then stages": ("the chip with the least work",) * 2,
-        "PHAZE's search": (r"[\d,]+ chips, then \d+ groups without gain",) * 2,
-        **dict.fromkeys(alone, ("", "no such plan keeps the limits")),
-        "fixed plan": ("", NEVER),
-    }
-
-
 FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = ProblemType(
     kind="accelerator",
     what="plan",
@@ -45,7 +33,6 @@ FAMILY: ProblemType[AcceleratorQuestion, AcceleratorPlan, AcceleratorFigures] = 
     judge=judge,
     judged="schedules, times and memory of every stage",
     prove=prove,
-    searched=_baselines,
     proof_labels=frozenset({BY_SETS}),
     least_gap=1e-9,  # loads are rounded down to units that lose less
     lowered=_lowered,

@@ -14,15 +14,6 @@ def _described(question: EmbeddingsQuestion) -> dict[str, Any]:
     return {"unit": "" if question.file.objective == "fewest_devices" else "ms"}
 
 
-def _baselines(question: EmbeddingsQuestion) -> dict[str, tuple[str, str]]:
-    """Names of baselines, with patterns of their notes."""
-    del question
-    proposers = ("greedy", "greedy by sum", "uniform", "grid", "dynamic programming", "memory-balanced")
-    keys = (*(f"greedy by {key}" for key in ("size", "dimension", "lookups", "size-lookup", "cost")), "random")
-    proposed = r"(stopped after [\d,]+ proposals)?", "no proposal fits"
-    return {f"TorchRec {name}": proposed for name in proposers} | dict.fromkeys(keys, ("", "no room for some table"))
-
-
 FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = ProblemType(
     kind="embeddings",
     what="plan",
@@ -40,7 +31,6 @@ FAMILY: ProblemType[EmbeddingsQuestion, EmbeddingPlan, EmbeddingFigures] = Probl
     judge=judge,
     judged="time and memory of every shard",
     prove=prove,
-    searched=_baselines,
     proof_labels=frozenset({BY_PRICES, BY_PHASES, BY_SEARCH, BY_SYSTEMS, BY_COUNTS}),
     described=_described,
     searching=frozenset({"auto", "local"}),

@@ -4,13 +4,9 @@ from math import floor, inf
 from typing import Any
 
 from crossopt.instances.memory.question import MemoryQuestion
-from crossopt.solvers.family import NEVER, FrontFigures, ProblemType, lazy_import
+from crossopt.solvers.family import FrontFigures, ProblemType, lazy_import
 from crossopt.solvers.memory.judge import BY_FLOOR, BY_LEVELS, BY_PLAIN, BY_STATES, BY_TREE, MemoryUse, Schedule, judge, prove
 
-_BASELINES = (
-    *("keep all", "square root", "segments", "cheapest a byte", "at the peak"),
-    *("Griewank", "greedy knapsack", "knapsack", "blocks", "selective"),
-)
 _ENGINES, _PLANNERS = "crossopt.solvers.memory.engines", "crossopt.solvers.memory.planners"
 
 
@@ -48,7 +44,6 @@ FAMILY: ProblemType[MemoryQuestion, Schedule, MemoryUse] = ProblemType(
     judge=judge,
     judged="bytes in memory event by event, time and number of repetitions",
     prove=prove,
-    searched=lambda question: dict.fromkeys(_BASELINES, ("", NEVER)),
     proof_labels=frozenset({BY_PLAIN, BY_FLOOR, BY_LEVELS, BY_STATES, BY_TREE}),
     described=_described,
     front=FrontFigures(

@@ -124,9 +124,6 @@ FAMILY: ProblemType[PlacementQuestion, Placement, PlacementLoads] = ProblemType(
     judge=judge_placement,
     judged="loads, every start and end, memory, colours, supported devices, order of the data",
     prove=prove,
-    searched=lambda question: dict.fromkeys(
-        ("one device", "equal stages", "one order", "all on cpus", "greedy"), ("", "finds no placement")
-    ),
     proof_labels=_PROOF_LABELS,
     described=_described,
     parallel=frozenset({"auto", "portfolio", "stages", "latency"}),

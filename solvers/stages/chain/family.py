@@ -37,9 +37,6 @@ FAMILY: ProblemType[ChainQuestion, ChainPlan, ChainLoads] = ProblemType(
     judge=judge,
     judged="times, memory, devices, replicas",
     prove=prove,
-    searched=lambda question: dict.fromkeys(
-        ("divisible", "equal split", "fixed plan", "fixed, stored", "fixed, recomputed"), ("", "no such plan keeps the limits")
-    ),
     proof_labels=frozenset({"dynamic programming over all cuts"}),
     quick=_quick,
     least_gap=1e-9,  # sums of floating-point numbers lose less than this

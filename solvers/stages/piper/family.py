@@ -310,13 +310,6 @@ FAMILY: ProblemType[PiperQuestion, PiperPlan, PiperLoads] = ProblemType(
     judge=judge,
     judged="order of the data, degrees, devices, memory with the microbatches under way, time",
     prove=prove,
-    searched=lambda question: {
-        **dict.fromkeys(
-            ("no data parallelism", "no tensor degrees", "greedy choice", "equal stages", "equal, no tensor"),
-            ("", "finds nothing that keeps the limits"),
-        ),
-        "no recomputation": ("", "finds nothing that keeps the limits|a layer is offered with recomputation only"),
-    },
     proof_labels=frozenset({BY_SIZES, BY_WORK, BY_CUTS}),
     described=_described,
     least_gap=LEAST_GAP,

@@ -173,13 +173,6 @@ FAMILY: ProblemType[WhatIfQuestion, Changes, Changed] = ProblemType(
     judge=judge,
     judged="changes one after another on the trace, run again, budgets, rules, target",
     prove=prove,
-    searched=lambda question: dict.fromkeys(
-        (
-            *("best change alone", "by gain for cost", "gain measured anew", "sum of single gains"),
-            *("all that fit in turn", "exchange search"),
-        ),
-        ("", "none"),
-    ),
     proof_labels=frozenset({"a tree of N choices", "N choices looked at"}),
     described=_described,
     quick=_nothing,
