@@ -72,8 +72,8 @@ def sheet(question: LayersQuestion, result: Result[LayerChoices, LayerTotals]) -
     )
 
 
-_NEXT_STEP = "`crossopt export RESULT --as strategies` names the strategy of each layer"
-_FOR_QUANTISERS = ", and --as modelopt or torchao is for quantisers"
+_NEXT_STEP = "`crossopt export RESULT --as strategies`"
+_FOR_QUANTISERS = " (modelopt and torchao for quantisers)"
 _CHIP_UNITS = {"area": ("mm^2", 1e6), "power": ("W", 1.0), "throughput": ("TFLOP/s", 1e-12), "bandwidth": ("GB/s", 1e-9)}
 
 

@@ -60,7 +60,7 @@ def sheet(question: ServingQuestion, result: Result[ServingPlan, ServingFigures]
         judged="times, memory and rate of every worker",
         next_step=f"export --as {_launched(question)}" if question.model and plan and free is None else "",
     )
-    return replace(made, short_lines=20)  # latencies, what binds, the replay and assumed formats belong to the answer
+    return replace(made, short_lines=18)  # latencies, what binds, the replay and assumed formats belong to the answer
 
 
 def _launched(question: ServingQuestion) -> str:

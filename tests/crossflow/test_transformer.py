@@ -479,6 +479,7 @@ _BY_QUESTION = "a number or an array by what the question opens, not by how many
 _LARGEST = "the largest number that keeps the power is one number, however it is found"
 _ONE = "of a single design, or one operator"
 _NUMBER = "how much there is to do in one operator, a number"
+_OPERATORS = "over the operators of one network, a row for each batch"
 ALLOWED: dict[str, str] = {
     "accelerator.py: operator_cycles: work.size": _NUMBER,
     "accelerator.py: traffic: work.size": _NUMBER,
@@ -507,6 +508,9 @@ ALLOWED: dict[str, str] = {
     "memory.py: host_memory: np.any(sharding.offload)": _NOTHING,
     "memory.py: kept_activations: np.any(np.greater_equal(sharding.recompute, PARTLY))": _UNUSED,
     "transformer.py: host_traffic: np.any(sharding.offload)": _NOTHING,
+    "operator_costs.py: passes: moved.max(axis=1)": _OPERATORS,
+    "operator_costs.py: passes: time.sum(axis=1)": _OPERATORS,
+    "operator_costs.py: passes: weights.sum(axis=1)": _OPERATORS,
     "pipeline.py: _split_passes: np.any(is_both_ways(terms.schedule))": _UNUSED,
     "pipeline.py: _split_passes: np.any(is_v(terms.schedule))": _UNUSED,
     "pipeline.py: _waits: np.any(share)": _NOTHING,
@@ -538,8 +542,8 @@ ALLOWED: dict[str, str] = {
     "transformer.py: parts: plans.expert_exchange.any()": "columns that no plan of the block reads are left out",
     "transformer.py: parts: plans.schedule.any()": "columns that no plan of the block reads are left out",
     "transformer.py: price: found.step_time.shape": "the size of a block to fill",
-    "voltage.py: _drive: (above := np.greater(_drawn(drive, threshold, leak), dynamic)).any()": _LARGEST,
-    "voltage.py: _drive: (below := np.less_equal(_drawn(np.nextafter(drive, np.inf), threshold, leak), dynamic)).any()": _LARGEST,
+    "voltage.py: _drive: (above := np.greater(_power_factor(drive, threshold, leak), dynamic)).any()": _LARGEST,
+    "voltage.py: _drive: (below := np.less_equal(_power_factor(np.nextafter(drive, np.inf), threshold, leak), dynamic)).any()": _LARGEST,
     "voltage.py: _newton: (step < drive * _SETTLED).any()": "a start, from which `_drive` finds the same number",
     "kernels/distributed_product.py: _busiest: across.max()": _ONE,
     "kernels/distributed_product.py: _busiest: along_x.max()": _ONE,

@@ -822,7 +822,7 @@ def brief_of(context: Context, *, led: bool = False) -> Pairs:
         ("speed", speed_text(context)),
         ("run", "" if question.goal is None else _run(question.goal, evaluation, led=led)),
         ("deadline", deadline_text(question.goal, evaluation.step_time, evaluation.likely)),
-        ("rent", rent_text(question) if question.goal is not None and question.goal.rent is None else ""),
+        ("rent", rent_text(question)),
         ("with failures", lasting_text(question, evaluation)),
         ("memory", _memory(context)),
         ("safer", "" if context.best_step is None else safer_text(question, evaluation)),

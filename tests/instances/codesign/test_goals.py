@@ -260,8 +260,9 @@ def test_an_answer_says_which_rent_it_counts_and_of_when() -> None:
     for goal, words in (("{tokens: 1e9}", f"list price of {listed.month}: {listed.source}"), ("{tokens: 1e9, rent: 2 USD}", "as given")):
         question = read_question(asked(goal))
         result = answered(question, "exhaustive")
-        for verbose in (False, True):
-            assert words in " ".join(text_of("codesign", question, result, verbose=verbose).split())
+        brief, full = (" ".join(text_of("codesign", question, result, verbose=verbose).split()) for verbose in (False, True))
+        assert words in full
+        assert f"at {question.goal.rent if question.goal else None:,.4g} USD/h" in brief
 
 
 @pytest.mark.parametrize("name", names("hardware"))
