@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from crossopt.crossflow.records import dataclass
-from crossopt.instances.sharding.problem import Extent, Taken
+from crossopt.instances.extent import Extent, Taken
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from crossopt.formulation.sharding.core import (
     with_strategies,
 )
 from crossopt.formulation.sharding.dual import message_offsets
-from crossopt.instances.sharding.problem import FORBIDDEN, NOTHING, Extent, Taken, offsets_of
+from crossopt.instances.extent import NOTHING, Extent, Taken
+from crossopt.instances.sharding.problem import FORBIDDEN, offsets_of
 
 # A core as a graph whose nodes and edges can be changed one by one.
 

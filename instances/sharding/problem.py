@@ -11,7 +11,6 @@ for each strategy would take a hundred bytes where eight do.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 
 import numpy as np
 
@@ -68,40 +67,3 @@ class Problem:
 def greatest_sum(rows: Iterable[Whole]) -> int:
     """The most that one figure of each row may add up to, where 64 bits may not suffice."""
     return sum(int(row.max()) for row in rows if len(row))
-
-
-# How large a problem is, and what its reductions take away.
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """Counts of what there is to choose, and of what it weighs on."""
-
-    nodes: int
-    """With more than one strategy."""
-    strategies: int
-    """Of these nodes."""
-    edges: int
-    entries: int
-    """Of the matrices of edges."""
-    members: int
-    """That need memory."""
-    times: int
-
-    def __add__(self, more: "Extent") -> "Extent":
-        return Extent(*(first + second for first, second in zip(astuple(self), astuple(more), strict=True)))
-
-    def __sub__(self, less: "Extent") -> "Extent":
-        return Extent(*(first - second for first, second in zip(astuple(self), astuple(less), strict=True)))
-
-
-NOTHING = Extent(0, 0, 0, 0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one kind of reduction took away in all rounds together."""
-
-    name: str
-    taken: Extent
-    seconds: float

@@ -33,8 +33,6 @@ from crossopt.instances.codesign.stacks.known import (
 from crossopt.instances.files.units import format_quantity, rounded_quantity
 from crossopt.solvers.answer import unwatched
 from crossopt.solvers.codesign.answer import Candidate, ChosenDesign, DesignEvaluation, candidate_in, design_of
-from crossopt.solvers.codesign.boxes import search as boxes
-from crossopt.solvers.codesign.boxes.branch import Spend
 from crossopt.solvers.codesign.exhaustive import search
 
 # How far the model is off on public runs, by training stack and device, as `reports/gallery/accuracy.md` and the registry's files tell.
@@ -281,6 +279,9 @@ def best_soon(instance: Instance, seconds: float = _SECONDS) -> tuple[Candidate 
     if combinations(instance) <= _FEW:
         outcome = search(instance, unwatched)
         return outcome.best, outcome.value, outcome.stopped == "complete"
+    from crossopt.solvers.codesign.boxes import search as boxes  # noqa: PLC0415 - small questions are enumerated
+    from crossopt.solvers.codesign.boxes.branch import Spend  # noqa: PLC0415
+
     found = boxes.search(instance, unwatched, Spend(monotonic() + seconds))
     return found.best, found.value, found.stopped == "complete"
 

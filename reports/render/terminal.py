@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from textwrap import wrap
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from crossopt.crossflow.records import dataclass
-from crossopt.reports.drawing.axes import Track
 from crossopt.reports.render.width import eighths, sheet_width, wrapped
 from crossopt.reports.sheets.amounts import above, digits, digits_below, shown
 from crossopt.reports.sheets.sheet import (
@@ -29,6 +28,9 @@ from crossopt.reports.sheets.sheet import (
     names,
 )
 from crossopt.solvers.answer import Number
+
+if TYPE_CHECKING:
+    from crossopt.reports.drawing.axes import Track
 
 # A sheet for the terminal: 80 to 120 columns, figures first, the certificate last. What only a page can show is left out.
 
@@ -243,7 +245,7 @@ def _together(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{stem}s {first} to {last}"
 
 
-def _filled(track: Track, until: float, fills: str) -> str:
+def _filled(track: "Track", until: float, fills: str) -> str:
     """What is done in each part of the time, the upper lane where several do something."""
     scale, cells = (_BAR / until if until else 0.0), [" "] * _BAR
     for part in sorted(track.segments, key=lambda segment: -segment.lane):

@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import astuple, fields
 
+from crossopt.instances.extent import Extent
 from crossopt.instances.files.units import format_quantity
-from crossopt.instances.sharding.problem import Extent
 from crossopt.instances.sharding.question import ShardingQuestion
 from crossopt.reports.sheets.amounts import seconds_of
 from crossopt.reports.sheets.sheet import Column, Limit, Limits, Part, Search, Section, Sheet, Table, answer_sheet, counts, names

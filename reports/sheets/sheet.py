@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.files.units import format_quantity
-from crossopt.reports.drawing.axes import Track
-from crossopt.reports.drawing.svg import Titles
 from crossopt.reports.sheets.amounts import above, digits, digits_below, seconds_of, several, share_of, short, short_below, with_unit
 from crossopt.solvers.answer import Baseline, Number, Result
+
+if TYPE_CHECKING:
+    from crossopt.reports.drawing.axes import Track
+    from crossopt.reports.drawing.svg import Titles
 
 ALL = 10**9
 FULL, ALL_OF_IT = 0.95, 0.995
@@ -147,7 +149,7 @@ class Timeline:
     """Tracks over time; `kinds` explain the letters of the tracks."""
 
     kinds: tuple[str, ...]
-    tracks: tuple[Track, ...]
+    tracks: "tuple[Track, ...]"
     until: float
     axis: str
     mark: str
@@ -160,7 +162,7 @@ class Timeline:
 class Picture:
     """A drawing for pages; its function raises a ValueError if it cannot be drawn."""
 
-    draw: Callable[[Titles], str]
+    draw: "Callable[[Titles], str]"
     description: str
     caption: str
     undrawn: str = ""

@@ -13,7 +13,7 @@ from crossopt.instances.codesign.space import combinations, hardware_points, pla
 from crossopt.solvers.answer import less_rounding
 from crossopt.solvers.codesign.answer import DesignResult, Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.baselines.recipes import recipes_baselines
-from crossopt.solvers.codesign.combined.devices import together
+from crossopt.solvers.codesign.devices import together
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.family import Judge, judge_baseline
 from crossopt.solvers.proofs import (

@@ -1,5 +1,6 @@
 """Joint designs as a family of questions: of one workload or several, on one number of devices or several; who answers, judges, proves."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -11,10 +12,9 @@ from crossopt.instances.errors import RefusedError
 from crossopt.solvers.answer import Limits, SearchOutcome, Watch
 from crossopt.solvers.codesign.answer import Designs, EvaluatedDesigns
 from crossopt.solvers.codesign.claims import Question, faults_of
-from crossopt.solvers.codesign.combined.devices import alone, solve_counts
+from crossopt.solvers.codesign.devices import alone, solve_counts
 from crossopt.solvers.codesign.judge import judge
 from crossopt.solvers.codesign.objective import DIMENSIONS, OBJECTIVES, UNITS, figure_in, unit_of
-from crossopt.solvers.codesign.prove import cross_check, prove
 from crossopt.solvers.family import FrontFigures, ProblemType, lazy_import, quick_answer
 
 ENGINES = (
@@ -56,12 +56,18 @@ def _answer(engine: str, question: Question, limits: Limits, watch: Watch) -> Se
     if isinstance(question, MultiScaleQuestion):
         return solve_counts(question, engine, limits, watch)
     began = monotonic()
-    from crossopt.solvers.codesign.combined.engines import solve_together  # noqa: PLC0415 - a check loads no engine
-    from crossopt.solvers.codesign.engines import ENGINES as OF_ONE  # noqa: PLC0415
+    find: Callable[..., SearchOutcome[Designs]]
+    if isinstance(question, Portfolio):
+        from crossopt.solvers.codesign.combined.engines import solve_together  # noqa: PLC0415 - a check loads no engine
 
+        find = partial(solve_together, question, engine)
+    else:
+        from crossopt.solvers.codesign.engines import ENGINES as OF_ONE  # noqa: PLC0415
+
+        find = partial(OF_ONE[engine], question)
     loading = monotonic() - began
     limits = replace(limits, seconds=max(limits.seconds - loading, 0.0))
-    found = solve_together(question, engine, limits, watch) if isinstance(question, Portfolio) else OF_ONE[engine](question, limits, watch)
+    found = find(limits, watch)
     return replace(found, uncounted=found.uncounted + loading)
 
 
@@ -156,12 +162,12 @@ FAMILY: ProblemType[Question, Designs, EvaluatedDesigns] = ProblemType(
     engines={name: partial(_answer, name) for name in ENGINES},
     judge=judge,
     judged="priced by the full model, one plan on its own; plan rules; memory, area and power limits",
-    prove=prove,
+    prove=lazy_import("crossopt.solvers.codesign.prove", "prove"),
     faults=faults_of,
     aliases=ALIASES,
     searching=SEARCHING,
     seeded=SEARCHING | {"milp", "cpsat"},
-    cross_check=cross_check,
+    cross_check=lazy_import("crossopt.solvers.codesign.prove", "cross_check"),
     parts=_parts,
     part_name=_part_name,
     described=_described,

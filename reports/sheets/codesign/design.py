@@ -93,12 +93,12 @@ from crossopt.solvers.codesign.answer import (
     relaxation_in,
     space_in,
 )
-from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 from crossopt.solvers.proofs import Boxes, Enumerated, Exact, Relaxed, Space, UnverifiedBound
 
 if TYPE_CHECKING:
     from crossopt.crossflow.exchanges.rare import Groups
     from crossopt.reports.drawing.svg import Titles
+    from crossopt.solvers.codesign.explain.near_optimal import Known, Near
 
 Range = tuple[float, float]
 """The step times between which a design is likely."""
@@ -274,7 +274,7 @@ def common_text(space: Space, value: float) -> tuple[str, str]:
     return "", ""
 
 
-def near_text(near: Near | None, gap: float) -> str:
+def near_text(near: "Near | None", gap: float) -> str:
     """What every design near the optimum has, and what was not decided in time."""
     if near is None:
         return f"\n  within {100.0 * gap:.4g} % of the optimum: not known, as the optimum was not proved in time\n"
@@ -286,19 +286,19 @@ def near_text(near: Near | None, gap: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _occurring(known: Known) -> list[Any]:
+def _occurring(known: "Known") -> list[Any]:
     """The options that occur; between the ends also those that were not asked."""
     return [option for option, never in zip(known.options, known.never, strict=True) if not never]
 
 
-def _open(known: Known) -> list[int]:
+def _open(known: "Known") -> list[int]:
     """Options of which it is not known whether they occur, and of which that was asked."""
     places = [index for index, (occurs, never) in enumerate(zip(known.occur, known.never, strict=True)) if not (occurs or never)]
     found = [index for index, occurs in enumerate(known.occur) if occurs]
     return [index for index in places if known.asked_between or not found[0] < index < found[-1]]
 
 
-def _undecided(known: Known, places: list[int]) -> str:
+def _undecided(known: "Known", places: list[int]) -> str:
     """What is known of a choice that was not decided in time."""
     found = [option for option, occurs in zip(known.options, known.occur, strict=True) if occurs]
     rest = options_text(known.name, [known.options[index] for index in places])

@@ -12,7 +12,7 @@ from crossopt.crossflow.arrays import Array, Mask, Whole
 from crossopt.crossflow.generator import bank_area, cores_of
 from crossopt.crossflow.hardware import Hardware
 from crossopt.crossflow.kernels.kernel_plan import KernelPlan
-from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plans, code, plan_at, rows_of
+from crossopt.crossflow.plan import OFFLOAD, OVERLAP, Plan, Plans, code, plan_at, rows_of
 from crossopt.crossflow.recomputation import ATTENTION, LAYER, PARTLY
 from crossopt.crossflow.records import dataclass
 from crossopt.instances.catalogue.chips import PART_OF, fed_by_ports
@@ -281,6 +281,11 @@ def on_chip(instance: Instance, point: int) -> Instance:
         return instance
     options = tuple((name, (value,)) for name, value in hardware_choice(instance, point).items())
     return replace(instance, hardware=replace(instance.hardware, options=options))
+
+
+def with_plan(instance: Instance, plan: Plan | KernelPlan) -> Instance:
+    """The question with no plan but one."""
+    return replace(instance, plan_options=tuple((name, (getattr(plan, name),)) for name, _ in instance.plan_options))
 
 
 def until(deadline: float, items: Iterable[T]) -> Iterator[T]:

@@ -20,7 +20,7 @@ from crossopt.instances.codesign.space import AnyPlans, draw_plans, hardware_poi
 from crossopt.instances.errors import RefusedError, install_text
 from crossopt.solvers.answer import Limits, Progress, SearchOutcome, Start, Watch, unwatched
 from crossopt.solvers.codesign.answer import Candidate, Designs, answer_of, candidate, candidate_in
-from crossopt.solvers.codesign.baselines.megatron import expert_point, on_chip
+from crossopt.solvers.codesign.baselines.megatron import expert_point, on_chip, with_plan
 from crossopt.solvers.codesign.baselines.recipes import recipes_design
 from crossopt.solvers.codesign.boxes.branch import chip_moves, incumbent_of
 from crossopt.solvers.codesign.objective import hosted, joined, memory_of, rows_of, values_of
@@ -730,11 +730,6 @@ def alternating(half: Half, instance: Instance, limits: Limits, watch: Watch) ->
     return SearchOutcome(
         answer_of(instance, best), engine="alternating", stopped=stopped, notes=notes, trace=tuple(trace), value=value if best else None
     )
-
-
-def with_plan(instance: Instance, plan: Plan | KernelPlan) -> Instance:
-    """The question with no plan but one."""
-    return replace(instance, plan_options=tuple((name, (getattr(plan, name),)) for name, _ in instance.plan_options))
 
 
 def _descents(half: Half, instance: Instance, limits: Limits, began: float, recipe: Candidate | None) -> Iterator[Iterator[Step]]:

@@ -23,7 +23,7 @@ from crossopt.reports.cli import main
 from crossopt.reports.shown import page_of, text_of
 from crossopt.solvers.answer import Limits, Progress, to_text
 from crossopt.solvers.codesign.answer import DesignResult
-from crossopt.solvers.codesign.combined.devices import NOT_THE_FASTEST, solve_counts
+from crossopt.solvers.codesign.devices import NOT_THE_FASTEST, solve_counts
 from tests.solvers.codesign.asking import again, answered, checked, reread
 from tests.solvers.codesign.editing import passes, refused, remembering
 from tests.solvers.codesign.questions import TINY_FREE, ask

@@ -26,10 +26,9 @@ from crossopt.instances.codesign.space import combinations, device_at, hardware_
 from crossopt.instances.errors import RefusedError
 from crossopt.reports.sheets.codesign.design import baseline_label, baseline_text
 from crossopt.solvers.answer import Limits, unwatched
-from crossopt.solvers.codesign import engines
 from crossopt.solvers.codesign.answer import candidate_in
 from crossopt.solvers.codesign.baselines import recipes, searchers
-from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip, usual_chips
+from crossopt.solvers.codesign.baselines.megatron import expert_design, expert_point, on_chip, usual_chips, with_plan
 from crossopt.solvers.codesign.baselines.recipes import (
     RECIPES,
     Practice,
@@ -41,6 +40,7 @@ from crossopt.solvers.codesign.baselines.recipes import (
     recipes_design,
     simplest_design,
 )
+from crossopt.solvers.codesign.boxes import engines
 from crossopt.solvers.codesign.engines import auto
 from crossopt.solvers.codesign.exhaustive import search
 from crossopt.solvers.codesign.judge import verify
@@ -250,7 +250,7 @@ def assert_that_neither_half_can_be_improved(instance: Instance) -> None:
         assert result.value >= optimum
         end = candidate_in(instance, design)
         assert answered(on_chip(instance, end.point)).value == result.value
-        assert answered(searchers.with_plan(instance, end.plan)).value == result.value
+        assert answered(with_plan(instance, end.plan)).value == result.value
 
 
 @pytest.mark.thorough
